@@ -10,9 +10,9 @@ from suite.console.options import (
     CHECKPOINT_OPTION,
     DATA_OPTIONS,
     ENGINE_OPTION,
-    MACHINE_OPTIONS,
     MODEL_OPTIONS,
     PRECISION_OPTION,
+    SERVING_MACHINE_OPTIONS,
     SYSTEM_OPTIONS,
 )
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
@@ -25,7 +25,7 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
     ENGINE_OPTION,
     PRECISION_OPTION,
     *DATA_OPTIONS,
-    *MACHINE_OPTIONS,
+    *SERVING_MACHINE_OPTIONS,
     *SYSTEM_OPTIONS,
 )
 @CHECKPOINT_OPTION

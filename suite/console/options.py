@@ -83,14 +83,6 @@ SET_OPTION: Final = click.option(
 ENGINE_OPTION: Final = click.option(
     "--engine", type=ENGINE_TYPE, help="Inference engine (default: the framework's own)."
 )
-LATER_ENGINE_OPTION: Final = click.option(
-    "--engine",
-    type=ENGINE_TYPE,
-    help=(
-        "Engine that will serve the checkpoint; train only checks that it can (default: the"
-        " framework's own)."
-    ),
-)
 PRECISION_OPTION: Final = click.option(
     "--precision",
     type=click.Choice(list(map(str, Precision))),
@@ -201,14 +193,3 @@ SERVING_RUN_OPTIONS: Final = (
     *POWER_OPTIONS,
 )
 """The same, for several GPUs."""
-TRAINING_RUN_OPTIONS: Final = (
-    *MODEL_OPTIONS,
-    LATER_ENGINE_OPTION,
-    PRECISION_OPTION,
-    INPUT_OPTION,
-    *DATA_OPTIONS,
-    *MACHINE_OPTIONS,
-    *FILING_OPTIONS,
-    *POWER_OPTIONS,
-)
-"""The same, for a command that trains and leaves serving to others."""

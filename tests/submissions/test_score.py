@@ -96,9 +96,18 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
         "machine",
         "precision",
     ]
+    measured = ["accuracy", "target", "energy", "within_run", "attempts", "noise"]
     assert all(
         list(row)
-        == [*keys, "accuracy", "target", "energy", "within_run", "attempts", "noise", "convergence"]
+        == [
+            *keys,
+            *measured,
+            "basis",
+            "whole_run",
+            "whole_answers_per_s",
+            "late_tokens",
+            "convergence",
+        ]
         for row in rows(results)
     )
 

@@ -208,8 +208,8 @@ def test_help_names_the_choices(podium: Podium) -> None:
 @pytest.mark.parametrize(
     ("command", "pieces", "absent"),
     [
-        ("train", ["train only checks that it can"], ["several GPUs", "Inference engine"]),
-        ("import", ["a GPU if there is one"], ["several GPUs"]),
+        ("train", ["a GPU if there is one"], ["several GPUs", "--engine"]),
+        ("import", ["without training"], ["--device", "--threads"]),
         ("precision", ["a GPU if there is one"], ["several GPUs"]),
         ("infer", ["several GPUs: cuda:0-7,9", "becomes the first performance run"], []),
         ("peak", ["several GPUs: cuda:0-7,9", "0.02 is 2 %"], ["is the result"]),

@@ -244,7 +244,7 @@ def test_a_folder_of_runs_is_judged_run_by_run(tmp_path: Path) -> None:
 def test_failed_requests_and_cut_answers_are_told_with_the_rate_of_whole_ones(
     tmp_path: Path,
 ) -> None:
-    """30 of 240 requests are answered with an error, and 17 answers are cut."""
+    """30 of 160 requests are answered with an error, and 17 answers are cut."""
     run = tmp_path / "run"
     shutil.copytree(Path(__file__).parents[2] / "examples" / "base" / "endpoints" / "run", run)
     lines = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
@@ -259,11 +259,11 @@ def test_failed_requests_and_cut_answers_are_told_with_the_rate_of_whole_ones(
         text += json.dumps(each) + "\n"
     (run / "events.jsonl").write_text(text)
     change_summary("n_samples_failed", value=30)(run)
-    change_summary("finish_reason_counts", "stop", value=240 - 47)(run)
+    change_summary("finish_reason_counts", "stop", value=160 - 47)(run)
     edited(SNAPSHOT, "metrics", 2, "value", value=30)(run)
     result = judge(run)
     assert list_rules(result, Severity.ERROR) == {"endpoints.failed"}
     (error,) = [each for each in result.findings if each.rule == "endpoints.failed"]
     assert error.found.startswith("30 samples failed") and "whole answers/s" in error.found
     (cut,) = [each for each in result.findings if each.rule == "endpoints.cut"]
-    assert cut.found.startswith("17 of 240 answers")
+    assert cut.found.startswith("17 of 160 answers")

@@ -270,6 +270,7 @@ def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(
         ranks=RankGroup(store, 0, 0, 2),
         watch=None,
         working_entry=SimpleNamespace(results=tmp_path),
+        entry=SimpleNamespace(results=tmp_path),
         get_state_folder=lambda index: tmp_path,
     )
     RankGroup(store, 1, 1, 2).report_failure("broken on purpose", lost=lost)

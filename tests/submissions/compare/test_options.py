@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from submissions.compare.machines import build_compared_machine
 
 from submissions.commands.compare import compare
+from submissions.machines import build_compared_machine
 from submissions.pack.bundle import pack_results
 from submissions.published_rows import read_published_rows
 from suite.errors import JudgedError, RequestError

@@ -16,7 +16,7 @@ def read_report(folder: str) -> tuple[Document, Part]:
     path: Path = CORPUS / folder
     if not path.is_dir():
         pytest.skip(f"no {folder} in the corpus")
-    document, _ = build.build_report_document([path])
+    document, _ = build.judge_and_build_report([path])
     return document, document.parts[0]
 
 

@@ -36,7 +36,7 @@ def test_training_comes_first_and_each_tile_names_its_system(several: Path) -> N
     """Three tiles were called SingleStream, and training stood wherever its system's name put
     it.
     """
-    (part,) = build.build_report_document([several])[0].parts
+    (part,) = build.judge_and_build_report([several])[0].parts
     assert [(tile.name, tile.origin) for tile in part.tiles] == [
         ("Time to train", "box-torch-bf16"),
         ("SingleStream", OTHERS[0]),
@@ -46,7 +46,7 @@ def test_training_comes_first_and_each_tile_names_its_system(several: Path) -> N
 
 
 def test_headings_and_figures_name_their_systems(several: Path) -> None:
-    (part,) = build.build_report_document([several])[0].parts
+    (part,) = build.judge_and_build_report([several])[0].parts
     names = ("box-torch-bf16", SYSTEM, *OTHERS)
     charts = [chart for section in part.sections for chart in iterate_section_charts(section)]
     assert charts and all(chart.title.endswith(names) for chart in charts)
@@ -63,7 +63,7 @@ def test_headings_and_figures_name_their_systems(several: Path) -> None:
 
 def test_one_system_is_not_repeated_in_every_title(recorded: Path) -> None:
     shutil.rmtree(recorded / "open" / "acme" / "results" / "box-torch-bf16")
-    (part,) = build.build_report_document([recorded])[0].parts
+    (part,) = build.judge_and_build_report([recorded])[0].parts
     assert [tile.origin for tile in part.tiles] == [""]
     charts = [chart for section in part.sections for chart in iterate_section_charts(section)]
     assert charts and not any(SYSTEM in chart.title for chart in charts)
@@ -72,7 +72,7 @@ def test_one_system_is_not_repeated_in_every_title(recorded: Path) -> None:
 def test_two_paths_name_their_systems_though_each_has_one(recorded: Path, tmp_path: Path) -> None:
     shutil.rmtree(recorded / "open" / "acme" / "results" / "box-torch-bf16")
     other = shutil.copytree(recorded, tmp_path / "other")
-    document, _ = build.build_report_document([recorded, other])
+    document, _ = build.judge_and_build_report([recorded, other])
     assert all(part.title.endswith(SYSTEM) for part in document.parts)
     assert {tile.origin for part in document.parts for tile in part.tiles} == {SYSTEM}
 

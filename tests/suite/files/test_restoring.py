@@ -9,7 +9,7 @@ from suite.errors import RequestError
 from suite.files import restoring
 from suite.files.layout import STATE_FOLDER
 from suite.files.restoring import list_superseded_results, restore_superseded_result
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 
 HOME = "open/acme/results/box/fake"
 OFFLINE = f"{HOME}/Offline"
@@ -36,7 +36,9 @@ def test_runs_come_back_as_they_were_and_the_present_ones_move_aside(tmp_path: P
     """Five runs of the new result beside one of the old would be a result of neither."""
     write(tmp_path, f"{OFFLINE}/performance/run_1/run.json", f"{OFFLINE}/accuracy/run.json")
     before = tree(tmp_path)
-    supersede(tmp_path, [tmp_path / OFFLINE / "performance", tmp_path / OFFLINE / "accuracy"])
+    move_to_superseded(
+        [tmp_path / OFFLINE / "performance", tmp_path / OFFLINE / "accuracy"], results=tmp_path
+    )
     write(
         tmp_path,
         *(f"{OFFLINE}/performance/run_{number}/run.json" for number in (1, 2)),
@@ -58,12 +60,12 @@ def test_a_training_set_comes_back_whole_with_its_state(tmp_path: Path) -> None:
     state = f"{STATE_FOLDER}/fake/campaign.json"
     write(tmp_path, f"{HOME}/result_0.txt", f"{HOME}/telemetry_0.jsonl", state)
     before = tree(tmp_path)
-    supersede(
-        tmp_path,
+    move_to_superseded(
         [
             *(tmp_path / HOME / name for name in ("result_0.txt", "telemetry_0.jsonl")),
             tmp_path / state,
         ],
+        results=tmp_path,
     )
     write(tmp_path, f"{HOME}/result_0.txt", f"{HOME}/result_1.txt", state, text="new")
     assert restore_superseded_result(tmp_path, 1) == (HOME,)
@@ -74,7 +76,7 @@ def test_runs_that_were_stored_aside_belong_where_they_would_have_been(tmp_path:
     """An INVALID result beside a VALID one is kept as the staging folder had it."""
     staged = f"{STATE_FOLDER}/fake/serving"
     write(tmp_path, f"{staged}/{OFFLINE}/performance/run_1/run.json")
-    supersede(tmp_path, [tmp_path / staged / "open/acme/results"])
+    move_to_superseded([tmp_path / staged / "open/acme/results"], results=tmp_path)
     assert restore_superseded_result(tmp_path, 1) == (f"{OFFLINE}/performance",)
     assert tree(tmp_path) == {f"{OFFLINE}/performance/run_1/run.json": "old"}
 
@@ -82,9 +84,9 @@ def test_runs_that_were_stored_aside_belong_where_they_would_have_been(tmp_path:
 def test_a_study_comes_back_and_points_alone_do_not(tmp_path: Path) -> None:
     """A point without its table is no study."""
     write(tmp_path, "studies/fake/study.json", "studies/fake/box/batch-1/point.json")
-    supersede(tmp_path, [tmp_path / "studies/fake"])
+    move_to_superseded([tmp_path / "studies/fake"], results=tmp_path)
     write(tmp_path, "studies/fake/box/batch-2/point.json")
-    supersede(tmp_path, [tmp_path / "studies/fake/box/batch-2"])
+    move_to_superseded([tmp_path / "studies/fake/box/batch-2"], results=tmp_path)
     (found,) = list_superseded_results(tmp_path)
     assert found.places == ("studies/fake",)
 
@@ -92,8 +94,9 @@ def test_a_study_comes_back_and_points_alone_do_not(tmp_path: Path) -> None:
 def test_what_is_no_result_is_not_offered(tmp_path: Path) -> None:
     """State of an unfinished set, its unfinished log, and what is not there."""
     write(tmp_path, f"{STATE_FOLDER}/fake/campaign.json", f"{HOME}/result_0.txt.partial")
-    supersede(
-        tmp_path, [tmp_path / STATE_FOLDER / "fake", tmp_path / HOME / "result_0.txt.partial"]
+    move_to_superseded(
+        [tmp_path / STATE_FOLDER / "fake", tmp_path / HOME / "result_0.txt.partial"],
+        results=tmp_path,
     )
     assert not list_superseded_results(tmp_path)
     with pytest.raises(RequestError, match="1: no superseded result in .*podium restore lists"):
@@ -106,7 +109,9 @@ def test_a_kill_between_the_moves_is_mended(
 ) -> None:
     write(tmp_path, f"{OFFLINE}/performance/run_1/run.json", f"{OFFLINE}/accuracy/run.json")
     before = tree(tmp_path)
-    supersede(tmp_path, [tmp_path / OFFLINE / "performance", tmp_path / OFFLINE / "accuracy"])
+    move_to_superseded(
+        [tmp_path / OFFLINE / "performance", tmp_path / OFFLINE / "accuracy"], results=tmp_path
+    )
     write(tmp_path, f"{OFFLINE}/performance/run_1/run.json", text="new")
     calls, real = iter(range(9)), restoring.move_part_back
 

@@ -58,7 +58,7 @@ class Simulated:
             "use_legacy_loadgen_qps_metrics": True,
         }
     )
-    samples: int = 240
+    samples: int = 160
     data_set: int = 100
     seeds: Mapping[str, int] = field(default_factory=lambda: dict(ROUND_SEEDS))
     latency_ms: tuple[float, float] = (150.0, 400.0)
@@ -382,7 +382,7 @@ def in_text(name: str, old: str, new: str) -> Callable[[Path], None]:
 def without_reason(folder: Path) -> None:
     """Take the reason to end from one answer."""
     in_text("events.jsonl", '"finish_reason": "stop"', '"finish_reason": null')(folder)
-    edited(SUMMARY, "finish_reason_counts", "stop", value=239)(folder)
+    edited(SUMMARY, "finish_reason_counts", "stop", value=159)(folder)
 
 
 def swapped_samples(folder: Path) -> None:
@@ -462,9 +462,9 @@ KINDS: Final = {"endpoints": "endpoints"}
 INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.evidence": client_run(events=False),
     "endpoints.state": summary("state", value="draining"),
-    "endpoints.counts": summary("n_samples_issued", value=241),
+    "endpoints.counts": summary("n_samples_issued", value=161),
     "endpoints.failed": summary("n_samples_failed", value=3),
-    "endpoints.finish": summary("finish_reason_counts", "stop", value=241),
+    "endpoints.finish": summary("finish_reason_counts", "stop", value=161),
     "endpoints.rate": summary("qps", value=lambda rate: rate * 1.02),
     "endpoints.window": summary(
         "legacy_loadgen_window_duration_ns", value=lambda window: 2 * window
@@ -492,7 +492,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         edited(SUMMARY, "tpot", value=lambda each: scaled(each, 5.0)), events=False
     ),
     "endpoints.clocks": summary("tpot", "min", value=-5.0),
-    "endpoints.same_numbers": client_run(edited(SNAPSHOT, "metrics", 0, "value", value=239)),
+    "endpoints.same_numbers": client_run(edited(SNAPSHOT, "metrics", 0, "value", value=159)),
     "endpoints.recount": client_run(edited(SUMMARY, "duration_ns", value=lambda took: took + MS)),
     "endpoints.cut": client_run(without_reason),
     "endpoints.lag": client_run(shifted_events),

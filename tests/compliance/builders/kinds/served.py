@@ -256,13 +256,6 @@ def metered(path: Path) -> None:
     (path / "spl.txt").write_text("Time,08-24-2025 10:20:30.000,Watts,301.5\n")
 
 
-def without_loadgen(path: Path) -> None:
-    """Leave the summary of the Endpoints client in place of LoadGen's logs."""
-    shutil.rmtree(path)
-    path.mkdir()
-    (path / "result_summary.json").write_text('{"total": 100, "completed": 100}\n')
-
-
 def answer_twice(path: Path) -> None:
     """Answer two samples under one sequence number."""
     path.write_text(
@@ -295,9 +288,6 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
         since(),
         f"**/results/box/*/Server/accuracy/{ACCURACY_LOG}",
         answer_twice,
-    ),
-    "inference-mllog.endpoints": then(
-        since(), "**/results/box/*/Server/performance", without_loadgen
     ),
     "inference-mllog.records": since(generated_query_count=...),
     "inference-mllog.mode": since(test_mode="AccuracyOnly"),

@@ -21,7 +21,7 @@ from harness.machine.placement import InstancePlacement
 from harness.serving import infer
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.setup import ServingSetup, set_up_serving
-from suite.errors import JudgedError, RequestError
+from suite.errors import MissingError, RequestError
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 
@@ -153,7 +153,7 @@ def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
     """One GPU of eight may be out of memory."""
     one = job(tmp_path, Scenario.OFFLINE, facts=Served(fault="open"))
     with pytest.raises(
-        JudgedError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"
+        MissingError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"
     ):
         run(
             replace(

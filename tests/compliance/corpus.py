@@ -14,13 +14,11 @@ ROOT: Final = Path(__file__).parents[2]
 PUBLISHED: Final = Path(os.environ.get("PODIUM_CORPUS", ROOT.parent / "shared" / "corpus"))
 """All published logs at hand."""
 MISJUDGED: Final = (
-    "inference_v6.1",
+    "inference_v6.1/closed/NVIDIA",
     "training_v6.0/Krai",
     "training_v6.0/MiTAC",
-    "endpoints",
 )
-"""Results whose copies lack runs or tests, which docs/JUDGE.md names, and runs of Endpoints, which
-the judge does not judge yet.
+"""Results whose copies lack runs or tests, which docs/JUDGE.md names.
 
 A test insists that none is valid: whoever completes or judges one takes the entry away.
 """

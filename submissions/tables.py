@@ -67,7 +67,20 @@ def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
     for title in dict.fromkeys(title for title, _ in lines):
         click.echo(f"{title}\n{click.style(format_line(SCORE_COLUMNS), dim=True)}")
         click.echo("\n".join(format_line(part) for each, part in lines if each == title) + "\n")
+    for row in rows:
+        if row.late_tokens is not None:
+            click.echo(format_window_note(row))
     click.echo(format_score_summary(rows, paths))
+
+
+def format_window_note(row: "Score") -> str:
+    """Say how much of a rate came after the window that it is divided by."""
+    whole = format_metric_value(row.whole_run, row.unit)
+    return (
+        f"{replace_unprintable(row.workload)} {row.scenario}: the rate is over the window until the"
+        f" query issued last has ended; {row.late_tokens:.1%} of it came later, over the whole run"
+        f" it is {whole}"
+    )
 
 
 def format_system_heading(row: "Score") -> str:

@@ -1,5 +1,5 @@
-"""What LoadGen measured in a performance run, from the judge's documents of any round: percentiles
-of latency, also of tokens, and its verdict.
+"""What LoadGen, or the Endpoints client, measured in a performance run, from the judge's documents
+of any round: percentiles of latency, also of tokens, and LoadGen's verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints.entry import find_endpoints_summary
+from compliance.documents.endpoints.result_summary import (
+    ResultSummary,
+    Series,
+    read_result_summary,
+)
 from compliance.documents.headline import group_records_by_key
 from compliance.documents.inference_mllog.run import read_mllog_run
 from compliance.documents.inference_text.entry import find_performance_folders
@@ -14,6 +20,7 @@ from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen.legacy_summary import read_legacy_summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
+from compliance.recognition.path_kind import ENDPOINTS_SUMMARY_FILES, has_loadgen_logs
 from submissions.report.records.queries import LOADGEN_PERCENTILES
 from submissions.result_index import IndexedResult
 from submissions.score import log_values
@@ -46,6 +53,7 @@ TOKEN_LATENCY_KEYS: Final = {
 }
 """Name of a token's latency -> its key in the detail log, by percentile."""
 NO_VERDICT: Final = "-"
+ENDPOINTS_CLIENT: Final = "the Endpoints client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,8 @@ class LoadGenFigures:
     """One performance run as measured by LoadGen; latencies in ms."""
 
     folder: Path
+    measured_by: str = "LoadGen"
+    """The program that issued the queries."""
     verdict: str = NO_VERDICT
     """VALID or INVALID, as LoadGen printed it."""
     percentiles: Mapping[float, float] = field(default_factory=dict)
@@ -67,6 +77,8 @@ def list_run_folders(result: IndexedResult, score: Score) -> list[Path]:
     """
     if registry.load_round_kind(score.round) is RoundKind.PODIUM:
         return result.performance_folders
+    if summary := find_endpoints_summary(result.folder):
+        return [summary.parent]
     return list(find_performance_folders(result.folder))
 
 
@@ -76,13 +88,15 @@ def read_loadgen_figures(folder: Path, round_name: str) -> LoadGenFigures:
     """
     match registry.load_round_kind(round_name):
         case RoundKind.INFERENCE_TEXT:
-            summary = read_legacy_summary(SourceFile(folder / SUMMARY_LOG))
-            stated = summary.values.get(SUMMARY_VERDICT_NAME)
+            legacy = read_legacy_summary(SourceFile(folder / SUMMARY_LOG))
+            stated = legacy.values.get(SUMMARY_VERDICT_NAME)
             return LoadGenFigures(
                 folder=folder,
                 verdict=stated.text if stated else NO_VERDICT,
-                percentiles=select_latencies(summary.find_number, PERCENTILE_SUMMARY_NAMES),
+                percentiles=select_latencies(legacy.find_number, PERCENTILE_SUMMARY_NAMES),
             )
+        case RoundKind.INFERENCE_MLLOG if summary := find_client_summary(folder):
+            return read_client_figures(folder, summary)
         case RoundKind.INFERENCE_MLLOG:
             run = read_mllog_run(
                 folder, Mode.PERFORMANCE, registry.load_inference_mllog_round(round_name)
@@ -108,6 +122,38 @@ def read_loadgen_figures(folder: Path, round_name: str) -> LoadGenFigures:
                 verdict=log_values.read_loadgen_run_record(folder).verdict,
                 percentiles=read_loadgen_percentiles(folder),
             )
+
+
+def find_client_summary(folder: Path) -> Path | None:
+    """Return the Endpoints client's summary in a folder without LoadGen's logs; None if there is
+    none.
+    """
+    if has_loadgen_logs(folder):
+        return None
+    paths = (folder / name for name in ENDPOINTS_SUMMARY_FILES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_client_figures(folder: Path, path: Path) -> LoadGenFigures:
+    """Read a run of the Endpoints client, which prints no verdict."""
+    summary = read_result_summary(SourceFile(path)) or ResultSummary()
+    tokens = {FIRST_TOKEN_NAME: summary.ttft, OUTPUT_TOKEN_NAME: summary.tpot}
+    return LoadGenFigures(
+        folder=folder,
+        measured_by=ENDPOINTS_CLIENT,
+        percentiles=select_client_latencies(summary.latency),
+        token_latencies={
+            name: found for name, each in tokens.items() if (found := select_client_latencies(each))
+        },
+    )
+
+
+def select_client_latencies(series: Series) -> dict[float, float]:
+    """Return percentile -> latency in ms, of the percentiles that LoadGen has; those that are not
+    above 0 are left out.
+    """
+    found = {percent: series.percentiles.get(f"{percent:.1f}") for percent in LOADGEN_PERCENTILES}
+    return {percent: value / NS_PER_MS for percent, value in found.items() if value and value > 0}
 
 
 def read_loadgen_percentiles(folder: Path) -> Mapping[float, float]:

@@ -30,8 +30,8 @@ LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
 QUERY_SHARE_AXIS: Final = Axis(name="share of queries", unit="%", low=0.0)
 ESTIMATE_NAME: Final = "early-stopping estimate"
 """Name of the result of SingleStream and MultiStream where measured percentiles are shown too."""
-RUNS_TABLE_TITLE: Final = "Performance runs, as measured by LoadGen"
-TOKENS_TABLE_TITLE: Final = "Latencies of tokens, as measured by LoadGen"
+RUNS_TABLE_TITLE: Final = "Performance runs, as measured by {}"
+TOKENS_TABLE_TITLE: Final = "Latencies of tokens, as measured by {}"
 SHOWN_PERCENTILES: Final = (50.0, 90.0, 99.0)
 """Percentiles in the tables of runs."""
 NO_QUERY_RECORD_NOTE: Final = (
@@ -348,20 +348,20 @@ def build_latency_bound_marks(row: ScenarioRow | None, *, upright: bool) -> tupl
 
 
 def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
-    """Draw the percentiles in LoadGen's detail log."""
-    percentiles = drawn_run.figures.percentiles
+    """Draw the percentiles that LoadGen, or another client, measured."""
+    percentiles, client = drawn_run.figures.percentiles, drawn_run.figures.measured_by
     if not percentiles:
         return
     words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles.items())
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
-        description=f"Latency percentiles as measured by LoadGen: {words}.",
+        description=f"Latency percentiles as measured by {client}: {words}.",
         x=LATENCY_AXIS,
         y=Axis(name="queries answered", unit="%", low=0.0, high=100.0),
         lines=(
             Line(
-                name="LoadGen's percentiles",
+                name=f"{client}'s percentiles",
                 points=tuple((value, percent) for percent, value in percentiles.items()),
                 dots=True,
             ),
@@ -392,7 +392,7 @@ def build_serving_runs_table(
     measured = () if offline else tuple(f"measured p{each:g} ms" for each in SHOWN_PERCENTILES)
     columns = ("run", value_of, "LoadGen's verdict", *measured)
     return Table(
-        title=RUNS_TABLE_TITLE,
+        title=RUNS_TABLE_TITLE.format(runs[0].measured_by),
         columns=columns,
         rows=rows,
         numeric=(1, *range(3, len(columns))),
@@ -408,7 +408,7 @@ def build_token_latency_tables(runs: Sequence[LoadGenFigures]) -> Iterator[Table
     )
     if rows:
         yield Table(
-            title=TOKENS_TABLE_TITLE,
+            title=TOKENS_TABLE_TITLE.format(runs[0].measured_by),
             columns=("run", "latency", *(f"p{each:g} ms" for each in SHOWN_PERCENTILES)),
             rows=rows,
             numeric=(2, 3, 4),

@@ -15,6 +15,9 @@ from kinds.endpoints import SNAPSHOT, SUMMARY, edited, in_text, scaled
 
 from compliance.judge import Judge
 from compliance.verdict import PathJudgement, Severity, Verdict
+from submissions.report.build import judge_and_build_report
+from submissions.result_index import find_requested_results
+from submissions.score.score import score_result
 
 RUNS = ("c4", "poisson", "offline")
 V61 = PUBLISHED / "inference_v6.1" / "closed"
@@ -267,3 +270,26 @@ def test_failed_requests_and_cut_answers_are_told_with_the_rate_of_whole_ones(
     assert error.found.startswith("30 samples failed") and "whole answers/s" in error.found
     (cut,) = [each for each in result.findings if each.rule == "endpoints.cut"]
     assert cut.found.startswith("17 of 160 answers")
+
+
+@needs_corpus
+def test_a_published_entry_has_a_score_with_its_basis_and_a_page(tmp_path: Path) -> None:
+    """Server divides by the window until the query issued last has ended."""
+    (found,) = find_requested_results(V61 / SUPERMICRO)
+    row = score_result(found)
+    assert (row.metric, row.unit, row.basis) == ("samples_per_second", "queries/s", "legacy_window")
+    assert row.value == pytest.approx(111.77383650675426) and row.compliant
+    assert row.whole_run == pytest.approx(96_578 / 864.992415313)
+    assert row.accuracy == {"F1_HIERARCHICAL": pytest.approx(0.7871852181615411)}
+    (part,) = judge_and_build_report([V61 / SUPERMICRO])[0].parts
+    titles = [table.title for table in part.sections[0].parts[0].tables]
+    assert titles[0] == "Performance runs, as measured by the Endpoints client"
+
+
+@needs_corpus
+def test_a_single_stream_is_scored_by_its_mean_latency() -> None:
+    (found,) = find_requested_results(V61 / ATLAS)
+    row = score_result(found)
+    assert (row.metric, row.unit, row.basis) == ("latency_mean", "ns", "whole_run")
+    assert row.value == pytest.approx(3807663511.3614697)
+    assert row.accuracy == {"mAP": pytest.approx(87.23618090452261)}

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Annotated, BinaryIO, Final, cast
 
 import msgspec
 
@@ -35,11 +35,15 @@ that a first fragment may seem to come up to this much after the end.
 """
 
 
+MAX_TIMESTAMP_NS: Final = 1 << 62
+"""Sums and differences of two stamps fit into 64 bits."""
+
+
 class ClientEvent(msgspec.Struct):
     """One line; `data` is not decoded."""
 
     event_type: str
-    timestamp_ns: int
+    timestamp_ns: Annotated[int, msgspec.Meta(ge=0, lt=MAX_TIMESTAMP_NS)]
     sample_uuid: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")
     finish_reason: str | None = None

@@ -82,6 +82,14 @@ def test_a_number_beyond_64_bits_is_a_finding(run: Path) -> None:
     assert judge(run).verdict is Verdict.BROKEN
 
 
+@pytest.mark.parametrize("stamp", [2**63, 2**70, -1])
+def test_a_stamp_that_no_clock_has_is_a_finding(run: Path, stamp: int) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    event = {**json.loads(lines[5]), "timestamp_ns": stamp}
+    (run / "events.jsonl").write_text("".join([*lines[:5], json.dumps(event) + "\n", *lines[6:]]))
+    assert judge(run).verdict is Verdict.BROKEN
+
+
 def test_a_long_line_of_events_is_no_trap(run: Path) -> None:
     """64 MB without a newline."""
     with (run / "events.jsonl").open("ab") as stream:

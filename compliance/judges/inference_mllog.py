@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints.audit import read_endpoints_audit
 from compliance.documents.endpoints.entry import (
     EndpointsEntry,
     find_endpoints_summary,
@@ -151,15 +152,25 @@ class InferenceMllogJudge:
             ResultKind.ENTRY,
             path,
             1,
-            self.judge_endpoints_documents(entry),
+            self.judge_endpoints_documents(entry, place),
             entry.run.evidence,
         )
 
-    def judge_endpoints_documents(self, entry: EndpointsEntry) -> Iterator[Finding]:
-        """Judge the run and the accuracy of an entry."""
+    def judge_endpoints_documents(
+        self, entry: EndpointsEntry, place: TreePosition | None
+    ) -> Iterator[Finding]:
+        """Judge the run, the accuracy, the caching test and the documents of an entry."""
         yield from judge_endpoints_run(entry.run, self.apply_rules)
         yield from self.apply_rules(entry.accuracy_source)
         yield from self.apply_rules(entry)
+        if audit := read_endpoints_audit(entry.folder):
+            yield from self.apply_rules(audit.source)
+            yield from self.apply_rules(audit)
+        if place and entry.is_closed:
+            documents = read_entry_documents(entry.folder, place, self.round, loadgen=False)
+            if documents.source:
+                yield from self.apply_rules(documents.source)
+            yield from self.apply_rules(documents)
 
     def judge_system_description(self, system: MllogSystem | None) -> Iterator[Finding]:
         """Judge the description of an entry's system, if there is one."""

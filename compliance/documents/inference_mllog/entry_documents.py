@@ -56,6 +56,8 @@ class MllogEntryDocuments:
     """Folder of the compliance tests."""
     done: Sequence[str]
     """Tests in it."""
+    loadgen: bool
+    """Whether LoadGen measured the entry; other clients have no user.conf and other tests."""
     round: InferenceMllogRound
 
     def build_fault(
@@ -162,7 +164,7 @@ class MllogBenchmark:
 
 
 def read_entry_documents(
-    entry: Path, place: TreePosition, round: InferenceMllogRound
+    entry: Path, place: TreePosition, round: InferenceMllogRound, *, loadgen: bool = True
 ) -> MllogEntryDocuments:
     """Read the documents of an entry, from the folder of its results or from separate trees."""
     below = entry.relative_to(place.organisation_folder / "results")
@@ -189,6 +191,7 @@ def read_entry_documents(
             for folder in list_subfolders(tests)
             if folder.name.startswith(TEST_FOLDER_PREFIX)
         ],
+        loadgen=loadgen,
         round=round,
     )
 

@@ -16,6 +16,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
 
+LOADGEN_SETTINGS_FILE: Final = "user.conf"
 EITHER_SCENARIOS: Final = ("Server", "Interactive")
 """If both of these are optional, a system submits one. Source: submission_checker/loader.py,
 check_scenarios.
@@ -52,7 +53,7 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
     Advice: add the missing document; fill every field, if necessary with "none".
     """
     for name in filing.round.rules.measurement_files:
-        if name not in filing.names:
+        if name not in filing.names and (filing.loadgen or name != LOADGEN_SETTINGS_FILE):
             yield filing.build_fault(f"no {name}", f"{name}")
     if filing.document is None:
         yield filing.build_fault(
@@ -97,7 +98,7 @@ def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
     Advice: run the missing test with its audit.config, and add the output of its verification
     script.
     """
-    for name in filing.model.tests if filing.model else ():
+    for name in filing.model.tests if filing.model and filing.loadgen else ():
         if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
             yield filing.build_fault(f"no {name}", f"the folder {name}", filing.tests)
 

@@ -173,7 +173,7 @@ def test_an_edit_of_another_file_is_an_error(tmp_path: Path, kind: str) -> None:
 def test_a_published_entry_is_valid(org: str) -> None:
     result = judge(V61 / org)
     assert (result.round, result.verdict) == ("inference-v6.1", Verdict.VALID)
-    assert not list_rules(result, Severity.WARNING)
+    assert list_rules(result, Severity.WARNING) <= {"inference-mllog.measurements"}  # no README
 
 
 @pytest.fixture

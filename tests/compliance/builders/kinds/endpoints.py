@@ -8,6 +8,7 @@ Source: mlcommons/endpoints, metrics and load generator.
 import json
 import math
 import random
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -338,10 +339,61 @@ def client_entry(change: Callable[[Path], object] | None = None, **asked: Any) -
         run = Simulated(**{"samples": 12_200, "data_set": 48289, **asked})
         simulate(home, run, events=False)
         write_json(home / ACCURACY, SCORES)
+        write_documents(home)
         if change:
             change(home)
 
     return build
+
+
+def write_documents(home: Path) -> None:
+    """Write what is submitted with an entry."""
+    (home / "README.md").write_text("Run the client with config.yaml.\n")
+    fields = {
+        "input_data_types": "int32",
+        "retraining": "N",
+        "starting_weights_filename": "model.safetensors",
+        "weight_data_types": "bf16",
+        "weight_transformations": "none",
+    }
+    write_json(home / "measurements.json", fields)
+
+
+def cached_entry(**edits: Any) -> Builder:
+    """An entry of Wan with its caching test."""
+
+    def build(folder: Path) -> None:
+        home = folder / ENTRY.replace(MODEL, "wan-2.2-t2v-a14b").replace("Server", "SingleStream")
+        run = Simulated(samples=50, data_set=50, pattern=CLOSED_LOOP, latency_ms=(13e3, 15e3))
+        simulate(home, run, events=False)
+        scores = {**SCORES["accuracy_scores"][0], "score": 0.72, "total_samples": 248}
+        scores["response_counts"] = {"issued": 248, "scored": 248, "empty": 0, "missing": 0}
+        write_json(home / ACCURACY, {"average_accuracy": 0.72, "accuracy_scores": [scores]})
+        write_documents(home)
+        outcome = {
+            "test": "output_caching",
+            "passed": True,
+            "ref_qps": 0.07,
+            "audit_qps": 0.0702,
+            "threshold": 0.1,
+            "ref_completed": 50,
+            "ref_requested": 50,
+            "audit_completed": 50,
+            "audit_requested": 50,
+        }
+        write_json(home / "audit" / "audit_output_caching_test.json", {**outcome, **edits})
+
+    return build
+
+
+def without_audit(folder: Path) -> None:
+    """An entry of Wan that lacks its caching test."""
+    cached_entry()(folder)
+    (audit,) = folder.rglob("audit")
+    shutil.rmtree(audit)
+
+
+CLOSED_LOOP: Final = {"type": "concurrency", "target_qps": None, "target_concurrency": 1}
 
 
 def edited(name: str, *path: str | int, value: Any) -> Callable[[Path], None]:
@@ -420,6 +472,7 @@ def language_entry(tokens: int) -> Builder:
             "response_counts": counts,
             "output_sequence_lengths": lengths,
         }
+        write_documents(home)
         write_json(home / ACCURACY, {"average_accuracy": 83.0, "accuracy_scores": [score]})
 
     return build
@@ -436,15 +489,17 @@ def shifted_events(folder: Path) -> None:
     (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in late))
 
 
-CLOSED_LOOP: Final = {"type": "concurrency", "target_qps": None, "target_concurrency": 1}
 BASES: Final[Mapping[str, Builder]] = {
     "endpoints": client_run(),
     "endpoints-closed-loop": client_run(pattern=CLOSED_LOOP),
     "endpoints-entry": client_entry(),
+    "endpoints-audit": cached_entry(),
 }
 VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.in_flight": "endpoints-closed-loop",
     "endpoints.tokens_per_sample": language_entry(9_000),
+    "endpoints.audit_present": "endpoints-audit",
+    "endpoints.audit": "endpoints-audit",
     **{
         f"endpoints.{name}": "endpoints-entry"
         for name in (
@@ -514,4 +569,6 @@ INVALID: Final[Mapping[str, Builder]] = {
     ),
     "endpoints.accuracy_mean": scored("average_accuracy", value=0.9),
     "endpoints.tokens_per_sample": language_entry(12_000),
+    "endpoints.audit_present": without_audit,
+    "endpoints.audit": cached_entry(audit_qps=0.09),
 }

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
-from suite.errors import MissingError
+from suite.errors import MachineError
 from suite.events import TOKEN
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 
@@ -22,7 +22,7 @@ INTERVAL_START: Final = "INTERVAL_START"
 INTERVAL_END: Final = "INTERVAL_END"
 
 
-class LogError(MissingError):
+class LogError(MachineError):
     """The log cannot be written: the run does not count."""
 
 

@@ -37,7 +37,13 @@ from harness.training.state.shared_filesystem import check_shared_results_folder
 from harness.training.timed_run import run_timed_training
 from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
-from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
+from suite.errors import (
+    JudgedError,
+    MachineError,
+    MissingError,
+    RequestError,
+    TemporaryError,
+)
 from suite.files.superseded import SupersededFiles
 from suite.ledger.steps import find_challenge_fault
 from suite.process.lock import lock_results_folder
@@ -141,6 +147,8 @@ def train_remaining_runs(
     for index in range(campaign.runs):
         try:
             campaign = train_or_complete_run(job, campaign, index)
+        except MachineError:
+            raise  # in the midst of a run, which can be resumed
         except (RequestError, MissingError):
             if moved is not None and fresh:
                 set_state.remove_refused_set(job.entry, job.working_entry, job.name)

@@ -18,7 +18,7 @@ from submissions.signatures.verification import (
     VerificationLine,
     verify_bundle,
 )
-from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.errors import JudgedError, MissingError, RequestError, build_unknown_name_error
 
 REPEATED_LINE_NAMES: Final = ("signed", "time")
 """Lines that may occur several times for a bundle."""
@@ -45,7 +45,7 @@ def run_verify_command(
             " or podium pack to make a bundle of them"
         )
     if not bundle.exists():
-        raise RequestError(f"{bundle}: no such file; name a bundle (*.tar.zst)")
+        raise JudgedError(f"{bundle}: no such file; name a bundle (*.tar.zst)")
     check_files_exist({"--signers": signers, "--revoked": revoked, "--ca": authorities})
     if revoked is not None and signers is None:
         raise RequestError(

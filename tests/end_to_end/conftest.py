@@ -105,6 +105,13 @@ def fake() -> Sequence[str]:
 
 
 @pytest.fixture(scope="session")
+def trained() -> Sequence[str]:
+    """The same for its training alone, which has no engine."""
+    place = FAKE.index("--engine")
+    return (*FAKE[:place], *FAKE[place + 2 :], *SLEEPS, *RATE)
+
+
+@pytest.fixture(scope="session")
 def campaign(
     environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, "subprocess.CompletedProcess[str]"]:

@@ -210,14 +210,23 @@ equal runs are not tested.
 
 @pytest.mark.slow
 def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(
-    podium: Podium, campaign: Campaign, tmp_path: Path, fake: Sequence[str]
+    podium: Podium, campaign: Campaign, tmp_path: Path, trained: Sequence[str]
 ) -> None:
     """Three runs each, of different seeds; one run of each scenario is not tested."""
     sets = [tmp_path / name for name in ("one", "two")]
     for seed, results in zip((1, 11), sets, strict=True):
         assert (
             podium(
-                "train", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD
+                "train",
+                "fake",
+                "--runs",
+                3,
+                "--seed",
+                seed,
+                "--results",
+                results,
+                *trained,
+                *SPREAD,
             ).returncode
             == 0
         )

@@ -151,12 +151,12 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
 
 
 def test_a_killed_podium_train_is_ended_by_podium_run(
-    forked: Podium, begin: Begin, tmp_path: Path, fake: Sequence[str]
+    forked: Podium, begin: Begin, tmp_path: Path, fake: Sequence[str], trained: Sequence[str]
 ) -> None:
     """Training is taken up where it stood: the same nonce, and a log that was resumed."""
     results = tmp_path / "results"
     process = begin(
-        "train", "fake", "--results", results, "--seed", 1, *fake, *LONG, step_ms=STOPPED_MS
+        "train", "fake", "--results", results, "--seed", 1, *trained, *LONG, step_ms=STOPPED_MS
     )
     until(
         lambda: any(
@@ -272,7 +272,7 @@ def test_two_interrupts_end_at_once_with_one_sentence(
 
 
 def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
-    begin: Begin, podium: Podium, tmp_path: Path, fake: Sequence[str]
+    begin: Begin, podium: Podium, tmp_path: Path, fake: Sequence[str], trained: Sequence[str]
 ) -> None:
     """Each wrote the other's state file away: `.podium/run-fake.json: No such file or
     directory`.
@@ -284,7 +284,7 @@ def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
     state = (results / ".podium" / "run-fake.json").read_bytes()
     for command in (
         words,
-        ("train", "fake", "--results", results, *fake),
+        ("train", "fake", "--results", results, *trained),
         ("run", "fake", "--results", results, "--seed", 2, *fake),
     ):
         second = podium(*command)

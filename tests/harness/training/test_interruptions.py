@@ -167,7 +167,7 @@ def test_without_resume_an_unfinished_run_is_moved_aside(light: Warm, tmp_path: 
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
-    """One sentence and exit 1, whatever is torn keeps `.partial`, and with room again the run goes
+    """One sentence and exit 3, whatever is torn keeps `.partial`, and with room again the run goes
     on.
     """
     results = tmp_path / "results"
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
     )
     _, stderr = child.communicate(timeout=40)
     assert (
-        child.returncode == 1
+        child.returncode == 3
         and "cannot write the log" in stderr
         and "this run does not count" in stderr
         and "Traceback" not in stderr

@@ -223,7 +223,7 @@ def read_endpoints_entry_values(
         value=found.value,
         unit=found.unit,
         runs=(found.value,),
-        accuracy=dict(entry.iterate_claims()),
+        accuracy=entry.compute_claims(),
         target=dict(entry.model.find_minimums(entry.scenario)) if entry.model else {},
         basis=found.basis,
         whole_run=found.whole_run,

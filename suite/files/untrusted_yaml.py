@@ -49,7 +49,8 @@ def parse_untrusted_yaml(text: bytes) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
         if isinstance(error, YamlError):
             raise
-        raise YamlError(str(error).split("\n", 1)[0], 1) from None
+        reason = "a number of too many digits" if "digits" in str(error) else str(error)
+        raise YamlError(reason.split("\n", 1)[0], 1) from None
 
 
 def refuse_unusual_yaml(text: bytes) -> None:

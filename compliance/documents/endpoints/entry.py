@@ -1,5 +1,6 @@
 """Read an entry of a published inference round that was measured with the Endpoints client."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     total_samples: int | None = None
     complete: bool | None = None
     dataset_type: str | None = None
+    breakdown: Mapping[str, Any] | None = None
     response_counts: ResponseCounts = ResponseCounts()
     output_sequence_lengths: Series = Series()
 
@@ -100,9 +102,19 @@ class EndpointsEntry:
             severity=severity,
         )
 
-    def iterate_claims(self) -> Iterator[tuple[str, float]]:
-        """Yield the metrics of the accuracy results in the row's unit. A single score, whose metric
-        the client does not name, is the row's only one.
+    def compute_claims(self) -> Mapping[str, float]:
+        """Return the metrics of the accuracy results in the row's unit: of several data sets the
+        mean, by their samples.
+        """
+        sums, weights = defaultdict[str, float](float), defaultdict[str, float](float)
+        for metric, score, samples in self.iterate_scores():
+            sums[metric] += score * samples
+            weights[metric] += samples
+        return {metric: sums[metric] / weights[metric] for metric in sums if weights[metric]}
+
+    def iterate_scores(self) -> Iterator[tuple[str, float, float]]:
+        """Yield metric, score in the row's unit and samples of each data set. A single score, whose
+        metric the client does not name, is the row's only one.
         """
         if self.accuracy is None or self.model is None:
             return
@@ -116,7 +128,7 @@ class EndpointsEntry:
             for name, score in (scores or {}).items():
                 metric = named.get(name.replace("_", "").casefold(), named.get(name.casefold()))
                 if metric and isinstance(score, int | float):
-                    yield metric, float(score) * scale
+                    yield metric, float(score) * scale, float(max(each.total_samples or 1, 1))
 
 
 def find_endpoints_summary(folder: Path) -> Path | None:

@@ -6,6 +6,8 @@ issued while the client tracks performance count.
 """
 
 import gzip
+import hashlib
+import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from suite.files.untrusted_files import open_regular_file
 
 MAX_EVENT_BYTES: Final = 1 << 26
 """Maximum length of a line."""
-MAX_OPEN_SAMPLES: Final = 1 << 20
+MAX_REMEMBERED_SAMPLES: Final = 1 << 21
 """Maximum number of samples in flight, and of samples whose identifiers are remembered."""
 CHUNK_BYTES: Final = 1 << 20
 EVENT_FILES: Final = ("events.jsonl", "events.jsonl.gz")
@@ -81,6 +83,10 @@ class EventCount:
     started_ns: int | None = None
     last_completion_ns: int | None = None
     last_issued_latency_ns: int | None = None
+    answer_bytes: int = 0
+    """Bytes of the answers, with what JSON adds to them."""
+    issue_digest: str = ""
+    """Digest of the identifiers of tracked samples, in the order of their issue."""
     lines: int = 0
     truncated: bool = False
     """The recount stopped early, since more samples were in flight than are remembered."""
@@ -102,6 +108,7 @@ class EventReader:
     seen: set[str] = field(default_factory=set)
     tracking: bool = False
     last_issued: str = ""
+    identifiers: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def handle_event(self, event: ClientEvent, line: int) -> None:
         """Count one event; what contradicts the order of events becomes a parse error."""
@@ -129,7 +136,7 @@ class EventReader:
         if uuid in self.seen:
             add_event_error(count.source, f"sample {uuid[:32]} issued twice", "once", line)
             return
-        if len(self.seen) >= MAX_OPEN_SAMPLES:
+        if len(self.seen) >= MAX_REMEMBERED_SAMPLES:
             count.truncated = True
             return
         self.seen.add(uuid)
@@ -138,6 +145,7 @@ class EventReader:
             count.issued += 1
             count.issue_ns.append(event.timestamp_ns)
             self.last_issued = uuid
+            self.identifiers.update(uuid.encode() + b"\n")
 
     def handle_completion(self, event: ClientEvent, line: int) -> None:
         """Count a completed sample."""
@@ -164,6 +172,7 @@ class EventReader:
         if not sample.tracked:
             return
         count.completed += 1
+        count.answer_bytes += len(event.data)
         count.failed += sample.failed
         count.latencies_ns.append(latency)
         count.last_completion_ns = max(count.last_completion_ns or 0, event.timestamp_ns)
@@ -197,8 +206,8 @@ def add_event_error(source: SourceFile, found: str, required: str, line: int) ->
 
 
 def find_events_file(folder: Path) -> Path | None:
-    """Return the events of a run folder; None if it has none."""
-    return next((folder / name for name in EVENT_FILES if (folder / name).is_file()), None)
+    """Return the events of a run folder, of whatever type the file is; None if it has none."""
+    return next((folder / name for name in EVENT_FILES if os.path.lexists(folder / name)), None)
 
 
 def count_events(path: Path, source: SourceFile) -> EventCount:
@@ -222,6 +231,7 @@ def count_events(path: Path, source: SourceFile) -> EventCount:
             reader.handle_event(event, count.lines)
     except (OSError, ValueError, EOFError) as error:
         source.add_read_error(error)
+    count.issue_digest = reader.identifiers.hexdigest()
     count.unfinished = sum(each.tracked for each in reader.open.values())
     return count
 

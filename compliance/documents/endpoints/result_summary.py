@@ -39,6 +39,20 @@ class Series(msgspec.Struct, frozen=True):
         """Number of values."""
         return sum(self.histogram.counts)
 
+    @property
+    def statistics(self) -> Mapping[str, object]:
+        """Every statistic that a series with values has; None, or empty, where it is missing."""
+        return {
+            "total": self.total,
+            "min": self.min,
+            "max": self.max,
+            "median": self.median,
+            "avg": self.avg,
+            "std_dev": self.std_dev,
+            "percentiles": self.percentiles or None,
+            "histogram": self.histogram.counts or None,
+        }
+
 
 class LoadPattern(msgspec.Struct, frozen=True):
     """How requests were issued."""
@@ -92,13 +106,14 @@ class ResultSummary(msgspec.Struct, frozen=True):
     @property
     def window_ns(self) -> int | None:
         """Nanoseconds that the client divides its rates by."""
-        return self.legacy_loadgen_window_duration_ns or self.duration_ns
+        stated = self.legacy_loadgen_window_duration_ns
+        return self.duration_ns if stated is None else stated
 
     @property
     def rated_queries(self) -> int | None:
         """Queries in the client's rate: the legacy window begins with the first one."""
         completed = self.n_samples_completed
-        if completed is None or not self.legacy_loadgen_window_duration_ns:
+        if completed is None or self.legacy_loadgen_window_duration_ns is None:
             return completed
         return completed - 1
 

@@ -1,5 +1,7 @@
 """Read a run folder of the Endpoints client: summary, configuration, snapshot and events."""
 
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,7 +17,6 @@ from compliance.documents.endpoints.result_summary import (
     read_result_summary,
 )
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
-from compliance.recognition.tree_path import is_file
 from compliance.verdict import About, Fault, Severity
 
 CONFIG_FILE: Final = "config.yaml"
@@ -41,6 +42,8 @@ class EndpointsRun:
     snapshot: FinalSnapshot | None
     events: EventCount | None
     map_source: SourceFile | None
+    map_digest: str
+    """Digest of the samples' identifiers in the map."""
     sample_order: tuple[int, ...]
     """Index of each performance sample in the order of issue; empty if the run does not say it."""
 
@@ -54,7 +57,8 @@ class EndpointsRun:
     @property
     def evidence(self) -> tuple[str, ...]:
         """Return what the run's figures can be checked against."""
-        held = (self.summary, self.snapshot, self.events)
+        recounted = self.events if self.events and not self.events.truncated else None
+        held = (self.summary, self.snapshot, recounted)
         return tuple(
             name for name, each in zip(EVIDENCE_NAMES, held, strict=True) if each is not None
         )
@@ -81,10 +85,11 @@ class EndpointsRun:
 def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
     """Read a run folder; every problem becomes a parse error of its file."""
     summary_source = SourceFile(summary, about=About.SCORE)
-    config_source = open_optional_source(folder / CONFIG_FILE)
-    snapshot_source = open_optional_source(folder / SNAPSHOT_FILE)
-    map_source = open_optional_source(folder / SAMPLE_MAP_FILE)
+    config_source = open_optional_source(folder, CONFIG_FILE)
+    snapshot_source = open_optional_source(folder, SNAPSHOT_FILE)
+    map_source = open_optional_source(folder, SAMPLE_MAP_FILE)
     samples = read_json_document(map_source, SAMPLE_MAP_DECODER) if map_source else None
+    issued = (samples or {}).get(PERFORMANCE_PHASE, {})
     events = find_events_file(folder)
     return EndpointsRun(
         folder=folder,
@@ -94,17 +99,36 @@ def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
         config=read_client_config(config_source) if config_source else None,
         snapshot_source=snapshot_source,
         snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
-        events=count_events(events, open_events_source(events)) if events else None,
+        events=read_events(folder, events) if events else None,
         map_source=map_source,
-        sample_order=tuple((samples or {}).get(PERFORMANCE_PHASE, {}).values()),
+        map_digest=hashlib.sha256("".join(f"{name}\n" for name in issued).encode()).hexdigest(),
+        sample_order=tuple(issued.values()),
     )
 
 
-def open_optional_source(path: Path) -> SourceFile | None:
+def open_optional_source(folder: Path, name: str) -> SourceFile | None:
     """Return a file that a run may lack; None if it does."""
-    return SourceFile(path, about=About.SCORE) if is_file(path) else None
+    path = folder / name
+    if not os.path.lexists(path):
+        return None
+    source = SourceFile(path, about=About.SCORE)
+    report_foreign_file(folder, source)
+    return source
 
 
-def open_events_source(path: Path) -> SourceFile:
-    """Return a run's events; a line that was cut at the end is an error, since events were lost."""
-    return SourceFile(path, about=About.SCORE, leniency={ParseErrorKind.CUT: Severity.ERROR})
+def read_events(folder: Path, path: Path) -> EventCount:
+    """Recount a run's events; a line that was cut at the end is an error, since events were
+    lost.
+    """
+    source = SourceFile(path, about=About.SCORE, leniency={ParseErrorKind.CUT: Severity.ERROR})
+    report_foreign_file(folder, source)
+    return count_events(path, source)
+
+
+def report_foreign_file(folder: Path, source: SourceFile) -> None:
+    """Record a link that leads out of the run's folder: the file may be another run's."""
+    target = Path(os.path.realpath(source.path))
+    if not target.is_relative_to(os.path.realpath(folder)):
+        source.add_parse_error(
+            ParseErrorKind.UNREADABLE, "a link out of the run's folder", "the run's own file"
+        )

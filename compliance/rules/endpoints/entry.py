@@ -6,6 +6,11 @@ from typing import Final
 
 from compliance.documents.endpoints.entry import EndpointsEntry
 from compliance.rules import rule
+from compliance.rules.endpoints.run_series import (
+    find_histogram_problems,
+    find_series_problems,
+    is_whole_histogram,
+)
 from compliance.verdict import About, Fault, Severity
 from suite.units import MS_PER_S, NS_PER_S
 
@@ -22,6 +27,12 @@ BOUND_PERCENTILE: Final = "99.0"
 MAX_EMPTY_SHARE: Final = 0.01
 TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
 MAX_LENGTH_RATIO: Final = 1.5
+PER_CENT: Final = 100.0
+BREAKDOWN_SCORE: Final = "overall_accuracy"
+BREAKDOWN_TOLERANCE: Final = 0.0051
+"""In per cent, which the client rounds to two decimals."""
+MIN_STREAM_SHARE: Final = 0.9
+TOOL_DELAY: Final = "'inject_tool_delay': True"
 NS_PER_MS: Final = NS_PER_S // MS_PER_S
 
 
@@ -131,7 +142,7 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
         )
         return
     minimums, maximums = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
-    claims = dict(entry.iterate_claims())
+    claims = entry.compute_claims()
     for metric, least in minimums.items():
         if metric not in claims:
             yield entry.build_fault(
@@ -141,6 +152,12 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
             yield entry.build_fault(
                 f"{metric} {claims[metric]:.6g}",
                 f"{least:g} or more",
+                file=entry.accuracy_source.path,
+            )
+        elif claims[metric] > find_metric_limit(least):
+            yield entry.build_fault(
+                f"{metric} {claims[metric]:.6g}",
+                f"at most {find_metric_limit(least):g}, what the metric can be",
                 file=entry.accuracy_source.path,
             )
         elif claims[metric] > maximums.get(metric, math.inf):
@@ -197,13 +214,92 @@ def check_accuracy_size(entry: EndpointsEntry) -> Iterator[Fault]:
         return
     size = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
     totals = [each.total_samples for each in entry.accuracy.list_scores()]
-    if size is None or not totals or None in totals:
+    if size is None:
         return
-    found = sum(total for total in totals if total is not None)
-    if found < size:
+    found = sum(total or 0 for total in totals)
+    if found != size:
         yield entry.build_fault(
-            f"an accuracy run over {found} samples", f"{size}", file=entry.accuracy_source.path
+            f"an accuracy run over {found} samples",
+            f"{size}",
+            file=entry.accuracy_source.path,
+            severity=Severity.WARNING if found > size else None,
         )
+
+
+@rule("endpoints.accuracy_lengths", EndpointsEntry, About.QUALITY, doubt="the accuracy")
+def accuracy_lengths(entry: EndpointsEntry) -> Iterator[Fault]:
+    """The lengths of the accuracy run's answers fit together, and the score is that of its
+    breakdown.
+
+    Source: mlcommons/endpoints, accuracy_results.json: output_sequence_lengths and breakdown.
+    Advice: submit the client's files unmodified.
+    """
+    scale = entry.model.endpoints_scale if entry.model else 1.0
+    for each in entry.accuracy.list_scores() if entry.accuracy else ():
+        lengths, whole = each.output_sequence_lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
+        problems = [*find_series_problems(lengths)] if lengths.min is not None else []
+        if lengths.min is not None and is_whole_histogram(lengths):
+            problems += find_histogram_problems(lengths)
+        for found, required in problems:
+            yield entry.build_fault(
+                f"{each.dataset_name}: {found}", required, file=entry.accuracy_source.path
+            )
+        if not isinstance(each.score, int | float) or not isinstance(whole, int | float):
+            continue
+        if not math.isclose(each.score * scale, whole, abs_tol=BREAKDOWN_TOLERANCE):
+            yield entry.build_fault(
+                f"{each.dataset_name}: score {each.score}",
+                f"{whole}, as in its breakdown",
+                file=entry.accuracy_source.path,
+            )
+
+
+@rule("endpoints.single_stream", EndpointsEntry, About.SCORE, doubt="the latency")
+def single_stream(entry: EndpointsEntry) -> Iterator[Fault]:
+    """In SingleStream one request is always in flight, so that latencies add up to the duration;
+    tools that a configuration delays take time, too.
+
+    Source: Little's law: 0.9999 and more in published results of v6.1.
+    Advice: submit the client's files unmodified.
+    """
+    summary = entry.run.summary
+    if summary is None or entry.scenario != "SingleStream" or not summary.duration_ns:
+        return
+    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
+    if summary.latency.total is None or TOOL_DELAY in str(data_sets):
+        return
+    held = summary.latency.total / summary.duration_ns
+    if held < MIN_STREAM_SHARE:
+        yield entry.build_fault(
+            f"latencies of {held:.3g} of the duration", f"{MIN_STREAM_SHARE:g} or more"
+        )
+
+
+@rule("endpoints.model", EndpointsEntry, About.IDENTITY, doubt="which benchmark was measured")
+def model(entry: EndpointsEntry) -> Iterator[Fault]:
+    """The configuration names the benchmark of the entry's folder.
+
+    Source: mlcommons/endpoints, submission_ref.model.
+    Advice: submit the configuration that the run used.
+    """
+    config = entry.run.config
+    named = config.find_value("submission_ref", "model") if config else None
+    if not isinstance(named, str) or entry.benchmark is None:
+        return
+    meant = entry.round.find_benchmark(named)
+    if meant is not None and meant != entry.benchmark:
+        yield entry.build_fault(
+            f"submission_ref.model {named}",
+            f"{entry.benchmark}, as in the entry's folder",
+            file=entry.run.config_source.path if entry.run.config_source else None,
+        )
+
+
+def find_metric_limit(least: float) -> float:
+    """Return the highest value of a metric whose minimum is this: of shares 1, of per cents 100; of
+    lengths and counts there is none.
+    """
+    return 1.0 if least <= 1 else PER_CENT if least <= PER_CENT else math.inf
 
 
 @rule("endpoints.accuracy_mean", EndpointsEntry, About.QUALITY, doubt="the accuracy")

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from compliance.documents.endpoints.events import EventCount, compute_percentile
+from compliance.documents.endpoints.events import (
+    MAX_REMEMBERED_SAMPLES,
+    EventCount,
+    compute_percentile,
+)
 from compliance.documents.endpoints.result_summary import (
     SNAPSHOT_SERIES,
     ResultSummary,
@@ -48,15 +52,23 @@ def same_numbers(run: EndpointsRun) -> Iterator[Fault]:
     if summary is None or snapshot is None:
         return
     file = run.folder / SNAPSHOT_FILE
+    if snapshot.state != "complete" or snapshot.n_pending_tasks:
+        yield run.build_fault(
+            f"state {snapshot.state} with {snapshot.n_pending_tasks} pending tasks",
+            "state complete, and none pending",
+            file=file,
+        )
     for field, name in COUNTERS.items():
         metric, stated = snapshot.find_metric(name), getattr(summary, field)
-        if metric is not None and stated is not None and metric.value != stated:
-            yield run.build_fault(
-                f"{name} {metric.value}", f"{stated}, as in the summary", file=file
-            )
+        counted = metric.value if metric else None
+        if stated is not None and counted != stated:
+            yield run.build_fault(f"{name} {counted}", f"{stated}, as in the summary", file=file)
     for field, name in SNAPSHOT_SERIES.items():
         metric, series = snapshot.find_metric(name), get_series(summary, field)
-        if metric is None or (not metric.count and series.min is None):
+        if series.min is None and (metric is None or not metric.count):
+            continue
+        if metric is None:
+            yield run.build_fault(f"no {name}", f"the series {name}", file=file)
             continue
         for found, required in find_snapshot_differences(metric, series):
             yield run.build_fault(f"{name}: {found}", f"{required}, as in the summary", file=file)
@@ -97,7 +109,15 @@ def recount(run: EndpointsRun) -> Iterator[Fault]:
     Advice: submit the client's files from the same run, unmodified.
     """
     summary, events = run.summary, run.events
-    if summary is None or events is None or events.truncated or not events.lines:
+    if summary is None or events is None:
+        return
+    if events.truncated:
+        yield run.build_fault(
+            "more samples than are remembered, so that they were not recounted",
+            f"at most {MAX_REMEMBERED_SAMPLES:,} samples",
+            file=events.source.path,
+            severity=Severity.WARNING,
+        )
         return
     for name, found, stated in (
         ("samples issued", events.issued, summary.n_samples_issued),
@@ -111,6 +131,12 @@ def recount(run: EndpointsRun) -> Iterator[Fault]:
     yield from check_recounted_series(run, "ttft", summary.ttft, events.first_token_ns)
     yield from check_recounted_window(run, summary, events)
     yield from check_recounted_reasons(run, summary, events)
+    tokens = summary.output_sequence_lengths.total
+    if tokens is not None and tokens > events.answer_bytes:
+        yield run.build_fault(
+            f"{tokens} tokens of answers",
+            f"at most {events.answer_bytes}, the bytes of the answers",
+        )
 
 
 def check_recounted_series(
@@ -229,7 +255,8 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.order", EndpointsRun, About.RULES, doubt="which samples were issued")
 def order(run: EndpointsRun) -> Iterator[Fault]:
-    """Samples were issued in the order that their seed draws. A run that issued less than a whole
+    """The map of samples names those that were issued, in their order, and a whole data set was
+    issued in the order that its seed draws. A run that issued less than a whole
     data set does not show its size, and is left alone.
 
     Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
@@ -238,6 +265,7 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
     issued = run.sample_order
     if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:
         return
+    yield from check_sample_map(run)
     seed, size = run.summary.run_config.dataloader_random_seed, max(issued) + 1
     if seed is None or len(set(issued)) != size or min(issued) < 0:
         return
@@ -250,6 +278,25 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
             f"sample {issued[place]} issued as number {place + 1}",
             f"sample {wanted[place]}, as drawn from dataloader_random_seed {seed}",
             file=run.folder / SAMPLE_MAP_FILE,
+        )
+
+
+def check_sample_map(run: EndpointsRun) -> Iterator[Fault]:
+    """Yield a map that names other samples than those that were issued."""
+    file, samples, events = run.folder / SAMPLE_MAP_FILE, run.sample_order, run.events
+    counted = run.summary.n_samples_issued if run.summary else None
+    if counted is not None and len(samples) != counted:
+        yield run.build_fault(f"{len(samples)} samples", f"{counted}, as issued", file=file)
+        return
+    if min(samples) < 0:
+        yield run.build_fault(f"sample {min(samples)}", "0 or more", file=file)
+    if events is None or events.truncated or events.issued != counted:
+        return
+    if events.issue_digest != run.map_digest:
+        yield run.build_fault(
+            "other identifiers than in the events, or another order",
+            "each sample in the order of its issue",
+            file=file,
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
+from compliance.documents.endpoints.result_summary import get_series
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
@@ -16,7 +17,10 @@ SUMMED_TOLERANCE: Final = 1e-9
 SCHEDULE_EARLY_NS: Final = 50_000_000
 SCHEDULE_LATE_NS: Final = 1_000_000_000
 """How much earlier and later than the drawn schedule the last query may have been issued."""
-MAX_DRAWN_GAPS: Final = 5_000_000
+MAX_DRAWN_GAPS: Final = 2_000_000
+MIN_DRAWN_RATE: Final = 1e-6
+MAX_DRAWN_RATE: Final = 1e9
+"""Queries per second of which gaps are drawn."""
 MIN_HELD_SHARE: Final = 0.9
 """Smallest share of the requested concurrency that a run has in flight on average."""
 CLOSED_LOOP_PATTERNS: Final = ("concurrency", "agentic_inference")
@@ -82,6 +86,29 @@ def counts(run: EndpointsRun) -> Iterator[Fault]:
         )
 
 
+@rule("endpoints.whole", EndpointsRun, About.SCORE, doubt="the figure, which it would show")
+def whole(run: EndpointsRun) -> Iterator[Fault]:
+    """A series has all of its statistics or, if nothing was measured, none; latencies are always
+    measured, and the rate of tokens is stated if, and only if, lengths are.
+
+    Source: mlcommons/endpoints, metrics: what every build of the client writes.
+    Advice: submit the client's files unmodified.
+    """
+    summary = run.summary
+    if summary is None:
+        return
+    for name in ("latency", "ttft", "tpot", "output_sequence_lengths"):
+        found = get_series(summary, name).statistics
+        missing = [each for each, value in found.items() if value is None]
+        if missing and (len(missing) < len(found) or name == "latency"):
+            yield run.build_fault(f"{name}: no {', '.join(missing)}", "all statistics of a series")
+    lengths = summary.output_sequence_lengths.total
+    if (summary.tps is None) != (lengths is None):
+        yield run.build_fault(
+            f"tps {summary.tps} with lengths that add up to {lengths}", "both, or neither"
+        )
+
+
 @rule("endpoints.failed", EndpointsRun, About.SCORE, doubt="the rate, which counts failed samples")
 def failed(run: EndpointsRun) -> Iterator[Fault]:
     """No sample failed: the client's rate counts failed samples like answered ones.
@@ -136,7 +163,7 @@ def rate(run: EndpointsRun) -> Iterator[Fault]:
     Advice: submit the client's files unmodified.
     """
     summary = run.summary
-    if summary is None or not summary.window_ns:
+    if summary is None or not summary.window_ns or summary.window_ns < 0:
         return
     seconds = summary.window_ns / NS_PER_S
     tokens = summary.output_sequence_lengths.total
@@ -163,9 +190,9 @@ def window(run: EndpointsRun) -> Iterator[Fault]:
         return
     stated = summary.legacy_loadgen_window_duration_ns
     asked = summary.run_config.load_pattern.use_legacy_loadgen_qps_metrics
-    if stated is not None and stated > summary.duration_ns:
+    if stated is not None and not 0 < stated <= summary.duration_ns:
         yield run.build_fault(
-            f"a window of {stated} ns", f"at most the duration, {summary.duration_ns} ns"
+            f"a window of {stated} ns", f"above 0, at most the duration, {summary.duration_ns} ns"
         )
     if asked is not None and asked != (stated is not None):
         yield run.build_fault(
@@ -193,17 +220,23 @@ def schedule(run: EndpointsRun) -> Iterator[Fault]:
     config = summary.run_config
     pattern, seed = config.load_pattern, config.scheduler_random_seed
     issued, stated = summary.n_samples_issued, summary.legacy_loadgen_window_duration_ns
-    if pattern.type != "poisson" or not pattern.target_qps or pattern.target_qps <= 0:
+    if pattern.type != "poisson":
         return
-    if seed is None or not stated or not issued or not 1 < issued <= MAX_DRAWN_GAPS:
+    if pattern.target_qps is None or not MIN_DRAWN_RATE <= pattern.target_qps <= MAX_DRAWN_RATE:
+        yield run.build_fault(f"target_qps {pattern.target_qps}", "the rate of Poisson arrivals")
         return
-    low, high = summary.latency.min, summary.latency.max
-    if low is None or high is None:
+    if seed is None or not issued or not 1 < issued <= MAX_DRAWN_GAPS:
         return
-    rest = stated - sum(draw_poisson_gaps_ns(seed, pattern.target_qps, issued)[1:])
-    if not low - SCHEDULE_EARLY_NS <= rest <= high + SCHEDULE_LATE_NS:
+    low, high, took = summary.latency.min, summary.latency.max, stated or summary.duration_ns
+    if low is None or high is None or took is None:
+        return
+    rest = took - sum(draw_poisson_gaps_ns(seed, pattern.target_qps, issued)[1:])
+    # the whole run ends with the last answer, not with that of the query issued last
+    latest = high + SCHEDULE_LATE_NS if stated else math.inf
+    if not low - SCHEDULE_EARLY_NS <= rest <= latest:
         yield run.build_fault(
-            f"a window that leaves {rest / NS_PER_S:.6g} s for the last query",
+            f"{'a window' if stated else 'a duration'} that leaves {rest / NS_PER_S:.6g} s for the"
+            " last query",
             f"a latency between {low / NS_PER_S:.6g} and {high / NS_PER_S:.6g} s, as drawn from"
             f" scheduler_random_seed {seed}",
         )
@@ -270,6 +303,8 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
         return
     stated, pattern = run.summary.run_config, run.summary.run_config.load_pattern
     settings = "settings"
+    if pattern.type is None:
+        return
     for value, path in (
         (stated.scheduler_random_seed, ("runtime", "scheduler_random_seed")),
         (stated.dataloader_random_seed, ("runtime", "dataloader_random_seed")),
@@ -277,9 +312,14 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
         (pattern.target_qps, ("load_pattern", "target_qps")),
         (pattern.target_concurrency, ("load_pattern", "target_concurrency")),
         (stated.warmup.enabled, ("warmup", "enabled")),
+        (
+            bool(pattern.use_legacy_loadgen_qps_metrics),
+            ("load_pattern", "use_legacy_loadgen_qps_metrics"),
+        ),
+        (run.summary.n_samples_issued, ("runtime", "n_samples_to_issue")),
     ):
         configured = run.config.find_value(settings, *path)
-        if value is not None and configured is not None and value != configured:
+        if configured is not None and str(value) != str(configured):
             yield run.build_fault(
                 f"{'.'.join(path)} {configured}",
                 f"{value}, as in the summary",

@@ -75,8 +75,8 @@ def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
         unequal = not math.isclose(mean * each.count, total, rel_tol=EXACT_TOLERANCE)
         yield from [(f"mean {mean} of {each.count}", f"a total of {total}")] if unequal else ()
     most = (high - low) / 2 * math.sqrt(each.count / (each.count - 1)) if each.count > 1 else 0.0
-    if each.std_dev is not None and each.std_dev > most * (1 + SUM_TOLERANCE):
-        yield f"a standard deviation of {each.std_dev}", f"at most {most:.12g}"
+    if each.std_dev is not None and not 0 <= each.std_dev <= most * (1 + SUM_TOLERANCE):
+        yield f"a standard deviation of {each.std_dev}", f"between 0 and {most:.12g}"
 
 
 @rule("endpoints.histogram", EndpointsRun, About.SCORE, doubt="the latencies and the rate")
@@ -93,15 +93,21 @@ def histogram(run: EndpointsRun) -> Iterator[Fault]:
     for name, each in list_measured_series(run.summary):
         if not each.histogram.counts:
             continue
-        if len(each.histogram.counts) != len(each.histogram.buckets):
+        if not is_whole_histogram(each):
             yield run.build_fault(
                 f"{name}: {len(each.histogram.counts)} counts",
-                f"{len(each.histogram.buckets)}, one for each bucket",
+                f"{len(each.histogram.buckets)} of at least 0, one for each bucket",
             )
             continue
         yield from check_histogram_count(run, name, each, completed)
         for found, required in find_histogram_problems(each):
             yield run.build_fault(f"{name}: {found}", required)
+
+
+def is_whole_histogram(each: Series) -> bool:
+    """Return whether a histogram has a count for each bucket, and none below 0."""
+    counts = each.histogram.counts
+    return len(counts) == len(each.histogram.buckets) and min(counts, default=0) >= 0
 
 
 def check_histogram_count(
@@ -179,6 +185,8 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
         proven = each.early_stopping_percentiles
         if proven is None or not 0 < each.count <= MAX_EARLY_STOPPING_SAMPLES:
             continue
+        if not is_whole_histogram(each):
+            continue
         below = list(accumulate(each.histogram.counts))
         measured = dict(parse_percents(each))
         for key, value in proven.items():
@@ -244,8 +252,8 @@ def clocks(run: EndpointsRun) -> Iterator[Fault]:
     summary = run.summary
     if summary is None or summary.tpot.min is None or summary.tpot.min >= 0:
         return
-    odd = run.events.negative_token_times if run.events else summary.tpot.histogram.counts[:1]
-    number = odd if isinstance(odd, int) else (odd[0] if odd else 0)
+    counted = run.events.negative_token_times if run.events else 0
+    number = counted or sum(summary.tpot.histogram.counts[:1])
     yield run.build_fault(
         f"first fragments after the end of their answers: {number} of"
         f" {summary.n_samples_completed}",

@@ -146,6 +146,27 @@ FORGED_FILES: dict[str, Edit] = {
     ),
     "an event that is missing": lambda run: drop_line(run, 40),
     "an event that happens twice": lambda run: repeat_line(run, 40),
+    "no events at all": lambda run: (run / "events.jsonl").write_text(""),
+    "a folder of events": lambda run: replace_by_folder(run / "events.jsonl"),
+    "another run's events": lambda run: link_to_other(run / "events.jsonl"),
+    "an empty snapshot": lambda run: (run / SNAPSHOT).write_text("{}"),
+    "a snapshot that failed": edited(SNAPSHOT, "state", value="failed"),
+    "a shorter map": edited(
+        "sample_idx_map.json",
+        "performance",
+        value=lambda each: dict([*each.items()][:150]),
+    ),
+    "a map with an index that does not exist": edited(
+        "sample_idx_map.json",
+        "performance",
+        value=lambda each: {**each, next(iter(each)): -1},
+    ),
+    "a map of other samples": edited(
+        "sample_idx_map.json",
+        "performance",
+        value=lambda each: {f"{name[::-1]}": index for name, index in each.items()},
+    ),
+    "three times the tokens": lambda run: triple_lengths(run),
 }
 
 
@@ -158,6 +179,25 @@ def repeat_line(run: Path, number: int) -> None:
     lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
     place = next(at for at in range(number, len(lines)) if '"sample.complete"' in lines[at])
     (run / "events.jsonl").write_text("".join(lines[: place + 1] + lines[place:]))
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link_to_other(path: Path) -> None:
+    other = path.parents[1] / "other.jsonl"
+    path.rename(other)
+    path.symlink_to(other)
+
+
+def triple_lengths(run: Path) -> None:
+    """Count three tokens for each, consistently in the summary and the snapshot."""
+    for name, factor in (("output_sequence_lengths", 3), ("tpot", 1 / 3)):
+        edited(SUMMARY, name, value=lambda each, by=factor: scaled(each, by))(run)
+    edited(SUMMARY, "tps", value=lambda each: each * 3)(run)
+    (run / SNAPSHOT).unlink()
 
 
 @needs_corpus
@@ -218,8 +258,64 @@ FORGED_ENTRIES: dict[str, Edit] = {
     "no proven percentile": change_summary(
         "latency", "early_stopping_percentiles", "99.0", value=None
     ),
+    "a mean alone": edited(SUMMARY, "latency", value=lambda each: {"avg": each["avg"] / 10}),
+    "a window of nothing": lambda home: (
+        change_summary("legacy_loadgen_window_duration_ns", value=0)(home),
+        change_summary("duration_ns", value=610_000_000_000)(home),
+    ),
+    "no window and a shorter run": lambda home: shorten_without_window(home),
+    "no target rate": change_summary("run_config", "load_pattern", "target_qps", value=None),
+    "tokens without lengths": lambda home: (
+        change_summary("tps", value=lambda each: each * 10)(home),
+        change_summary("output_sequence_lengths", value={})(home),
+    ),
+    "an accuracy above what it can be": lambda home: (
+        edited(ACCURACY, "average_accuracy", value=10.0)(home),
+        edited(ACCURACY, "accuracy_scores", 0, "score", value=10.0)(home),
+    ),
+    "a second data set": lambda home: add_data_set(home),
+    "no counts": lambda home: (
+        edited(ACCURACY, "accuracy_scores", 0, "response_counts", value={})(home),
+        edited(ACCURACY, "accuracy_scores", 0, "total_samples", value=None)(home),
+    ),
+    "answers missing in the histogram": edited(
+        ACCURACY,
+        *("accuracy_scores", 0, "output_sequence_lengths", "histogram", "counts", 9),
+        value=0,
+    ),
+    "another model": in_text("config.yaml", "model: qwen3-vl-235b-a22b", "model: gpt-oss-120b"),
+    "other samples to issue": in_text(
+        "config.yaml", "max_duration_ms: 0", "max_duration_ms: 0\n    n_samples_to_issue: 500"
+    ),
+    "a rate that draws nothing": lambda home: (
+        change_summary("run_config", "load_pattern", "target_qps", value=5e-324)(home),
+    ),
+    "one bucket": edited(SUMMARY, "latency", "histogram", "buckets", value=[[1, 2]]),
+    "a negative deviation": change_summary("latency", "std_dev", value=-1.0),
     "another target rate": change_summary("run_config", "load_pattern", "target_qps", value=224.0),
 }
+
+
+def shorten_without_window(home: Path) -> None:
+    """Divide by a duration that is too short for the drawn arrivals."""
+    summary = json.loads((home / SUMMARY).read_text())
+    summary["legacy_loadgen_window_duration_ns"] = None
+    summary["run_config"]["load_pattern"]["use_legacy_loadgen_qps_metrics"] = False
+    summary["duration_ns"] = 610_000_000_000
+    summary["qps"] = summary["n_samples_completed"] / 610
+    summary["tps"] = summary["output_sequence_lengths"]["total"] / 610
+    (home / SUMMARY).write_text(json.dumps(summary))
+
+
+def add_data_set(home: Path) -> None:
+    """Hide a low score beside an invented one."""
+    found = json.loads((home / ACCURACY).read_text())
+    (score,) = found["accuracy_scores"]
+    invented = {**score, "dataset_name": "b", "score": 0.95, "total_samples": 1}
+    invented["response_counts"] = {"issued": 1, "scored": 1, "empty": 0, "missing": 0}
+    found["accuracy_scores"] = [{**score, "score": 0.2}, invented]
+    found["average_accuracy"] = (0.2 + 0.95) / 2
+    (home / ACCURACY).write_text(json.dumps(found))
 
 
 @needs_corpus

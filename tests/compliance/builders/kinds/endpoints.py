@@ -287,7 +287,7 @@ def write_events(
     for place, (issued, first, end) in enumerate(zip(issues, firsts, ends, strict=True)):
         uuid = f"{place:032x}"
         text = ["PromptData", f"question {place}", None]
-        answer = ["TextModelOutput", ["It", " is"], None]
+        answer = ["TextModelOutput", ["It", " is" * 20], None]
         found += [
             (issued, 1, {"event_type": "sample.issued", "sample_uuid": uuid, "data": text}),
             (issued + first, 2, {"event_type": "sample.recv_first", "sample_uuid": uuid}),
@@ -384,6 +384,14 @@ def cached_entry(**edits: Any) -> Builder:
         write_json(home / "audit" / "audit_output_caching_test.json", {**outcome, **edits})
 
     return build
+
+
+def slow_stream(folder: Path) -> None:
+    """An entry of Wan whose latencies take half of its duration."""
+    cached_entry()(folder)
+    (home,) = folder.rglob("SingleStream")
+    for name in ("latency", "ttft", "tpot"):
+        edited(SUMMARY, name, value=lambda each: scaled(each, 0.5))(home)
 
 
 def without_audit(folder: Path) -> None:
@@ -499,6 +507,9 @@ VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.in_flight": "endpoints-closed-loop",
     "endpoints.tokens_per_sample": language_entry(9_000),
     "endpoints.audit_present": "endpoints-audit",
+    "endpoints.single_stream": "endpoints-audit",
+    "endpoints.accuracy_lengths": "endpoints-entry",
+    "endpoints.model": "endpoints-entry",
     "endpoints.audit": "endpoints-audit",
     **{
         f"endpoints.{name}": "endpoints-entry"
@@ -518,6 +529,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.evidence": client_run(events=False),
     "endpoints.state": summary("state", value="draining"),
     "endpoints.counts": summary("n_samples_issued", value=161),
+    "endpoints.whole": summary("latency", "min", value=None),
     "endpoints.failed": summary("n_samples_failed", value=3),
     "endpoints.finish": summary("finish_reason_counts", "stop", value=161),
     "endpoints.rate": summary("qps", value=lambda rate: rate * 1.02),
@@ -569,6 +581,15 @@ INVALID: Final[Mapping[str, Builder]] = {
     ),
     "endpoints.accuracy_mean": scored("average_accuracy", value=0.9),
     "endpoints.tokens_per_sample": language_entry(12_000),
+    "endpoints.accuracy_lengths": scored(
+        "accuracy_scores", 0, "breakdown", value={"overall_accuracy": 40.0}
+    ),
+    "endpoints.model": client_entry(
+        in_text(
+            "config.yaml", "type: online", "type: online\nsubmission_ref: {model: gpt-oss-120b}"
+        )
+    ),
+    "endpoints.single_stream": slow_stream,
     "endpoints.audit_present": without_audit,
     "endpoints.audit": cached_entry(audit_qps=0.09),
 }

@@ -13,7 +13,11 @@ from compliance.documents.training.log import (
     read_published_log,
     read_published_set,
 )
-from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
+from compliance.documents.training.organisation import (
+    PublishedOrganisation,
+    PublishedSystem,
+    RepeatedRun,
+)
 from compliance.documents.training.system_description import DescribedSystem, read_described_system
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.recorder import ResultRecorder
@@ -29,13 +33,18 @@ from compliance.recognition.tree_path import (
 )
 from compliance.rules import judge_document
 from compliance.verdict import About, Finding, ResultKind, Severity, Verdict
+from suite import events
 from suite.files.layout import fold_name
 from suite.rounds.published_training import PublishedTraining
+from suite.units import NS_PER_S
 
 STOPPED_RUN_RULES: Final = frozenset({"log.present", "log.samples"})
 """Rules about records that a log lacks if its run was stopped."""
 CAUSE_RULE: Final = "log.once"
 """The rule that names the runs or processes of a log that has several."""
+
+
+RunBounds = tuple[str, int, int]
 
 
 class TrainingJudge:
@@ -45,10 +54,13 @@ class TrainingJudge:
         self.round = round
         self.systems: dict[str, DescribedSystem] = {}
         self.recorder = ResultRecorder()
+        self.seen_runs: dict[RunBounds, Path] = {}
+        """Benchmark, start and stop of the runs of a tree -> log."""
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
+        self.seen_runs.clear()
         match target.kind:
             case PathKind.LOG:
                 log = read_published_log(
@@ -227,20 +239,52 @@ class TrainingJudge:
 
     def judge_organisation(self, home: Path) -> Iterator[Finding]:
         """Judge an organisation's submission, system by system."""
-        names, sets = set(), 0
+        names, sets, repeated = set(), 0, list[RepeatedRun]()
         for folder in list_subfolders(home / "results"):
             filed = self.read_submitted_system(
                 folder, TreePosition(organisation_folder=home, system=folder.name)
             )
             names.add(fold_name(folder.name))
             sets += len(filed.sets)
+            repeated += self.list_repeated_runs(home, filed)
             yield from self.judge_system(filed)
         idle = [
             path for path in list_system_descriptions(home) if fold_name(path.stem) not in names
         ]
         yield from self.apply_rules(
-            PublishedOrganisation(organisation_folder=home, sets=sets, idle=idle, round=self.round)
+            PublishedOrganisation(
+                organisation_folder=home,
+                sets=sets,
+                idle=idle,
+                repeated=repeated,
+                round=self.round,
+            )
         )
+
+    def list_repeated_runs(self, home: Path, filed: PublishedSystem) -> list[RepeatedRun]:
+        """List the runs of a system that stand in an earlier set of the tree, too."""
+        found = []
+        for log in (log for group in filed.sets for log in group.logs):
+            bounds = find_run_bounds(log)
+            if bounds is None:
+                continue
+            other = self.seen_runs.setdefault(bounds, log.path)
+            if other.parent != log.path.parent:
+                within = other.is_relative_to(home)
+                found.append(RepeatedRun(log=log.path, other=other, within=within))
+        return found
+
+
+def find_run_bounds(log: PublishedLog) -> RunBounds | None:
+    """Return benchmark, start and stop of a run; None for logs without them, and for clocks with
+    whole seconds, which different runs may share.
+    """
+    start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
+    if start is None or stop is None:
+        return None
+    if start.time_ns % NS_PER_S == stop.time_ns % NS_PER_S == 0:
+        return None
+    return log.benchmark or "", start.time_ns, stop.time_ns
 
 
 def has_published_logs(path: Path) -> bool:

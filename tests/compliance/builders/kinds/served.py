@@ -79,6 +79,8 @@ TOKENS: Final[Mapping[str, Any]] = {
     "result_first_token_99.00_percentile_latency_ns": 900_000_000,
     "result_time_per_output_token_99.00_percentile_ns": 90_000_000,
     "result_completed_tokens_per_second": 47_500.0,
+    "result_first_token_mean_latency_ns": 1_000_000,
+    "result_time_to_output_token_mean": 100_350.0,
     "result_tokens_per_second": 31_600.0,
     "sample_concatenate_permutation": True,
 }
@@ -280,6 +282,7 @@ SERVED_VALID: Final[Mapping[str, str]] = {
     "inference-mllog.tokens": "since-v5.1-tokens",
     "inference-mllog.token_bounds": "since-v5.1-tokens",
     "inference-mllog.token_count": "since-v5.1-tokens",
+    "inference-mllog.token_time": "since-v5.1-tokens",
     "inference-mllog.token_rate": "since-v5.1-tokens",
     "inference-mllog.equal_issue": "since-v5.1-tokens",
 }
@@ -310,6 +313,10 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
         model=LANGUAGE, requested_server_ttft_latency=4_000_000_000
     ),
     "inference-mllog.token_count": since(model=LANGUAGE, result_completed_tokens_per_second=0),
+    "inference-mllog.token_time": since(model=LANGUAGE, result_time_to_output_token_mean=170_000.0),
+    "inference-mllog.retraining": then(
+        since(), "**/measurements/box/**/*.json", put(retraining="Yes")
+    ),
     "inference-mllog.token_rate": since(
         model=LANGUAGE, result_completed_tokens_per_second=475_000.0
     ),

@@ -2,6 +2,7 @@
 it.
 """
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -350,4 +351,8 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     ),
     "org.empty": nothing_filed,
     "org.idle": tree(lambda home: describe(home, "other")),
+    "org.repeated": tree(
+        lambda home: shutil.copytree(home / "results/box", home / "results/crate"),
+        lambda home: describe(home, "crate"),
+    ),
 }

@@ -59,6 +59,8 @@ class InferenceMllogJudge:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:
+            case PathKind.RUN if find_endpoints_summary(path.parent):
+                yield from self.judge_entry_folder(path.parent, place)
             case PathKind.RUN if path.name.casefold() != "performance" or has_loadgen_logs(path):
                 yield from self.judge_run_folder(path, place)
             case PathKind.ENDPOINTS_RUN if summary := find_endpoints_summary(path):

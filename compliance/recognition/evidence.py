@@ -13,7 +13,11 @@ from typing import Final, NamedTuple
 
 from compliance.documents.timestamps import format_utc_day
 from compliance.logs.source_file import format_excerpt
-from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
+from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_FILES
+from compliance.recognition.inference_rounds import (
+    map_rounds_by_qsl_seed,
+    map_rounds_by_schedule_seed,
+)
 from compliance.recognition.training_rounds import (
     TrainingLogEvidence,
     choose_training_round,
@@ -53,6 +57,7 @@ EVIDENCE_VERSION_PATTERN: Final = re.compile(
     rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})'
 )
 QSL_SEED_PATTERN: Final = re.compile(rb'qsl_rng_seed(?:", ?"value": ?| : )(\d{1,20})\b')
+SCHEDULER_SEED_PATTERN: Final = re.compile(rb'"scheduler_random_seed":\s*(\d{1,20})\b')
 TEST_MONTH_PATTERN: Final = re.compile(rb"Date \+ time of test: (\d{4}-\d\d)")
 RECORD_TIME_PATTERN: Final = re.compile(rb'"time_(ms|s)": ?(\d{1,13})')
 BENCHMARK_PATTERN: Final = re.compile(
@@ -87,6 +92,8 @@ def read_round_evidence(path: Path) -> RoundEvidence | None:
     if path.name == RUN_RECORD:
         return RoundEvidence(PODIUM_ROUND, "podium's record of a run")
     head = read_first_record(path)
+    if path.name in ENDPOINTS_SUMMARY_FILES:
+        return parse_client_evidence(head)
     if path.suffix == ".json":
         return (
             RoundEvidence(PODIUM_ROUND, "podium's system description")
@@ -148,6 +155,17 @@ def parse_loadgen_evidence(head: bytes, summary: bool = False) -> RoundEvidence 
         ),
         indicated_by,
         sure=False,
+    )
+
+
+def parse_client_evidence(summary: bytes) -> RoundEvidence | None:
+    """Read the seed in a summary of the Endpoints client; None if it is no round's."""
+    seed = SCHEDULER_SEED_PATTERN.search(summary)
+    name = map_rounds_by_schedule_seed().get(int(seed[1])) if seed else None
+    if seed is None or name is None:
+        return None
+    return RoundEvidence(
+        name, f"the Endpoints client with scheduler_random_seed {int(seed[1])}, that of {name}"
     )
 
 

@@ -8,6 +8,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from compliance.recognition.endpoints_files import (
+    ENDPOINTS_CONFIG,
+    ENDPOINTS_ENTRY_FILES,
+    ENDPOINTS_RUN_FILES,
+    ENDPOINTS_RUN_FOLDERS,
+    ENDPOINTS_SUMMARY_PATHS,
+)
 from compliance.recognition.tree_path import (
     DIVISION_FOLDERS,
     TEST_FOLDERS,
@@ -52,25 +59,6 @@ LOADGEN_FILES: Final = frozenset(
         "mlperf_log_trace.json",
     }
 )
-ENDPOINTS_CONFIG: Final = "config.yaml"
-ENDPOINTS_RUN_FOLDERS: Final = ("performance", "performance/run_1")
-ENDPOINTS_SUMMARY_FILES: Final = ("result_summary.json", "results_summary.json")
-"""Names of the Endpoints client's summary. Source: entries of MLPerf Inference v6.1."""
-ENDPOINTS_SUMMARY_PATHS: Final = tuple(
-    f"{folder}/{name}" for folder in ENDPOINTS_RUN_FOLDERS for name in ENDPOINTS_SUMMARY_FILES
-)
-ENDPOINTS_RUN_FILES: Final = frozenset(
-    {
-        ENDPOINTS_CONFIG,
-        "events.jsonl",
-        "events.jsonl.gz",
-        "report.txt",
-        "sample_idx_map.json",
-        "metrics/final_snapshot.json",
-        *ENDPOINTS_SUMMARY_PATHS,
-    }
-)
-"""Files of a run of the Endpoints client, below its folder."""
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
 MODE_FOLDERS: Final = ("accuracy", "performance")
@@ -163,7 +151,7 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
     below = position.list_parts_below(path) if position else ()
     if below and below[0] in TEST_FOLDERS:
         return PathKind.AUDIT
-    if path.name in LOADGEN_FILES:
+    if path.name in LOADGEN_FILES or (position and path.name in ENDPOINTS_ENTRY_FILES):
         return PathKind.RUN
     if TRAINING_TELEMETRY_PATTERN.fullmatch(path.name):
         return PathKind.SET

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_FILES
 from compliance.recognition.evidence import RoundEvidence, read_round_evidence
 from compliance.recognition.path_kind import MODE_FOLDERS, PathKind, RecognisedPath
 from compliance.recognition.training_rounds import (
@@ -288,7 +289,9 @@ def iterate_loadgen_files(path: Path, depth: int = 3) -> Iterator[Path]:
     one run.
     """
     if found := [
-        name for name in (RUN_RECORD, DETAIL_LOG, SUMMARY_LOG) if is_file(f"{path}/{name}")
+        name
+        for name in (RUN_RECORD, DETAIL_LOG, SUMMARY_LOG, *ENDPOINTS_SUMMARY_FILES)
+        if is_file(f"{path}/{name}")
     ]:
         yield from (path / name for name in found)
         if path.name.casefold() not in MODE_FOLDERS and not path.name.startswith("run_"):

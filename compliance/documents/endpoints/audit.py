@@ -11,7 +11,7 @@ import msgspec
 
 from compliance.documents.endpoints.result_summary import ResultSummary, read_result_summary
 from compliance.logs.source_file import SourceFile, read_json_document
-from compliance.recognition.path_kind import ENDPOINTS_SUMMARY_PATHS
+from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_PATHS
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
 

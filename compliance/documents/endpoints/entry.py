@@ -12,11 +12,8 @@ from compliance.documents.endpoints.result_summary import Series
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.documents.inference_mllog.run import parse_scenario_folder
 from compliance.logs.source_file import SourceFile, read_json_document
-from compliance.recognition.path_kind import (
-    ENDPOINTS_RUN_FOLDERS,
-    ENDPOINTS_SUMMARY_PATHS,
-    has_loadgen_logs,
-)
+from compliance.recognition.endpoints_files import ENDPOINTS_RUN_FOLDERS, ENDPOINTS_SUMMARY_PATHS
+from compliance.recognition.path_kind import has_loadgen_logs
 from compliance.recognition.tree_path import TreePosition, is_file
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound

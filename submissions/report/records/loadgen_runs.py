@@ -20,7 +20,8 @@ from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen.legacy_summary import read_legacy_summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import ENDPOINTS_SUMMARY_FILES, has_loadgen_logs
+from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_FILES
+from compliance.recognition.path_kind import has_loadgen_logs
 from submissions.report.records.queries import LOADGEN_PERCENTILES
 from submissions.result_index import IndexedResult
 from submissions.score import log_values

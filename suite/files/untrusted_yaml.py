@@ -9,6 +9,7 @@ from suite.files.untrusted_files import MAX_NESTING_DEPTH
 
 MAX_YAML_BYTES: Final = 1 << 18
 """A configuration takes a few kB; aliases and depth would make a small one take gigabytes."""
+MAX_INTEGER_CHARACTERS: Final = 24
 MAX_YAML_DEPTH: Final = min(32, MAX_NESTING_DEPTH)
 
 
@@ -21,7 +22,13 @@ class YamlError(ValueError):
 
 
 class StrictYamlLoader(yaml.CSafeLoader):
-    """Builds plain values, and refuses a key that occurs twice."""
+    """Builds plain values, and refuses a key that occurs twice and integers of any size."""
+
+    def construct_bounded_integer(self, node: Any) -> int:
+        """Build an integer that any arithmetic and any text can take."""
+        if len(node.value) > MAX_INTEGER_CHARACTERS:
+            raise YamlError("an integer of too many digits", node.start_mark.line + 1)
+        return int(self.construct_yaml_int(node))
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         """Build one mapping."""
@@ -34,6 +41,11 @@ class StrictYamlLoader(yaml.CSafeLoader):
                 raise YamlError(f"the key '{key}' occurs twice", key_node.start_mark.line + 1)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+StrictYamlLoader.add_constructor(
+    "tag:yaml.org,2002:int", StrictYamlLoader.construct_bounded_integer
+)
 
 
 def parse_untrusted_yaml(text: bytes) -> Any:

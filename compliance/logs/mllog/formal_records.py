@@ -50,9 +50,9 @@ def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
     A rule reads the value of a record with a formal key, and metadata that states progress. A
     defect that is not found may be anywhere.
     """
-    if (
-        "key" in table and table["key"] not in collect_formal_keys()
-    ):  # in v0.6 the key precedes the object
+    # in v0.6 the key precedes the object
+    key = table.get("key")
+    if isinstance(key, str) and key not in collect_formal_keys():
         return False
     metadata = table.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}

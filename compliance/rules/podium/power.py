@@ -308,7 +308,8 @@ def scope(powered: RunPower) -> Iterator[Fault]:
             measured[told.name].within,
         ):
             yield powered.build_record_fault(
-                f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope)
+                f"{told.name}: scope {', '.join(told.scope) or 'nothing'}",
+                ", ".join(measured[told.name].scope) or "no scope, as in the telemetry",
             )
         if told.source == COMPONENTS_SOURCE and SYSTEM in told.scope:
             yield powered.build_record_fault(

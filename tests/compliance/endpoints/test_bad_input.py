@@ -40,6 +40,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a million lines": lambda run: (run / "config.yaml").write_text("a: 1\n" * 10**6),
     "depth": lambda run: (run / "config.yaml").write_text("[" * 5000),
     "no yaml": lambda run: (run / "config.yaml").write_bytes(b"\xff\xfe\x00:"),
+    "an integer of any size": lambda run: (run / "config.yaml").write_text(
+        (run / "config.yaml").read_text().replace("target_qps: 20.0", "target_qps: " + "9" * 5000)
+    ),
     "a list": lambda run: (run / "config.yaml").write_text("[1, 2]\n"),
     "an empty configuration": lambda run: (run / "config.yaml").write_text(""),
     "NaN": lambda run: (run / SUMMARY).write_text(

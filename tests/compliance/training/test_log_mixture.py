@@ -154,3 +154,10 @@ def test_results_under_another_name_are_told_in_one_finding(tmp_path: Path, name
     path.write_text(text.replace('"eval_accuracy"', f'"{name}"'))
     (told,) = list_serious(path, "training-v5.1")
     assert told.found == f"no eval_accuracy; found {name} 14 times"
+
+
+def test_a_key_that_is_no_text_is_a_finding(tmp_path: Path) -> None:
+    """A record with NaN whose key is an object."""
+    path = tmp_path / "result_0.txt"
+    path.write_text(':::MLLOG {"key": {"a": 1}, "value": NaN, "metadata": {}}\n')
+    assert Judge("training-v5.1").judge_path(str(path)).verdict is Verdict.BROKEN

@@ -10,7 +10,7 @@ from kinds.training import lately_set
 from making_training import LATE_MS, measured, new, run
 
 from compliance.judge import Judge
-from compliance.verdict import Finding, Severity
+from compliance.verdict import Finding, Severity, Verdict
 from submissions.commands.score import score
 from suite.errors import JudgedError
 

@@ -7,6 +7,7 @@ beyond the edge stay in the truth unchanged; for training, boxes are clipped to 
 those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
+import codecs
 import json
 import math
 from collections import Counter
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.files import untrusted_files
-from suite.files.untrusted_files import UnreadableError
+from suite.files.untrusted_files import UTF16_MARKS, UnreadableError
 from workloads.common.detection import rle
 from workloads.common.name_lists import format_leading_names
 
@@ -247,7 +248,12 @@ def read_coco_document(path: Path) -> CocoDocument:
 
 
 def decode_coco_document(content: bytes) -> CocoDocument:
-    """Decode annotations; ValueError if they are invalid, which names the field of a NaN."""
+    """Decode annotations, with a byte order mark or without one; ValueError if they are invalid,
+    which names UTF-16 and the field of a NaN.
+    """
+    if content.startswith(UTF16_MARKS):
+        raise ValueError("is UTF-16; save it as UTF-8")
+    content = content.removeprefix(codecs.BOM_UTF8)
     try:
         return COCO_DOCUMENT_DECODER.decode(content)
     except msgspec.DecodeError as error:

@@ -1,5 +1,6 @@
 """COCO annotations as records: what is taken as COCO has it, and what is refused."""
 
+import codecs
 import json
 import math
 from collections.abc import Callable
@@ -243,6 +244,22 @@ def test_faults_are_counted_when_there_are_many(tmp_path: Path) -> None:
             ),
             "val",
         )
+
+
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    path = write(tmp_path) / "annotations" / "instances_val2017.json"
+    before = coco.read_coco_document(path)
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert coco.read_coco_document(path) == before
+
+
+def test_annotations_in_utf16_are_named(tmp_path: Path) -> None:
+    """What PowerShell's `>` makes of a tool's output."""
+    path = write(tmp_path) / "annotations" / "instances_val2017.json"
+    path.write_bytes(path.read_text().encode("utf-16"))
+    with pytest.raises(RequestError, match=r"\(is UTF-16; save it as UTF-8\)$"):
+        coco.read_coco_document(path)
 
 
 def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:

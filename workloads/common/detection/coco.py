@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -393,20 +393,33 @@ def convert_boxes_to_corners(boxes: Sequence[tuple[float, float, float, float]])
 
 
 def check_file_names(split: CocoSplit) -> None:
-    """Reject names with a folder that is already in the path: no image would be found."""
-    doubled = [
-        name.decode()
-        for name in split.name_I
-        if b"/" in name
-        and not (split.folder / name.decode()).exists()
-        and (split.folder / Path(name.decode()).name).exists()
+    """Reject names with a web address or a folder before the name of a file that is there: no image
+    would be found.
+    """
+    misplaced = [
+        name
+        for name in map(bytes.decode, split.name_I.tolist())
+        if PureWindowsPath(name).name != name
+        and not (split.folder / name).exists()
+        and (split.folder / PureWindowsPath(name).name).exists()
     ]
-    if doubled:
+    if misplaced:
+        prefix, advice = describe_name_prefix(misplaced[0], split.folder)
         raise RequestError(
-            f"{split.document}: {len(doubled)} of {len(split)} images have a file_name with a"
-            f" folder that is already in the path: '{doubled[0]}' in {split.folder}; take the"
-            " folder out of file_name"
+            f"{split.document}: {len(misplaced)} of {len(split)} images have a file_name with"
+            f" {prefix}: '{misplaced[0]}' in {split.folder}; {advice}"
         )
+
+
+def describe_name_prefix(name: str, folder: Path) -> tuple[str, str]:
+    """Return what stands before the name of an image's file, and what to do; folders may be
+    separated as on Windows.
+    """
+    if "://" in name:
+        return "a web address", "keep only what follows its last slash"
+    if PureWindowsPath(name).parent.name == folder.name:
+        return "a folder that is already in the path", "take the folder out of file_name"
+    return "a folder that does not hold the image", "take the folder out of file_name"
 
 
 def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:

@@ -6,6 +6,9 @@ import errno
 import hashlib
 import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -386,6 +389,73 @@ def test_a_link_to_nowhere_is_seen(root: Path):
     (root.parent / "nowhere").write_text("now there")
     with pytest.raises(RequestError, match="more has 9 bytes and had 0"):
         told(root)
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "named", "circle"),
+    [
+        ("more/loop", "../more", "more/loop", "leads back to a folder that it lies in"),
+        ("more/deep/loop", "../..", "more/deep/loop", "leads back to a folder that it lies in"),
+        ("more/loop", "loop", "more/loop", "leads back to itself"),
+        ("more/one", "../other", "more/one/two", "leads back to a folder that it lies in"),
+    ],
+)
+def test_a_link_that_leads_in_a_circle_is_refused(
+    root: Path, link: str, target: str, named: str, circle: str
+):
+    """`ln -s` run twice puts a folder's link into the folder itself."""
+    (root / "other").mkdir()
+    (root / "other" / "two").symlink_to("../more")
+    (root / link).symlink_to(target)
+    with pytest.raises(RequestError) as caught:
+        told(root)
+    assert str(caught.value) == f"{root / named}: is a link that {circle}; remove the link"
+
+
+def test_a_link_to_a_folder_elsewhere_is_followed(root: Path, tmp_path: Path):
+    """Data are spread over disks, and one folder may serve twice."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "five.txt").write_text("five")
+    for name in ("near", "far"):
+        (root / "more" / name).symlink_to(tmp_path / "disk")
+    assert looked(root).exit_code == 0
+
+
+DROP_OVERRIDE = ("--bounding-set", "--inh-caps")
+"""What makes setpriv take from root the right to read what its mode forbids."""
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and not shutil.which("setpriv"), reason="root reads every folder"
+)
+@pytest.mark.parametrize(
+    ("folder", "mode", "named"),
+    [(".", 0o444, "train"), ("val", 0o000, "val"), ("train/deep", 0o444, "train/deep/four.JPEG")],
+)
+def test_a_folder_that_this_user_may_not_read_is_named(
+    tmp_path: Path, folder: str, mode: int, named: str
+):
+    root = tmp_path / "own"
+    (root / "train" / "deep").mkdir(parents=True)
+    (root / "val").mkdir()
+    (root / "train" / "deep" / "four.JPEG").touch()
+    drop = [f"{option}=-dac_override,-dac_read_search" for option in DROP_OVERRIDE]
+    podium = [sys.executable, "-m", "podium", "data", "resnet50", "--data", str(root)]
+    (root / folder).chmod(mode)
+    try:
+        ran = subprocess.run(
+            ["setpriv", *drop, *podium] if os.geteuid() == 0 else podium,
+            env={**os.environ, "PODIUM_CACHE": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        (root / folder).chmod(0o755)
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stderr.splitlines()[-1].endswith(
+        f"{root / named}: cannot be read (Permission denied); check its permissions and its disk"
+    )
 
 
 def test_the_first_rank_of_each_machine_looks(root: Path):

@@ -63,6 +63,19 @@ def test_what_file_systems_put_there_is_left_out(own_tiny: Path, split: str) -> 
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["#recycle", "#snapshot", "~snapshot", "__MACOSX", "RECYCLER", "Network Trash Folder"],
+)
+def test_recycle_bins_and_snapshots_are_no_classes(own_tiny: Path, name: str) -> None:
+    """A NAS and macOS's zip files keep whole pictures in them."""
+    before = imagenet.index_imagenet_split(own_tiny, "val")
+    (own_tiny / "val" / name).mkdir()
+    (own_tiny / "val" / name / "circle_0.JPEG").write_bytes(before.path(0).read_bytes())
+    found = imagenet.index_imagenet_split(own_tiny, "val")
+    assert (found.classes, found.left_out) == (before.classes, (name,))
+
+
+@pytest.mark.parametrize(
     ("split", "known"),
     [("train", ""), ("val", ", by val_map.txt or the devkit's ground truth")],
 )

@@ -1,5 +1,6 @@
 """Parallel files: what is read, what is refused, what is left out on request."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,8 @@ def test_leaving_out_is_advised_where_the_text_stays_the_same(
         ("latin1", "Äpfel", "train.de looks like Latin-1: "),
         ("cp1252", "„Äpfel“ – süß", "train.de looks like Windows-1252: "),
         ("utf-16", "„Äpfel“ – süß", "train.de: is UTF-16; convert it: "),
+        ("utf-16le", "„Äpfel“ – süß", "train.de: is UTF-16; convert it: "),
+        ("utf-16be", "„Äpfel“ – süß", "train.de: is UTF-16; convert it: "),
     ],
 )
 def test_another_encoding_is_named_with_its_command(
@@ -109,6 +112,41 @@ def test_another_encoding_is_named_with_its_command(
     with pytest.raises(RequestError) as caught:
         parallel_text.read_parallel_text(tmp_path, "train", skip=False)
     assert str(caught.value).endswith(f"{told}iconv -f {code} -t utf-8 train.de > train.de.utf8")
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("gbk", "中文句子 {}\n"),
+        ("big5", "中文句子 {}\n"),
+        ("euc_kr", "한국어 문장 {}\n"),
+        ("shift_jis", "日本語の文です {}\n"),
+        ("cp1251", "Это предложение {}\n"),
+        ("iso8859_7", "αυτή είναι πρόταση {}\n"),
+    ],
+)
+def test_another_script_is_not_called_western(tmp_path: Path, code: str, text: str) -> None:
+    """Converted from Latin-1, each Chinese word would be a row of accented letters, and no error."""
+    target = "".join(text.format(number) for number in range(9))
+    lay(tmp_path, b"one\n" * 9, target.encode(code))
+    told = (
+        r"; train\.de looks like text in another encoding, such as GBK or Windows-1251:"
+        r" iconv -f ENCODING -t utf-8 train\.de > train\.de\.utf8$"
+    )
+    with pytest.raises(RequestError, match=told):
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
+
+
+def test_a_compressed_file_is_named(tmp_path: Path) -> None:
+    """A download that was renamed and not unpacked has some bytes that end lines."""
+    lay(tmp_path, b"one\ntwo\n", gzip.compress(b"eins\nzwei\n"))
+    with pytest.raises(RequestError, match=r"train\.de is an archive \(gzip\): unpack it first$"):
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
+
+
+def test_zero_bytes_within_lines_are_no_utf16(tmp_path: Path) -> None:
+    lay(tmp_path, b"one\ntwo\n", b"ein\0s\nz\0wei\n")
+    assert len(parallel_text.read_parallel_text(tmp_path, "train", skip=False)) == 2
 
 
 def test_a_broken_line_of_utf8_is_no_other_encoding(tmp_path: Path) -> None:

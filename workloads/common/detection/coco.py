@@ -7,12 +7,13 @@ beyond the edge stay in the truth unchanged; for training, boxes are clipped to 
 those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
+import codecs
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.files import untrusted_files
-from suite.files.untrusted_files import UnreadableError
+from suite.files.untrusted_files import UTF16_MARKS, UnreadableError
 from workloads.common.detection import rle
 from workloads.common.name_lists import format_leading_names
 
@@ -247,7 +248,12 @@ def read_coco_document(path: Path) -> CocoDocument:
 
 
 def decode_coco_document(content: bytes) -> CocoDocument:
-    """Decode annotations; ValueError if they are invalid, which names the field of a NaN."""
+    """Decode annotations, with a byte order mark or without one; ValueError if they are invalid,
+    which names UTF-16 and the field of a NaN.
+    """
+    if content.startswith(UTF16_MARKS):
+        raise ValueError("is UTF-16; save it as UTF-8")
+    content = content.removeprefix(codecs.BOM_UTF8)
     try:
         return COCO_DOCUMENT_DECODER.decode(content)
     except msgspec.DecodeError as error:
@@ -387,20 +393,33 @@ def convert_boxes_to_corners(boxes: Sequence[tuple[float, float, float, float]])
 
 
 def check_file_names(split: CocoSplit) -> None:
-    """Reject names with a folder that is already in the path: no image would be found."""
-    doubled = [
-        name.decode()
-        for name in split.name_I
-        if b"/" in name
-        and not (split.folder / name.decode()).exists()
-        and (split.folder / Path(name.decode()).name).exists()
+    """Reject names with a web address or a folder before the name of a file that is there: no image
+    would be found.
+    """
+    misplaced = [
+        name
+        for name in map(bytes.decode, split.name_I.tolist())
+        if PureWindowsPath(name).name != name
+        and not (split.folder / name).exists()
+        and (split.folder / PureWindowsPath(name).name).exists()
     ]
-    if doubled:
+    if misplaced:
+        prefix, advice = describe_name_prefix(misplaced[0], split.folder)
         raise RequestError(
-            f"{split.document}: {len(doubled)} of {len(split)} images have a file_name with a"
-            f" folder that is already in the path: '{doubled[0]}' in {split.folder}; take the"
-            " folder out of file_name"
+            f"{split.document}: {len(misplaced)} of {len(split)} images have a file_name with"
+            f" {prefix}: '{misplaced[0]}' in {split.folder}; {advice}"
         )
+
+
+def describe_name_prefix(name: str, folder: Path) -> tuple[str, str]:
+    """Return what stands before the name of an image's file, and what to do; folders may be
+    separated as on Windows.
+    """
+    if "://" in name:
+        return "a web address", "keep only what follows its last slash"
+    if PureWindowsPath(name).parent.name == folder.name:
+        return "a folder that is already in the path", "take the folder out of file_name"
+    return "a folder that does not hold the image", "take the folder out of file_name"
 
 
 def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:

@@ -3,12 +3,14 @@ translates line i of the other.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeGuard
 
 from suite.errors import RequestError
+from suite.files.archives import refuse_archive
 from suite.files.untrusted_files import UTF16_MARKS
 from workloads.common.broken_samples import advise_about_broken_samples
 
@@ -32,6 +34,11 @@ WINDOWS_TEXT_BYTES: Final = LATIN1_TEXT_BYTES | frozenset(range(0x80, 0xA0)) - {
     0x9D,
 }
 """The same in Windows-1252, which has quotation marks and dashes where ISO 8859-1 has controls."""
+ASCII_BYTES: Final = bytes(range(0x80))
+FOREIGN_SCRIPT_RUN: Final = re.compile(rb"[\x80-\xff]{4,}")
+"""Bytes beyond ASCII in a row, as Chinese, Russian or Greek words have them in their own encodings;
+in Western European text such bytes stand alone between ASCII's, or two together ("größ").
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +116,33 @@ def compute_text_digest(root: Path) -> str:
 
 def read_raw_lines(path: Path) -> list[bytes]:
     """Read the lines of a file, without a byte order mark and carriage returns; RequestError for
-    UTF-16, whose lines end otherwise.
+    a compressed file, and for UTF-16, whose lines end otherwise.
     """
     content = read_text_bytes(path)
-    if content.startswith(UTF16_MARKS):
-        raise RequestError(
-            f"{path}: is UTF-16; convert it: {format_iconv_command(path.name, 'utf-16')}"
-        )
+    refuse_archive(path)
     lines = content.removeprefix(b"\xef\xbb\xbf").split(
         b"\n"
     )  # Unicode's other line ends occur within sentences of WMT
+    code = "utf-16" if content.startswith(UTF16_MARKS) else guess_unmarked_utf16(lines)
+    if code:
+        raise RequestError(
+            f"{path}: is UTF-16; convert it: {format_iconv_command(path.name, code)}"
+        )
     return lines[:-1] if lines[-1] == b"" else lines
+
+
+def guess_unmarked_utf16(lines: Sequence[bytes]) -> str | None:
+    """Return iconv's name for the UTF-16 of a text without a byte order mark that was split at
+    newline bytes; None for another text.
+
+    There the other byte of each newline is zero, and begins the next line or ends its own.
+    """
+    ends = len(lines) - 1
+    if ends and 2 * sum(line.startswith(b"\0") for line in lines[1:]) > ends:
+        return "utf-16le"
+    if ends and 2 * sum(line.endswith(b"\0") for line in lines[:-1]) > ends:
+        return "utf-16be"
+    return None
 
 
 def read_text_bytes(path: Path) -> bytes:
@@ -193,7 +216,11 @@ def guess_other_encoding(lines: Sequence[bytes]) -> tuple[str, str] | None:
         return None
     if len(broken) <= sum(not line.isascii() for line in lines) / 2:
         return None
-    high = set(b"".join(broken)) - set(range(0x80))
+    text = b"\n".join(broken)
+    foreign_bytes = sum(map(len, FOREIGN_SCRIPT_RUN.findall(text)))
+    if 2 * foreign_bytes > len(text.translate(None, ASCII_BYTES)):
+        return "text in another encoding, such as GBK or Windows-1251", "ENCODING"
+    high = set(text) - set(ASCII_BYTES)
     if high <= LATIN1_TEXT_BYTES:
         return "Latin-1", "latin1"
     return ("Windows-1252", "cp1252") if high <= WINDOWS_TEXT_BYTES else None

@@ -1,5 +1,6 @@
 """COCO annotations as records: what is taken as COCO has it, and what is refused."""
 
+import codecs
 import json
 import math
 from collections.abc import Callable
@@ -245,6 +246,22 @@ def test_faults_are_counted_when_there_are_many(tmp_path: Path) -> None:
         )
 
 
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    path = write(tmp_path) / "annotations" / "instances_val2017.json"
+    before = coco.read_coco_document(path)
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert coco.read_coco_document(path) == before
+
+
+def test_annotations_in_utf16_are_named(tmp_path: Path) -> None:
+    """What PowerShell's `>` makes of a tool's output."""
+    path = write(tmp_path) / "annotations" / "instances_val2017.json"
+    path.write_bytes(path.read_text().encode("utf-16"))
+    with pytest.raises(RequestError, match=r"\(is UTF-16; save it as UTF-8\)$"):
+        coco.read_coco_document(path)
+
+
 def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     """Annotations without pictures: found by the look-over before the clock, and left out where
     that is asked for.
@@ -257,17 +274,37 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     assert found.drop_broken_pictures(split).image_I.tolist() == [5]
 
 
-def test_a_folder_that_the_path_has_already_is_named(tmp_path: Path) -> None:
-    """Tools write file_name from the root of the data; every image would be called unreadable."""
+@pytest.mark.parametrize(
+    ("prefix", "told", "advice"),
+    [
+        ("val2017/", "a folder that is already in the path", "take the folder out of file_name"),
+        ("val2017\\", "a folder that is already in the path", "take the folder out of file_name"),
+        ("/mnt/old/", "a folder that does not hold the image", "take the folder out of file_name"),
+        (
+            "http://images.cocodataset.org/val2017/",
+            "a web address",
+            "keep only what follows its last slash",
+        ),
+    ],
+)
+def test_what_stands_before_a_file_name_is_named(
+    tmp_path: Path, prefix: str, told: str, advice: str
+) -> None:
+    """Tools write file_name from the root of the data, or COCO's coco_url; every image would be
+    called unreadable.
+    """
     coco.check_file_names(coco.read_coco_split(write(tmp_path), "val"))
     path = tmp_path / "annotations" / "instances_val2017.json"
-    path.write_text(path.read_text().replace(': "0000', ': "val2017/0000'))
-    told = (
-        "2 of 2 images have a file_name with a folder that is already in the path:"
-        f" 'val2017/000000000005.jpg' in {tmp_path / 'val2017'}; take the folder out of file_name"
-    )
-    with pytest.raises(RequestError, match=told):
+    table = json.loads(path.read_text())
+    for image in table["images"]:
+        image["file_name"] = prefix + image["file_name"]
+    path.write_text(json.dumps(table))
+    with pytest.raises(RequestError) as caught:
         coco.check_file_names(coco.read_coco_split(tmp_path, "val"))
+    assert str(caught.value) == (
+        f"{path}: 2 of 2 images have a file_name with {told}: '{prefix}000000000005.jpg' in"
+        f" {tmp_path / 'val2017'}; {advice}"
+    )
 
 
 def test_exchanged_sizes_are_told(tmp_path: Path) -> None:

@@ -301,6 +301,25 @@ def test_an_organisation_is_one_folder_of_the_results(
     assert leaving.value.code == 2 and not list(Path(str(tmp_path)).iterdir())
 
 
+@pytest.mark.parametrize("option", ["--org", "--system"])
+@pytest.mark.parametrize("command", ["train", "infer", "precision", "run"])
+def test_a_name_too_long_for_a_file_is_refused_at_once(
+    command: str,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a set in place, 300 characters ended in a traceback; else after preparing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["podium", command, "gnmt", option, "y" * 300])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    told = " ".join(capsys.readouterr().err.split())
+    assert leaving.value.code == 2 and "has 300 characters; use at most 200" in told
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("org", ["acme", "Acme-2.0_x", "..a", "_"])
 def test_a_plain_organisation_is_taken(org: str) -> None:
     assert ORGANISATION_NAME.fullmatch(org)

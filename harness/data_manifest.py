@@ -6,6 +6,7 @@ one stamp per folder, over the names, sizes and times of its files, so that a ch
 detected without opening its files; the manifest's own hash reveals edits.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from suite.dataset import DataSet, StaleError, Survey
+from suite.errors import RequestError
 from suite.files.cache import build_cache_error
 from suite.files.foreign_names import is_foreign_name
 from suite.files.json_files import write_json
@@ -136,22 +138,38 @@ def find_data_manifest(path: Path, workload: str) -> DataManifest | None:
 
 def compute_folder_stamps(data_set: DataSet) -> dict[str, FolderStamp]:
     """Stamp names, sizes and times of all files; opens only folders. Missing parts have no
-    place.
+    place. RequestError if a folder cannot be read, or a link leads round in a circle.
     """
-    return {
-        name: place
-        for part in data_set.parts
-        for name, place in iterate_part_stamps(data_set.root, data_set.root / part)
-    }
+    try:
+        return {
+            name: place
+            for part in data_set.parts
+            for name, place in iterate_part_stamps(data_set.root, data_set.root / part)
+        }
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            reason = "is a link that leads back to itself; remove the link"
+        else:
+            reason = f"cannot be read ({error.strerror}); check its permissions and its disk"
+        raise RequestError(f"{error.filename}: {reason}") from error
 
 
-def iterate_part_stamps(root: Path, path: Path) -> Iterator[tuple[str, FolderStamp]]:
-    """Yield a part's places: its own, and those of its subfolders.
+def iterate_part_stamps(
+    root: Path, path: Path, parents: tuple[Path, ...] = ()
+) -> Iterator[tuple[str, FolderStamp]]:
+    """Yield a part's places: its own, and those of its subfolders; `parents` are the folders that
+    were entered on the way, resolved. OSError if one cannot be read, RequestError if a link leads
+    back to one.
 
     What systems and programs put there unasked is no part of it: a `.DS_Store` written later
     changes no data.
     """
     if path.is_dir():
+        folder = path.resolve()
+        if any(parent.is_relative_to(folder) for parent in parents):
+            raise RequestError(
+                f"{path}: is a link that leads back to a folder that it lies in; remove the link"
+            )
         entries = sorted(
             (entry for entry in os.scandir(path) if not is_foreign_name(entry.name)),
             key=lambda entry: entry.name,
@@ -164,7 +182,7 @@ def iterate_part_stamps(root: Path, path: Path) -> Iterator[tuple[str, FolderSta
         )
         for entry in entries:
             if entry.is_dir():
-                yield from iterate_part_stamps(root, Path(entry.path))
+                yield from iterate_part_stamps(root, Path(entry.path), (*parents, folder))
     elif path.exists():
         yield (
             str(path.relative_to(root)),
@@ -173,9 +191,13 @@ def iterate_part_stamps(root: Path, path: Path) -> Iterator[tuple[str, FolderSta
 
 
 def read_size_and_time(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
-    """Return a file's size and modification time (ns)."""
+    """Return a file's size and modification time (ns); PermissionError if its folder keeps them
+    from this user.
+    """
     try:
         found = entry.stat()
+    except PermissionError:
+        raise
     except OSError:
         return BROKEN_LINK_SIZE, BROKEN_LINK_SIZE
     return found.st_size, found.st_mtime_ns

@@ -21,6 +21,7 @@ from suite.console.parameters import (
     FRAMEWORK_TYPE,
     NETWORK_TYPE,
     PATH_TYPE,
+    SEED_TYPE,
     WORKLOAD_TYPE,
     FiniteRange,
 )
@@ -157,7 +158,7 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
 @METER_OPTION
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED_TYPE,
     default=0,
     show_default=True,
     help="Seed for the measuring order.",

@@ -14,7 +14,7 @@ from suite.console.options import (
     POWER_OPTIONS,
     TRAINING_PRECISION_OPTION,
 )
-from suite.console.parameters import ENGINE_TYPE, WORKLOAD_TYPE
+from suite.console.parameters import ENGINE_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.screen import get_screen
 
 
@@ -47,7 +47,7 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED_TYPE,
     help="Seed of the first run (default: drawn at random and logged).",
 )
 @click.option(

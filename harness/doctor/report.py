@@ -33,8 +33,8 @@ from harness.request import build_reading_options, resolve_request
 from suite import registry
 from suite.console.screen import get_screen
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
-from suite.files.cache import check_cache_writable, locate_cache_folder
-from suite.files.layout import find_existing_parent
+from suite.files.cache import LOCK_SUFFIX, check_cache_writable, locate_cache_folder
+from suite.files.layout import PARTIAL_SUFFIX, find_existing_parent
 from suite.process.devices import CUDA, format_number_list
 from suite.process.installation import (
     DISTRIBUTION_NAME,
@@ -81,6 +81,7 @@ class MachineResources:
     """None if the user has no home folder."""
     cache_problem: str
     """Why the cache cannot be written; empty if it can."""
+    is_cache_full: bool
     disk_free_gib: float
     instances: tuple[str, ...]
     """Cores of each instance where there is one for each NUMA node, at least two: `--set
@@ -145,8 +146,10 @@ def print_readiness_report(workload: str | None, data: Path | None, output_forma
         finding.state in (ReadinessState.READY, ReadinessState.UNTRIED) for finding in findings
     ):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
-    if resources.cache_problem and not has_cache_content(resources.cache):
-        # one that holds data may hold all that is needed, and reading it needs no lock
+    if resources.cache_problem and (
+        resources.is_cache_full or not has_cache_content(resources.cache)
+    ):
+        # a read-only one that holds data may hold all that is needed, and reading needs no lock
         raise MissingError(resources.cache_problem)
     if data and output_format == "text":
         click.echo(f"data       {data} can be used by {workload}")
@@ -155,7 +158,8 @@ def print_readiness_report(workload: str | None, data: Path | None, output_forma
 def inspect_machine(workloads: Iterable[str] = ()) -> MachineResources:
     """Inspect processor, memory, disk and GPUs, and what these workloads need of them."""
     total_gib, free_gib = read_memory_gib()
-    cache, cache_problem = inspect_cache()
+    cache, cache_error = inspect_cache()
+    cache_problem = str(cache_error or "")
     place = cache or Path.cwd()
     disk_gib = shutil.disk_usage(find_existing_parent(place)).free / GIB
     device = resolve_default_device()
@@ -170,6 +174,7 @@ def inspect_machine(workloads: Iterable[str] = ()) -> MachineResources:
         memory_free_gib=free_gib,
         cache=None if cache is None else str(cache),
         cache_problem=cache_problem,
+        is_cache_full=isinstance(cache_error, MissingError),
         disk_free_gib=round(disk_gib, 1),
         instances=tuple(map(format_number_list, choose_default_core_groups())),
         loadgen_core=min(os.sched_getaffinity(0)),
@@ -212,25 +217,26 @@ def has_data_workers(workload: str) -> bool:
     )
 
 
-def inspect_cache() -> tuple[Path | None, str]:
-    """Return the cache folder and why it cannot be written, or ""."""
+def inspect_cache() -> tuple[Path | None, PodiumError | None]:
+    """Return the cache folder and why it cannot be written; a full disk is a MissingError."""
     try:
         cache = locate_cache_folder()
     except RequestError as error:
-        return None, str(error)
+        return None, error
     try:
         check_cache_writable(cache)
     except PodiumError as error:
-        return cache, str(error)
-    return cache, ""
+        return cache, error
+    return cache, None
 
 
 def has_cache_content(cache: str | None) -> bool:
-    """Return whether a cache folder can be read and holds anything."""
-    try:
-        return cache is not None and any(Path(cache).iterdir())
-    except OSError:
-        return False
+    """Return whether a cache folder can be read and holds a finished file."""
+    return cache is not None and any(
+        not name.endswith((LOCK_SUFFIX, PARTIAL_SUFFIX))
+        for _, _, names in os.walk(cache)
+        for name in names
+    )
 
 
 def read_memory_gib() -> tuple[float | None, float | None]:

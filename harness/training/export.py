@@ -25,6 +25,7 @@ from suite.errors import JudgedError, MachineError, PodiumError, RequestError
 from suite.files.json_files import write_json
 from suite.files.layout import (
     CHECKPOINT_RECORD,
+    apply_default_modes,
     compute_folder_sha256,
     locate_checkpoint_folder,
     sync_to_disk,
@@ -59,6 +60,7 @@ def export_weights(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     training.export(folder)
+    apply_default_modes(folder)
     for path in folder.iterdir():
         sync_to_disk(path)
     stopped = StoppedRun(

@@ -4,7 +4,7 @@ import click
 
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import RUN_OPTIONS
-from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
+from suite.console.parameters import SEED_TYPE, WORKLOAD_OR_ALL_TYPE
 from suite.console.screen import VERBOSE_OPTION
 
 
@@ -24,7 +24,7 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
 @VERBOSE_OPTION
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED_TYPE,
     help="Seed of the first run (default: drawn at random and logged).",
 )
 @click.option(

@@ -29,6 +29,7 @@ from submissions.report.sections.findings import (
 from submissions.report.sections.orientation import list_required_notes
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
+from submissions.signatures.command import check_files_exist
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import (
@@ -65,8 +66,7 @@ def publish_site(
     if not encode_invisible_characters(title).strip():
         raise RequestError("--title: must not be empty")
     check_site_target(target)
-    if signers is not None and not signers.is_file():
-        raise RequestError(f"--signers {signers}: no such file")
+    check_files_exist({"--signers": signers})
     entries = exclude_shared_campaigns(
         drop_contained_bundles(
             collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))

@@ -1,6 +1,7 @@
 """`verify` and `timestamp` as commands: output and exit code."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -72,10 +73,15 @@ def run_verify_command(
 
 
 def check_files_exist(files: Mapping[str, Path | None]) -> None:
-    """Raise RequestError for the first option whose file does not exist."""
+    """Raise RequestError for the first option whose file does not exist, or may be read only once;
+    the empty /dev/null is accepted.
+    """
     for option, file in files.items():
-        if file is not None and not file.is_file():
-            raise RequestError(f"{option} {file}: no such file")
+        if file is None or file.is_file() or str(file) == os.devnull:
+            continue
+        if file.exists():
+            raise RequestError(f"{option} {file}: not a regular file; name a file")
+        raise RequestError(f"{option} {file}: no such file")
 
 
 def parse_requirements(require: str | None) -> tuple[str, ...]:

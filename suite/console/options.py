@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from suite.console.parameters import ENGINE_TYPE, FRAMEWORK_TYPE, INPUT_TYPE, PATH_TYPE
+from suite.files.layout import convert_to_slug
 from suite.terms import QUANTISED, Precision, Profile
 
 OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -18,6 +19,11 @@ OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 ORGANISATION_NAME: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
 """An organisation's name is a folder of the results tree and an argument of commands: it must not
 leave the tree, and must not look like an option.
+"""
+
+MAX_NAME_LENGTH: Final = 200
+"""Characters of an organisation's or a system's name: file systems take 255, and podium adds more,
+such as `_podium_SingleStream.json.partial`.
 """
 
 
@@ -28,7 +34,23 @@ def require_valid_organisation(_: click.Context, __: click.Parameter, name: str)
             f"{name!r} is not a valid name: use only A-Z, a-z, 0-9, '.', '_' and '-', do not begin"
             " with '-', and do not use '.' or '..' alone"
         )
+    require_short_name(name)
     return name
+
+
+def require_valid_system(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """Refuse a name from which no file name can be made."""
+    require_short_name(convert_to_slug(name or ""))
+    return name
+
+
+def require_short_name(name: str) -> None:
+    """Refuse a name that is too long for a file name."""
+    if len(name) > MAX_NAME_LENGTH:
+        raise click.BadParameter(
+            f"{name[:20]}... has {len(name)} characters; use at most {MAX_NAME_LENGTH}, since files"
+            " are named after it"
+        )
 
 
 def require_available_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
@@ -138,7 +160,9 @@ ORGANISATION_OPTION: Final = click.option(
     help="Name of the organisation in the results tree.",
 )
 SYSTEM_OPTION: Final = click.option(
-    "--system", help="Name of the system (default: derived from the detected hardware)."
+    "--system",
+    callback=require_valid_system,
+    help="Name of the system (default: derived from the detected hardware).",
 )
 SYSTEM_FILE_OPTION: Final = click.option(
     "--system-file",

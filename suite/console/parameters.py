@@ -68,6 +68,8 @@ class PathType(click.Path):
         return path
 
 
+SEED_TYPE: Final = click.IntRange(min=0, max=2**63 - 1)
+"""What the generators of all frameworks take; the log shows it as a signed number of 64 bits."""
 PATH_TYPE: Final = PathType()
 RESULT_PATH_TYPE: Final = PathType(result=True)
 WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))

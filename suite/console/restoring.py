@@ -17,8 +17,16 @@ from suite.terms import Division
 
 
 def print_superseded_results(results: Path) -> None:
-    """List what `podium restore N` can bring back."""
-    found = restoring.list_superseded_results(results.absolute())
+    """List what `podium restore N` can bring back; RequestError for a folder that is missing or
+    cannot be read.
+    """
+    require_results_folder(results)
+    try:
+        found = restoring.list_superseded_results(results.absolute())
+    except OSError as error:
+        raise RequestError(
+            f"{error.filename}: {error.strerror}; make it readable to see what can be restored"
+        ) from error
     for each in found:
         place, *more = each.places
         click.echo(f"{each.number:>3}  {each.moment}  {place}")
@@ -35,9 +43,8 @@ def restore_result(results: Path, number: int) -> None:
     """Bring a result back, and record it in the ledgers; RequestError if there is none, JudgedError
     if the disk refuses.
     """
+    require_results_folder(results)
     folder = results.absolute()
-    if not folder.is_dir():
-        raise RequestError(f"--results {results}: no such folder; name the one with the results")
     try:
         with lock_results_folder(folder), raise_signals_in_block() as signals, signals.postpone():
             if restoring.complete_restoring(folder):
@@ -51,6 +58,12 @@ def restore_result(results: Path, number: int) -> None:
     for place in places:
         click.echo(f"restored: {place}")
     print_progress_note(f"next: podium check {shlex.quote(str(results))}")
+
+
+def require_results_folder(results: Path) -> None:
+    """Raise RequestError for a results folder that does not exist."""
+    if not results.is_dir():
+        raise RequestError(f"--results {results}: no such folder; name the one with the results")
 
 
 def record_restored_files(folder: Path) -> None:

@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
@@ -19,6 +19,7 @@ from suite.files.layout import (
 )
 
 CACHE_ADVICE: Final = "set PODIUM_CACHE to a writable folder"
+LOCK_SUFFIX: Final = ".lock"
 NO_LOCK_ERRORS: Final = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 """flock(2) on file systems without locks: Lustre without the mount option `flock` gives ENOSYS,
 network file systems without a lock manager ENOLCK or EOPNOTSUPP.
@@ -56,12 +57,24 @@ def check_cache_writable(folder: Path) -> None:
     that fails.
     """
     try:
-        with TemporaryFile(dir=find_existing_parent(folder)) as probe:
+        place = find_existing_parent(folder)
+        check_folder_creatable(place, folder.absolute().relative_to(place).parts)
+        with TemporaryFile(dir=place) as probe:
             probe.write(b"podium")
             probe.flush()
             take_lock(probe)
     except OSError as error:
         raise build_cache_error(folder, error) from error
+
+
+def check_folder_creatable(place: Path, missing: Sequence[str]) -> None:
+    """OSError if folders below an existing one cannot be created for their names: one is too long,
+    or that of a link which leads nowhere.
+    """
+    if missing and (place / missing[0]).is_symlink():
+        (place / missing[0]).stat()  # what it leads to is missing, or it leads to itself
+    if any(len(os.fsencode(name)) > os.pathconf(place, "PC_NAME_MAX") for name in missing):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
 
 
 def is_cache_writable(folder: Path) -> bool:
@@ -105,7 +118,7 @@ def fill_shared_entry(path: Path) -> Iterator[Path | None]:
     if path.exists():
         yield None
         return
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
+    with path.with_name(path.name + LOCK_SUFFIX).open("w") as lock:
         is_locked = take_lock(lock)
         if path.exists():
             yield None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from os import F_OK, O_RDONLY, access, close, fsync
 from os import open as open_descriptor
 from pathlib import Path
+from stat import S_IMODE
+from tempfile import TemporaryDirectory
 from typing import Final
 from unicodedata import normalize
 
@@ -236,6 +238,19 @@ def compute_folder_sha256(folder: Path) -> str:
     ):
         digest.update(f"{path.name}\0{compute_file_sha256(path)}\n".encode())
     return digest.hexdigest()
+
+
+def apply_default_modes(folder: Path) -> None:
+    """Give the files of a folder the mode that the umask gives to new ones: some libraries write
+    through a temporary file, which only its owner may read.
+    """
+    with TemporaryDirectory(dir=folder.parent) as scratch:
+        probe = Path(scratch, "new")
+        probe.touch()
+        mode = S_IMODE(probe.stat().st_mode)
+    for path in folder.iterdir():
+        if path.is_file():
+            path.chmod(mode)
 
 
 def compute_names_sha256(names: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ A part is what is replaced as a whole, so that no result is mixed from two: the 
 training set, a compliance test, a study, or any other file.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -84,14 +85,18 @@ RESTORE_JOURNAL_DECODER: Final = msgspec.json.Decoder(RestoreJournal)
 
 def list_superseded_results(results: Path) -> list[SupersededResult]:
     """Return what is kept below `.podium/superseded`, by number, except where it is only the state
-    of an unfinished run.
+    of an unfinished run. OSError where a folder cannot be read.
     """
-    folders = (results / STATE_FOLDER / SUPERSEDED_FOLDER).glob("*")
+    kept = results / STATE_FOLDER / SUPERSEDED_FOLDER
+    try:
+        folders = sorted(kept.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     found = (
         SupersededResult(
             number=int(folder.name), folder=folder, moves=tuple(iterate_result_moves(folder))
         )
-        for folder in sorted(folders)
+        for folder in folders
         if folder.name.isdecimal() and folder.is_dir()
     )
     return sorted((each for each in found if each.places), key=lambda each: each.number)
@@ -102,7 +107,7 @@ def iterate_result_moves(folder: Path) -> Iterator[tuple[Path, Path]]:
     its training set.
     """
     parts = dict.fromkeys(
-        locate_part(folder, path) for path in sorted(folder.rglob("*")) if path.is_file()
+        locate_part(folder, path) for path in list_kept_paths(folder) if path.is_file()
     )
     moves = [
         (part, target)
@@ -113,6 +118,21 @@ def iterate_result_moves(folder: Path) -> Iterator[tuple[Path, Path]]:
     yield from (
         (part, target) for part, target in moves if has_set or target.parts[0] != STATE_FOLDER
     )
+
+
+def list_kept_paths(folder: Path) -> list[Path]:
+    """Return what is not a folder below a numbered one, sorted. OSError where a folder cannot be
+    read, in which `Path.rglob` would find nothing.
+    """
+    problems: list[OSError] = []
+    paths = sorted(
+        Path(parent, name)
+        for parent, _, names in os.walk(folder, onerror=problems.append)
+        for name in names
+    )
+    if problems:
+        raise problems[0]
+    return paths
 
 
 def locate_part(folder: Path, path: Path) -> Path | None:

@@ -26,25 +26,28 @@ def find_range_problem(setting: Setting, value: Any) -> str | None:
 def find_bound_problem(setting: Setting, number: float) -> str | None:
     """Describe the bound that a number breaks; None if it breaks none."""
     if setting.above is not None and not number > setting.above:
-        return f"{number!r} is not above {setting.above:g}"
+        return f"{number!r} is not above {format_bound(setting.above)}"
     if setting.minimum is not None and not number >= setting.minimum:
-        return f"{number!r} is below {setting.minimum:g}, the smallest legal value"
+        return f"{number!r} is below {format_bound(setting.minimum)}, the smallest legal value"
     if setting.maximum is not None and not number <= setting.maximum:
-        return f"{number!r} is above {setting.maximum:g}, the largest legal value"
+        return f"{number!r} is above {format_bound(setting.maximum)}, the largest legal value"
     return None
 
 
 def describe_range(setting: Setting) -> str:
     """Describe the range in a few words; empty if there is none."""
-    low = (
-        f"above {setting.above:g}"
-        if setting.above is not None
-        else f"at least {setting.minimum:g}"
-        if setting.minimum is not None
-        else ""
+    above, minimum, maximum = (
+        None if bound is None else format_bound(bound)
+        for bound in (setting.above, setting.minimum, setting.maximum)
     )
-    if setting.maximum is None:
+    low = f"above {above}" if above else f"at least {minimum}" if minimum else ""
+    if not maximum:
         return low
-    if setting.minimum is not None:
-        return f"{setting.minimum:g} to {setting.maximum:g}"
-    return f"{low}, at most {setting.maximum:g}" if low else f"at most {setting.maximum:g}"
+    if minimum:
+        return f"{minimum} to {maximum}"
+    return f"{low}, at most {maximum}" if low else f"at most {maximum}"
+
+
+def format_bound(bound: float) -> str:
+    """Write a bound with all its digits; whole numbers with separators."""
+    return f"{bound:,.0f}" if float(bound).is_integer() else f"{bound:g}"

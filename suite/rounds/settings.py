@@ -6,6 +6,7 @@ size, the config file, --set.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -17,6 +18,9 @@ from suite.rounds import Benchmark, HyperValue, Profile, Round, Setting, Setting
 from suite.rounds.ranges import find_range_problem
 from suite.workload import Mode
 
+LARGE_INTEGER: Final = re.compile(r"[+-]?[0-9_]{19,}")
+"""A whole number, of so many digits that it may have more than 64 bits."""
+MAX_SHOWN_DIGITS: Final = 40
 GLOBAL_BATCH_SIZE = "global_batch_size"
 SCENARIO_BY_PREFIX: Final = {
     "server.": Scenario.SERVER,
@@ -120,7 +124,7 @@ def require_setting(known: Mapping[str, Setting], key: str) -> Setting:
 
 
 def parse_setting_value(text: str) -> Any:
-    """Parse a value as TOML; anything else is text."""
+    """Parse a value as TOML; anything else is text, whole numbers of more than 64 bits too."""
     try:
         return parse_toml(f"value = {text}")["value"]
     except ValueError:
@@ -142,6 +146,8 @@ def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
         for entry in (value if isinstance(value, list) else [value])
     ):
         raise RequestError(f"setting {key}: {value!r} is not finite")
+    if setting.kind is not SettingKind.TEXT and (problem := describe_large_integer(value)):
+        raise RequestError(f"setting {key}: {problem}")
     if setting.kind is SettingKind.TEXT and type(value) in (int, float):
         value = str(value)  # before the choices, which are text
     if setting.choices and value not in setting.choices:
@@ -159,6 +165,14 @@ def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
     }.get(setting.kind):
         raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
     return cast(HyperValue, value)
+
+
+def describe_large_integer(value: Any) -> str:
+    """Say that a value is a whole number beyond 64 bits, which is read as text; else ""."""
+    if not isinstance(value, str) or not LARGE_INTEGER.fullmatch(value):
+        return ""
+    shown = value if len(value) <= MAX_SHOWN_DIGITS else f"{value[:MAX_SHOWN_DIGITS]}..."
+    return f"{shown} is too {'small' if value.startswith('-') else 'large'}"
 
 
 def can_affect_run(setting: str, scenario: str, mode: str) -> bool:

@@ -2,6 +2,9 @@
 
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,6 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from namespaces import require_namespaces
 from podium_fakes import records
 from podium_fakes.engine import FakeEngine
 
@@ -492,3 +496,34 @@ def test_a_cache_that_cannot_be_written_is_short(
     assert "; set PODIUM_CACHE to a writable folder" in said["machine"]["cache_problem"]
     assert any(each["state"] == "ready" for each in said["workloads"])
     assert isinstance(done.exception, MissingError) != filled, done.exception
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["loop", "loop/below", "y" * 300, "new/" + "y" * 300])
+def test_a_cache_that_cannot_be_created_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """A link to itself and a name of 300 characters were not mentioned, though training refuses
+    them.
+    """
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / name))
+    done = CliRunner().invoke(command, ["fake"])
+    assert isinstance(done.exception, MissingError), done.output
+    assert "set PODIUM_CACHE to a writable folder" in str(done.exception)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", ["mkdir $0/data", "touch $0/data.lock", "touch $0/data"])
+def test_a_full_cache_is_short(tmp_path: Path, content: str):
+    """What it holds, even an empty folder, hid that nothing can be added."""
+    fill = f'mount -t tmpfs -o size=4k none "$0"; {content}; yes >"$0/x" 2>&-; exec "$@"'
+    words = require_namespaces(["unshare", "-rm", "sh", "-c", fill, str(tmp_path)])
+    done = subprocess.run(
+        [*words, sys.executable, "-m", "podium", "doctor", "gnmt"],
+        env={**os.environ, "PODIUM_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3 and "No space left on device; set PODIUM_CACHE" in done.stderr

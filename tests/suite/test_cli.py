@@ -121,7 +121,7 @@ def test_list_settings_gives_kind_value_and_meaning_of_each(podium: Podium) -> N
     """The only list was the error of a wrong key."""
     told = podium("list", "settings", "gnmt").stdout
     assert (
-        "batching.max_batch = 32  (int, at least 1)\n    largest batch that a worker takes" in told
+        "batching.max_batch = 32  (int, 1 to 65,536)\n    largest batch that a worker takes" in told
     )
     assert "calibration.method = min-max  (min-max|entropy|percentile)" in told
     found = json.loads(
@@ -301,6 +301,25 @@ def test_an_organisation_is_one_folder_of_the_results(
     assert leaving.value.code == 2 and not list(Path(str(tmp_path)).iterdir())
 
 
+@pytest.mark.parametrize("option", ["--org", "--system"])
+@pytest.mark.parametrize("command", ["train", "infer", "precision", "run"])
+def test_a_name_too_long_for_a_file_is_refused_at_once(
+    command: str,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a set in place, 300 characters ended in a traceback; else after preparing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["podium", command, "gnmt", option, "y" * 300])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    told = " ".join(capsys.readouterr().err.split())
+    assert leaving.value.code == 2 and "has 300 characters; use at most 200" in told
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("org", ["acme", "Acme-2.0_x", "..a", "_"])
 def test_a_plain_organisation_is_taken(org: str) -> None:
     assert ORGANISATION_NAME.fullmatch(org)
@@ -313,15 +332,19 @@ def test_a_plain_organisation_is_taken(org: str) -> None:
         ("infer", "gnmt", "--data", ""),
         ("pack", "", "-o", "x"),
         ("train", "gnmt", "--threads", "100000"),
+        ("train", "gnmt", "--seed", "18446744073709551616"),
+        ("run", "gnmt", "--seed", "9223372036854775808"),
     ],
 )
-def test_an_empty_path_and_more_threads_than_cores_are_refused(
+def test_an_empty_path_and_numbers_out_of_range_are_refused(
     words: tuple[str, ...],
     tmp_path: object,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`--results ""` wrote into the current folder; 100 threads on 2 cores wait for one another."""
+    """`--results ""` wrote into the current folder; 100 threads on 2 cores wait for one another; a
+    seed of more than 64 bits could not be set up.
+    """
     monkeypatch.chdir(str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["podium", *words])
     with pytest.raises(SystemExit) as leaving:
@@ -329,7 +352,7 @@ def test_an_empty_path_and_more_threads_than_cores_are_refused(
     told = capsys.readouterr().err
     assert (
         leaving.value.code == 2
-        and ("the path is empty" in told or "CPU cores" in told)
+        and ("the path is empty" in told or "CPU cores" in told or "not in the range" in told)
         and len(told.splitlines()) == 1
     )
 

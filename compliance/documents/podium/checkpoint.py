@@ -29,9 +29,9 @@ class CheckpointFile:
     """All training logs that were read."""
     round: Round
 
-    def build_fault(self, found: str, required: str) -> Fault:
+    def build_fault(self, found: str, required: str, advice: str | None = None) -> Fault:
         """Build a Fault for this record."""
-        return Fault(file=self.path, found=found, required=required)
+        return Fault(file=self.path, found=found, required=required, advice=advice)
 
 
 def read_checkpoint_file(

@@ -149,8 +149,11 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
         )
         sha256 = compute_folder_sha256(folder) if has_weights else folder.name
     except OSError as error:
+        unread = Path(error.filename or folder).name
         yield found.build_fault(
-            f"unreadable weights: {error.strerror}", "the exported files, or no files"
+            f"{unread}: cannot be read ({error.strerror})",
+            "the exported files, or no files",
+            advice="the weights were not compared: make them readable to you, and check again.",
         )
         return
     if sha256 != folder.name:

@@ -38,7 +38,7 @@ class RingsTraining:
 
     def _generator(self, epoch: int) -> torch.Generator:
         """Return the epoch's generator: the order depends only on seed and epoch."""
-        return torch.Generator().manual_seed(self._run.seed * 1000 + epoch)
+        return torch.Generator().manual_seed((self._run.seed * 1000 + epoch) % 2**63)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes, and the signature of the metric."""

@@ -17,6 +17,7 @@ from suite.errors import RequestError
 from suite.files.layout import (
     CHECKPOINT_RECORD,
     PARTIAL_SUFFIX,
+    apply_default_modes,
     compute_folder_sha256,
     locate_checkpoint_folder,
     sync_to_disk,
@@ -59,6 +60,7 @@ def store_untrained_checkpoint(request: RunRequest, made: Path, origin: str) -> 
             " importing"
         )
     write_record(made / CHECKPOINT_RECORD, describe_untrained_weights(request, sha256, origin))
+    apply_default_modes(made)
     for path in made.iterdir():
         sync_to_disk(path)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Where the rules of training logs draw their lines: what is just allowed, and what is just not."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,9 @@ from typing import Any
 
 import making
 import pytest
+from judged_examples import EXAMPLES
 from making import Event, changed, training_events, without, write_log
+from modes import run_without_powers
 from spoiling import resumed
 
 from compliance.documents.podium.training import (
@@ -801,3 +804,16 @@ def test_the_clock_starts_when_initialisation_ends(
     """
     events = changed(training_events(), "world_size", value=ranks)
     assert broken(tmp_path, changed(events, "run_start", after_ms=after_ms)) == rules
+
+
+def test_weights_that_cannot_be_read_are_not_called_changed(tmp_path: Path) -> None:
+    """Of another user's results, whose weights only the user may read."""
+    results = tmp_path / "results"
+    shutil.copytree(EXAMPLES / "valid" / "ledger.nonce", results)
+    (record,) = results.glob("checkpoints/resnet50/*/record.json")
+    weights = record.with_name("model.safetensors")
+    weights.write_text("weights")
+    weights.chmod(0)
+    told = " ".join(run_without_powers("check", results).stdout.split())
+    assert "model.safetensors: cannot be read (Permission denied)" in told
+    assert "make them readable" in told and "train again" not in told

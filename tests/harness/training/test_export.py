@@ -3,13 +3,16 @@ both name each other.
 """
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from podium_fakes.drive import events, log_path, options, partial
+from safetensors.numpy import save_file
 
 from harness.distributed import SingleRank
 from harness.request import RunRequest, resolve_request
@@ -124,6 +127,28 @@ def test_an_export_begins_with_an_empty_folder(stopped: StoppedRun, state: Path,
     with MllogWriter(tmp_path / "other") as log:
         again = export_weights(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
     assert again.sha256 == stopped.sha256 and not (state / "exported" / "left-over").exists()
+
+
+class SafetensorsWeights(Weights):
+    """Weights as workloads write them."""
+
+    def export(self, folder: Path) -> None:
+        """Write them, as safetensors may leave them."""
+        save_file({"weight": np.zeros(2)}, folder / "model.safetensors")
+        (folder / "model.safetensors").chmod(0o600)  # newer versions; older ones heed the umask
+        super().export(folder)
+
+
+def test_others_may_read_the_weights_as_far_as_the_umask_allows(state: Path, path: Path):
+    """Whoever judged another user's results was told that the weights had been changed."""
+    before = os.umask(0o027)
+    try:
+        with MllogWriter(path) as log:
+            export_weights(SafetensorsWeights(), OUTCOME, log, state)  # type: ignore[arg-type]
+    finally:
+        os.umask(before)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in (state / "exported").iterdir()}
+    assert modes == {"model.safetensors": 0o640, "model.json": 0o640}
 
 
 def test_sealing_finishes_the_log_and_moves_the_weights(

@@ -58,6 +58,20 @@ def test_what_is_no_bundle_is_a_wrong_request(tmp_path: Path, podium: Podium, fo
     assert folder.output + missing.output == ""
 
 
+def test_an_empty_list_of_signers_trusts_nobody(
+    signed: Path, podium: Podium, tmp_path: Path
+) -> None:
+    """/dev/null is the empty file at hand; it was said not to exist, as was a folder."""
+    answer = podium("verify", signed, "--signers", os.devnull)
+    assert answer.exit_code == 0, answer.exception
+    assert "by a key that is not in /dev/null: ED25519 SHA256:" in answer.stdout
+    assert podium("verify", signed, "--signers", os.devnull, "--require", "signed").exit_code == 1
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):  # a pipe gives its content once
+        refused = podium("verify", signed, "--signers", path)
+        assert f"--signers {path}: not a regular file; name a file" in str(refused.exception)
+
+
 def test_a_good_signature_is_told_in_a_line_of_its_own(
     signed: Path, lab: Any, podium: Podium
 ) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from modes import run_without_powers
 
 from suite.errors import RequestError
 from suite.files import restoring
@@ -135,3 +136,25 @@ def test_a_journal_that_names_what_lies_elsewhere_is_left(tmp_path: Path) -> Non
     write(results, f"{STATE_FOLDER}/{restoring.RESTORE_JOURNAL}", text=json.dumps(document))
     assert not restoring.complete_restoring(results)
     assert (tmp_path / "keep.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("where", ["", "/superseded", "/superseded/1", "/superseded/1/open/acme"])
+def test_what_cannot_be_read_is_said(tmp_path: Path, where: str) -> None:
+    """A folder of another user ended in a traceback, or counted as nothing to restore."""
+    write(tmp_path, f"{OFFLINE}/accuracy/run.json")
+    move_to_superseded([tmp_path / OFFLINE / "accuracy"], results=tmp_path)
+    folder = tmp_path / f"{STATE_FOLDER}{where}"
+    folder.chmod(0)
+    done = run_without_powers("restore", "--results", tmp_path)
+    folder.chmod(0o755)
+    assert done.returncode == 2 and done.stderr.startswith(f"podium: {folder}")
+    assert "Permission denied; make it readable to see what can be restored" in done.stderr
+
+
+@pytest.mark.parametrize("number", [(), ("1",)])
+def test_a_missing_results_folder_is_refused(tmp_path: Path, number: tuple[str, ...]) -> None:
+    """Without a number it was said to hold no superseded results, exit code 0."""
+    (tmp_path / "afile").touch()
+    for name in ("nosuch", "afile"):
+        done = run_without_powers("restore", *number, "--results", tmp_path / name)
+        assert done.returncode == 2 and "no such folder; name the one with" in done.stderr

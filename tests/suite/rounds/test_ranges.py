@@ -79,3 +79,37 @@ def test_a_value_above_its_range_is_refused() -> None:
     with pytest.raises(RequestError, match="1.5 is above 1, the largest legal value"):
         convert_setting_value(setting, "sgd_opt_momentum", 1.5)
     assert describe_range(setting) == "0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "most"),
+    [
+        ("power.period_ms", "10,000"),
+        ("batching.max_batch", "65,536"),
+        ("batching.window_us", "60,000,000"),
+        ("server.target_qps", "10,000,000"),
+        ("server.qps_share", "10"),
+        ("offline.expected_qps", "100,000,000"),
+        ("single_stream.expected_latency_us", "3,600,000,000"),
+        ("multi_stream.expected_latency_us", "3,600,000,000"),
+        ("loadgen.min_duration_ms", "604,800,000"),
+        ("loadgen.min_queries", "100,000,000"),
+    ],
+)
+def test_what_would_never_end_is_above_the_range(key: str, most: str) -> None:
+    """Runs of 1e12 queries a second never ended, and batches of 9e18 hung in the probe."""
+    setting = collect_workload_settings(ROUND, ROUND.benchmark("gnmt"))[key]
+    bound = int(most.replace(",", ""))
+    convert_setting_value(setting, key, bound)
+    with pytest.raises(RequestError, match=f"is above {most}, the largest legal value"):
+        convert_setting_value(setting, key, bound + 1)
+    assert describe_range(setting).endswith((f" to {most}", f", at most {most}"))
+
+
+def test_power_is_read_at_least_every_ten_seconds_and_at_most_a_hundred_times_a_second() -> None:
+    """The list said "at least 1", and 5 was refused only after the data had been prepared."""
+    key = "power.period_ms"
+    setting = collect_workload_settings(ROUND, ROUND.benchmark("gnmt"))[key]
+    with pytest.raises(RequestError, match="5 is below 10, the smallest legal value"):
+        convert_setting_value(setting, key, 5)
+    assert describe_range(setting) == "10 to 10,000"

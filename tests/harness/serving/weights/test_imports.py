@@ -38,6 +38,7 @@ def test_torchvisions_resnet50_answers_as_in_torchvision(tmp_path: Path) -> None
     file = tmp_path / "resnet50.pth"
     torch.save(theirs.state_dict(), file)
     folder = imported(tmp_path / "r", file)
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1  # all for the same readers
     ours, _ = resnet50.load_resnet50_checkpoint(folder)
     with torch.inference_mode():
         picture = torch.randn(2, 3, 64, 64)

@@ -53,7 +53,7 @@ def test_what_is_no_bundle_is_a_wrong_request(tmp_path: Path, podium: Podium, fo
     assert folder.exit_code == RequestError.exit_code
     assert "is a folder, not a bundle; use podium check" in str(folder.exception)
     missing = podium("verify", tmp_path / "x.tar.zst", "--format", form)
-    assert missing.exit_code == RequestError.exit_code
+    assert missing.exit_code == JudgedError.exit_code
     assert "no such file; name a bundle" in str(missing.exception)
     assert folder.output + missing.output == ""
 

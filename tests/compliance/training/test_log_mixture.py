@@ -186,3 +186,17 @@ def test_results_under_another_name_are_told_in_one_finding(tmp_path: Path, name
     path.write_text(text.replace('"eval_accuracy"', f'"{name}"'))
     (told,) = list_serious(path, "training-v5.1")
     assert told.found == f"no eval_accuracy; found {name} 14 times"
+
+
+def test_evaluations_that_all_ranks_log_are_one_warning(tmp_path: Path) -> None:
+    """Numbers that do not ascend, and a target that was reached before, are its consequences."""
+    path = tmp_path / "result_0.txt"
+    text = new(measured(evaluations=14), LATE_MS)
+    path.write_text(text)
+    before = list_serious(path, "training-v5.1")
+    lines = text.splitlines(keepends=True)
+    path.write_text("".join(line * (8 if '"eval_accuracy"' in line else 1) for line in lines))
+    (told,) = [each for each in list_serious(path, "training-v5.1") if each not in before]
+    assert (told.rule, told.severity) == ("log.paired", Severity.WARNING)
+    assert told.found == "each eval_accuracy stands 8 times"
+    assert told.advice == "log evaluations from rank 0 alone; the result is not affected."

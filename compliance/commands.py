@@ -87,9 +87,14 @@ def name_final_paths(judgement: PathJudgement) -> PathJudgement:
 def run_config_check_command(
     configs: Sequence[Path], workload: str | None, round_name: str | None, output_format: str
 ) -> int:
-    """Check hyperparameter files against the closed division; return 0 if all are legal, else 1."""
+    """Check hyperparameter files against the closed division; return 0 if all are legal, else 1.
+
+    RequestError for an archive, and as `judge_config` raises it.
+    """
     from compliance.hyperparameter_check import judge_config
 
+    for path in configs:
+        refuse_archive(path)
     return print_judge_report(
         [judge_config(path, workload, round_name) for path in configs], output_format
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from compliance.rules import load_rules
-from compliance.verdict import About, Fault, Finding, PathJudgement, Severity
+from compliance.verdict import UNKNOWN_ROUND, About, Fault, Finding, PathJudgement, Severity
 from suite import registry
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files import untrusted_files
@@ -94,8 +94,8 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
     except UnreadableError as error:
         return PathJudgement(
             path=str(path),
-            round=round_name or registry.DEFAULT_ROUND,
-            findings=(build_unreadable_file_finding(path, error.reason),),
+            round=round_name or UNKNOWN_ROUND,
+            findings=(build_unreadable_file_finding(path, error),),
         )
     name = round_name or config.find_text("round") or registry.DEFAULT_ROUND
     with locate_errors(config, "round", given=round_name is not None):
@@ -310,11 +310,11 @@ def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
     )
 
 
-def build_unreadable_file_finding(path: Path, problem: str) -> Finding:
+def build_unreadable_file_finding(path: Path, error: UnreadableError) -> Finding:
     """Build the finding for an unreadable file, in the words of the file rule, at the line that the
     problem names.
     """
-    rule = load_rules()["file.readable"]
+    rule, problem = load_rules()["file.readable"], error.reason
     line = PROBLEM_LINE.search(problem)
     return rule.build_finding(
         Fault(
@@ -322,7 +322,7 @@ def build_unreadable_file_finding(path: Path, problem: str) -> Finding:
             line=int(line[1]) if line else None,
             found=problem,
             required="a TOML or JSON file with hyperparameters",
-            advice=UNREADABLE_FILE_ADVICE,
+            advice=None if isinstance(error.__cause__, OSError) else UNREADABLE_FILE_ADVICE,
         )
     )
 

@@ -1,7 +1,7 @@
 """Judge a PATH: recognise its kind and its round, then call that round's judge."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -20,6 +20,11 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.result import RecognisedResult, recognise_target
 from compliance.recognition.round import list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
+from compliance.unread_folders import (
+    find_unread_folders,
+    replace_consequences,
+    report_unread_folder,
+)
 from compliance.verdict import (
     UNKNOWN_ROUND,
     Finding,
@@ -87,8 +92,24 @@ class Judge:
             registry.load_round_kind(round_name)  # raise RequestError now, not at the first path
 
     def judge_path(self, given: str) -> PathJudgement:
-        """Judge one PATH as given; every problem becomes a finding."""
+        """Judge one PATH as given; every problem becomes a finding. A folder that cannot be read is
+        named, instead of what seems to be missing in it.
+        """
         target = recognise_path(Path(given), self.match_organisation_folder)
+        judged = self.judge_recognised_path(target, given)
+        roots = {target.path: display_path_as_given(target.path, given)}
+        unread = prepare_reported_findings(
+            (
+                finding
+                for path, reason in find_unread_folders(target.path)
+                for finding in report_unread_folder(path, reason, judged.round)
+            ),
+            roots,
+        )
+        return replace_all_consequences(judged, unread) if unread else judged
+
+    def judge_recognised_path(self, target: RecognisedPath, given: str) -> PathJudgement:
+        """Judge a path whose kind is known, as far as it can be read."""
         if target.kind is PathKind.TREES:
             return self.judge_parts(find_judgeable_parts(target.path), target, given)
         recognised = self.recognise_round(target)
@@ -278,6 +299,22 @@ def is_podium_result(target: RecognisedPath) -> bool:
     """
     return target.kind in PODIUM_KINDS or (
         target.kind is PathKind.TREE and any(find_studies(target.path))
+    )
+
+
+def replace_all_consequences(judged: PathJudgement, unread: Sequence[Finding]) -> PathJudgement:
+    """Return a judgement that names unread folders instead of what they seem to lack, also in each
+    result above one.
+    """
+    return replace(
+        judged,
+        findings=tuple(dict.fromkeys(replace_consequences(judged.findings, unread))),
+        results=tuple(
+            replace(each, findings=tuple(dict.fromkeys(replace_consequences(each.findings, own))))
+            if (own := [cause for cause in unread if Path(cause.file).is_relative_to(each.path)])
+            else each
+            for each in judged.results
+        ),
     )
 
 

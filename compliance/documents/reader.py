@@ -186,6 +186,7 @@ class DocumentLibrary:
             if place and place.system_file
             else None,
             origins=(),
+            has_unread_log=False,
             truth=None,
             scores=None,
             unscored=None,
@@ -193,8 +194,14 @@ class DocumentLibrary:
             round=self.round,
         )
         self.sources[folder] = [*sources, *([text] if accuracy else [])]
+        logs = list(self.iterate_training_logs(found))
         found = replace(
-            found, origins=tuple(self.find_origin_logs(found)), truth=self.find_truth(found)
+            found,
+            origins=tuple(log for log in logs if log.checkpoint == found.record.checkpoint_sha256)
+            if found.record
+            else (),
+            has_unread_log=any(log.is_unread for log in logs),
+            truth=self.find_truth(found),
         )
         scores, problem = score_inference_entry(found)
         return replace(found, scores=scores, unscored=problem)
@@ -212,8 +219,8 @@ class DocumentLibrary:
         ]
         return found
 
-    def find_origin_logs(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
-        """Yield the training logs in the tree that name the entry's checkpoint."""
+    def iterate_training_logs(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
+        """Yield the training logs of the entry's workload in the tree."""
         row = self.round.benchmarks.get(entry.workload or "")
         if entry.place is None or entry.record is None or row is None:
             return
@@ -222,11 +229,10 @@ class DocumentLibrary:
                 place = TreePosition(
                     organisation_folder=home, system=system.name, benchmark=row.training_name
                 )
-                logs = (
+                yield from (
                     self.read_log(path, place)
                     for path in list_training_logs(system / row.training_name)
                 )
-                yield from (log for log in logs if log.checkpoint == entry.record.checkpoint_sha256)
 
     def find_truth(self, entry: InferenceEntry) -> Path | None:
         """Find the labels or references in the tree, else those that the user gave.

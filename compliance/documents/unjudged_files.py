@@ -148,7 +148,9 @@ def find_symlinks_below(root: Path) -> Iterator[Path]:
     for folder, names, files in os.walk(root):
         names.sort()
         yield from (
-            path for name in sorted([*names, *files]) if (path := Path(folder, name)).is_symlink()
+            Path(folder, name)
+            for name in sorted([*names, *files])
+            if os.path.islink(f"{folder}/{name}")  # noqa: PTH114 - Path.is_symlink may raise
         )
 
 

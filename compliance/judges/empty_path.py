@@ -5,6 +5,7 @@ from typing import Final
 
 from compliance.logs.source_file import ParseErrorKind, SourceFile, is_utf16_text
 from compliance.recognition.evidence import EVIDENCE_HEAD_BYTES
+from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_files
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.renamed_logs import summarise_names
 from compliance.recognition.tree_path import is_folder, list_published_logs
@@ -29,7 +30,13 @@ def judge_without_round(target: RecognisedPath, evidence: str) -> Iterator[Findi
         except (OSError, ValueError) as error:
             source.add_read_error(error)
     yield from judge_document(source, UNKNOWN_ROUND)
-    if not source.parse_errors:
+    packed = describe_packed_files(target.path) if target.kind is PathKind.UNKNOWN else ""
+    if packed:
+        source.add_parse_error(
+            ParseErrorKind.UNREADABLE, packed, "unpacked results", advice=PACKED_ADVICE
+        )
+        yield from judge_document(source, UNKNOWN_ROUND)
+    elif not source.parse_errors:
         found, required = evidence, ""
         if not evidence and target.kind in KINDS_WITHOUT_RESULT:
             found, required = describe_empty_target(target)

@@ -164,7 +164,7 @@ class PodiumJudge:
         self, group: TrainingSet, place: TreePosition | None, parts: OrganisationParts
     ) -> Iterator[Finding]:
         """Judge the documents of a set: first each log alone, in which a run that did not converge
-        is not yet an error, then all together.
+        is not yet an error, then all together, unless one of them cannot be read.
         """
         for log in group.logs:
             for finding in self.judge_log(log.path, place, parts):
@@ -183,7 +183,7 @@ class PodiumJudge:
             yield from () if is_unknown else self.apply_rules(powered, group.logs[0].workload)
         yield from (
             ()
-            if is_unknown
+            if is_unknown or any(log.is_unread for log in group.logs)
             else self.apply_rules(group, group.logs[0].workload if group.logs else None)
         )
 

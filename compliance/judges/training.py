@@ -23,6 +23,7 @@ from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
+from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_files
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.tree_path import (
     TreePosition,
@@ -74,11 +75,13 @@ class TrainingJudge:
             case PathKind.SYSTEM_FILE if place:
                 yield from self.judge_description(self.read_system_description(place))
             case PathKind.BENCHMARK | PathKind.SYSTEM if place and not has_published_logs(path):
+                packed = describe_packed_files(path, depth=1)
                 yield from self.report_path_fault(
                     path,
-                    "no result_<i>.txt in it",
+                    packed or "no result_<i>.txt in it",
                     "a set of logs, or a system with sets",
                     FlawKind.UNREADABLE,
+                    PACKED_ADVICE if packed else None,
                 )
             case PathKind.BENCHMARK | PathKind.SYSTEM if place and place.system:
                 yield from self.judge_system(
@@ -103,11 +106,16 @@ class TrainingJudge:
         yield from judge_document(document, self.round.name, benchmark)
 
     def report_path_fault(
-        self, path: Path, found: str, required: str, kind: FlawKind
+        self,
+        path: Path,
+        found: str,
+        required: str,
+        kind: FlawKind,
+        advice: str | None = None,
     ) -> Iterator[Finding]:
-        """Yield a finding about a path."""
+        """Yield a finding about a path, with the rule's advice unless another is given."""
         source = SourceFile(path)
-        source.add_parse_error(kind, found, required)
+        source.add_parse_error(kind, found, required, advice=advice)
         yield from self.apply_rules(source)
 
     def read_system_description(self, place: TreePosition | None) -> DescribedSystem | None:

@@ -249,6 +249,8 @@ class InferenceEntry:
     system: SystemFile | None
     origins: Sequence[TrainingLog]
     """Training logs in the tree that name this entry's checkpoint."""
+    has_unread_log: bool
+    """Whether a training log in the tree could not be read, which may name the checkpoint."""
     truth: Path | None
     """The folder of truth used for scoring: packed, or the user's."""
     scores: Scores | None

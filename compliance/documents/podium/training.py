@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeGuard
 
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
-from compliance.logs.source_file import SourceFile
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition
 from compliance.verdict import Fault
 from suite import events
@@ -83,6 +83,11 @@ class TrainingLog:
     """As stamped, if the round knows it."""
     profile: Profile | None
     place: TreePosition | None
+
+    @property
+    def is_unread(self) -> bool:
+        """Return whether the file could not be read, so that nothing in it is known."""
+        return self.source.has_parse_error(ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE)
 
     @property
     def row(self) -> Benchmark | None:

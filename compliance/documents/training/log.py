@@ -47,6 +47,8 @@ PROGRESS_FIELDS: Final = dict.fromkeys(BLOCK_EVENTS, events.FIRST_EPOCH_NUM) | d
 """Event -> the metadata field that gives its progress in the run."""
 RESULT_LOGGING_DELAY_NS: Final = NS_PER_S // 10
 """Maximum time in which a logger logs a result after it has stopped the clock."""
+CALLER_FIELDS: Final = ("file", "lineno")
+"""Metadata that name the place in the program that logs a result."""
 GLOBAL_BATCH_KEY: Final = "global_batch_size"
 CONVERGED_DIGITS: Final = 3
 """Decimals of the epochs to converge, when compared with reference convergence points."""
@@ -179,6 +181,20 @@ class PublishedLog:
         can then not be told apart; None for the text form, in which processes log alike.
         """
         return None if self.older else find_log_mixture(self.index)
+
+    @property
+    def result_copies(self) -> int:
+        """Return how often each result stands in the log: once, or once per process if all
+        processes log the results of evaluations that one of them starts.
+        """
+        records = self.list_records(events.EVAL_ACCURACY)
+        numbers = Counter(
+            repr((each.value, {**each.metadata, **dict.fromkeys(CALLER_FIELDS)}))
+            for each in records
+        )
+        copies = {*numbers.values()}
+        is_copied = len(numbers) <= self.counts.get(events.EVAL_START, 0) < len(records)
+        return copies.pop() if is_copied and len(copies) == 1 else 1
 
     @property
     def minutes(self) -> float | None:

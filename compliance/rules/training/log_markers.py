@@ -107,7 +107,9 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         return
     for start, stop in MARKED_WORK:
         starts, stops = log.list_records(start), log.list_records(stop)
-        if starts and stops:
+        if stop == events.EVAL_ACCURACY and (copies := log.result_copies) > 1:
+            yield build_copied_results_fault(log, stops, copies)
+        elif starts and stops:
             yield from check_pairs(log, starts, stops)
         elif starts and start != events.EPOCH_START and not find_other_result_event(log):
             yield log.build_fault(
@@ -115,6 +117,19 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
             )
     if log.list_records(events.EPOCH_STOP) and not log.list_records(events.EPOCH_START):
         yield log.build_fault("epoch_stop without any epoch_start", "the start of each epoch")
+
+
+def build_copied_results_fault(
+    log: PublishedLog, results: Sequence[PublishedRecord], copies: int
+) -> Fault:
+    """Build the fault for a log in which each result stands once per process."""
+    return Fault(
+        file=log.path,
+        line=results[1].line,
+        found=f"each {results[0].key} stands {copies} times",
+        required="one result for each evaluation",
+        advice="log evaluations from rank 0 alone; the result is not affected.",
+    )
 
 
 def check_pairs(
@@ -198,7 +213,8 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
             for record in log.list_records(key)
             if (number := parse_run_progress(record, units)) is not None
         ]
-        yield from check_ascent(log, numbered)
+        if key != events.EVAL_ACCURACY or log.result_copies == 1:
+            yield from check_ascent(log, numbered)
         if row.strict and key in (events.BLOCK_START, events.EPOCH_START):
             yield from check_gaps(log, numbered)
     if row.strict:

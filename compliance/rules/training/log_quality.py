@@ -277,7 +277,8 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     """
     goal = log.target
     later = log.row is not None and log.row.evaluated_later
-    for each in log.evaluations[:-1] if goal and log.run and not later else ():
+    last = 1 if log.row and log.row.joined else log.result_copies
+    for each in log.evaluations[:-last] if goal and log.run and not later else ():
         if log.has_reached_target(each):
             yield log.build_fault(
                 f"{format_short_value(each.entry.value)} reaches the target, but the run continues",

@@ -4,11 +4,13 @@ with its logs.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
 from compliance.documents.training.system_description import DescribedSystem, format_value_excerpt
+from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_files
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite import events
@@ -30,6 +32,10 @@ descriptions also contain the words of training logs.
 """
 V06_FORM_FIELDS: Final = frozenset({"nodes", "entry"})
 """Fields of v0.6's own form of a description."""
+PACKED_SEARCH_DEPTH: Final = 3
+"""Levels below an organisation on which packed sets and logs are looked for: results, system,
+benchmark.
+"""
 REQUIRED_DESCRIPTION_FIELDS: Final = ("submitter", "division", "status", "system_name")
 HARDWARE_DESCRIPTION_FIELDS: Final = (
     "number_of_nodes",
@@ -229,12 +235,14 @@ def folders(system: PublishedSystem) -> Iterator[Fault]:
     """
     for path in system.folders_without_logs:
         named = system.round.find_benchmark_name(path.name) is not None
-        yield system.build_fault(
-            f"no result_<i>.txt in '{path.name}'",
+        packed = describe_packed_files(path)
+        fault = system.build_fault(
+            f"no result_<i>.txt in '{path.name}'" + (f", but {packed}" if packed else ""),
             "a set of logs",
             path,
             None if named else Severity.WARNING,
         )
+        yield replace(fault, advice=PACKED_ADVICE) if packed else fault
 
 
 @rule("org.empty", PublishedOrganisation, About.SCORE, doubt="every figure: there is none")
@@ -245,7 +253,12 @@ def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
     Advice: submit the logs, or pass the folder that contains them.
     """
     if not filed.sets:
-        yield filed.build_fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
+        packed = describe_packed_files(filed.organisation_folder, PACKED_SEARCH_DEPTH)
+        fault = filed.build_fault(
+            f"no training log, but {packed}" if packed else "no training log",
+            "results/<system>/<benchmark>/result_<i>.txt",
+        )
+        yield replace(fault, advice=PACKED_ADVICE) if packed else fault
 
 
 @rule("org.idle", PublishedOrganisation, severity=Severity.INFO)

@@ -288,3 +288,12 @@ def test_a_device_or_a_flood_is_no_file_of_hyper_parameters(tmp_path: Path) -> N
             check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False
         )
         assert (result.return_value, word in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("given", [None, "training-v5.1"])
+def test_a_file_that_cannot_be_read_shows_no_round(tmp_path: Path, given: str | None) -> None:
+    """Nor is a file that is missing to be written in another form."""
+    options = ("--round", given) if given else ()
+    told = run("--config", tmp_path / "gone.toml", *options).stdout
+    assert f"gone.toml: broken ({given or 'unknown'}; 1 error)" in told
+    assert "podium-v1" not in told and "check permissions and links" in told

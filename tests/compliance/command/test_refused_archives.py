@@ -114,3 +114,50 @@ def test_a_renamed_log_of_loadgen_is_no_training_run(
     path.write_bytes(run.read_bytes())
     assert run_podium(monkeypatch, "score", str(path)) == 1
     assert f"{path}: contains no results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["gzip", "xz", "zip"])
+@pytest.mark.parametrize("options", [[], ["--format", "json"]])
+def test_a_folder_of_packed_logs_is_to_be_unpacked(
+    tmp_path: Path,
+    name: str,
+    options: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(3):
+        WRITERS[name](tmp_path / f"result_{number}.txt.{name}")
+    assert run_podium(monkeypatch, "check", str(tmp_path), *options) == 1
+    told = capsys.readouterr().out
+    assert f"packed files: result_*.txt.{name} ({name})" in told
+    assert "unpack them first" in told and "the checker of that round" not in told
+
+
+@pytest.mark.parametrize("packed", ["llama2_70b_lora.tar.gz", "llama2_70b_lora/result_0.txt.gz"])
+@pytest.mark.parametrize("target", ["", "AMD", "AMD/results/box"])
+def test_a_set_that_is_packed_in_a_tree_is_to_be_unpacked(
+    tmp_path: Path,
+    packed: str,
+    target: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree = tmp_path / "training_v6.0"
+    (tree / "AMD/systems").mkdir(parents=True)
+    (tree / "AMD/systems/box.json").write_text("{}")
+    path = tree / "AMD/results/box" / packed
+    path.parent.mkdir(parents=True)
+    write_packed_tar(path)
+    assert run_podium(monkeypatch, "check", str(tree / target)) == 1
+    told = capsys.readouterr().out
+    assert "packed files: " in told and f"{packed} (gzip)" in told
+    assert "unpack them first" in told and "submit the logs" not in told
+
+
+def test_a_packed_file_of_hyperparameters_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.toml"
+    write_zip(path)
+    assert run_podium(monkeypatch, "check", "--config", str(path)) == 2
+    assert f"podium: {path} is an archive (zip): unpack it first\n" in capsys.readouterr().err

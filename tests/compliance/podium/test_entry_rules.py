@@ -3,6 +3,7 @@ against the other.
 """
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -578,3 +579,15 @@ def test_sequence_numbers_stand_once_and_were_issued(
     assert list(answer_rules.find_invalid_sequence_numbers([0], -8.0)) == [
         (0, False)
     ]  # a log may say that fewer than none were issued
+
+
+@pytest.mark.parametrize("target", [".", str(Path(LOG).parent)])
+def test_a_log_that_cannot_be_read_is_one_error(tree: Path, target: str) -> None:
+    """Not also a set that did not converge, and entries without the training of their checkpoint:
+    nothing in the log is known.
+    """
+    path = tree / LOG
+    path.unlink()
+    os.mkfifo(path)  # root reads files of any mode, but no pipes
+    told = [each for each in findings(tree / target) if each.severity is Severity.ERROR]
+    assert [(each.rule, each.file) for each in told] == [("file.readable", str(path))]

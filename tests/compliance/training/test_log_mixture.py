@@ -16,6 +16,17 @@ from suite.errors import JudgedError
 
 HOUR_MS = 3_600_000
 EARLIER = new(measured(number=77, evaluations=9, brief=True), LATE_MS - 9 * HOUR_MS)
+LATER = new(measured(number=78, evaluations=9, brief=True), LATE_MS + 400 * HOUR_MS)
+
+
+def cut_lines(text: str, count: int) -> str:
+    """Cut a log off behind its first lines, as a run leaves it that dies."""
+    return "".join(text.splitlines(keepends=True)[:count])
+
+
+def resume_without_header(text: str) -> str:
+    """Return what a relaunched run logs that resumes from a checkpoint: from run_start on."""
+    return text[text.rindex("\n", 0, text.index('"run_start"')) + 1 :]
 
 
 def list_serious(path: Path, round_name: str | None = None) -> list[Finding]:
@@ -40,10 +51,10 @@ def make_ranks(text: str, ranks: int = 8) -> str:
         (
             lambda text: EARLIER + "epoch 1\n" + text,
             "two runs in one file: the second begins in line 41 (cache_clear)",
-            "keep the last: delete lines 1 to 40.",
+            "split it into one file per run, from lines 1 and 41.",
         ),
         (
-            lambda text: "".join(EARLIER.splitlines(keepends=True)[:35]) + text,
+            lambda text: cut_lines(EARLIER, 35) + text,
             "two runs in one file: the second begins in line 36 (cache_clear)",
             "keep the last: delete lines 1 to 35.",
         ),
@@ -55,7 +66,23 @@ def make_ranks(text: str, ranks: int = 8) -> str:
             ),
             "three runs in one file: the second begins in line 40 (cache_clear), the last in line"
             " 79 (cache_clear)",
-            "keep the last: delete lines 1 to 78.",
+            "split it into one file per run, from lines 1, 40 and 79.",
+        ),
+        (
+            lambda text: text + cut_lines(LATER, 35),
+            "two runs in one file: the second begins in line 46 (cache_clear)",
+            "keep the first: delete line 46 and all that follow.",
+        ),
+        (
+            lambda text: cut_lines(EARLIER, 35) + text + cut_lines(LATER, 35),
+            "three runs in one file: the second begins in line 36 (cache_clear), the last in line"
+            " 81 (cache_clear)",
+            "keep the whole one: delete lines 1 to 35 and line 81 and all that follow.",
+        ),
+        (
+            lambda text: cut_lines(EARLIER, 35) + resume_without_header(text),
+            "two runs in one file: the second begins in line 36 (run_start)",
+            "none of them is whole: repeat the run, with one file per run.",
         ),
         (
             make_ranks,
@@ -84,13 +111,18 @@ def test_several_runs_or_ranks_in_a_file_are_one_error(
         assert f"{path}: {found}, so it has no score; " in str(result.exception)
 
 
-def test_what_is_deleted_as_advised_is_valid(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last_dies", [False, True])
+def test_what_is_deleted_as_advised_is_valid(tmp_path: Path, last_dies: bool) -> None:
     lately_set(15)(tmp_path)
     path = tmp_path / "result_3.txt"
-    path.write_text(EARLIER + path.read_text())
+    text, died = path.read_text(), cut_lines(EARLIER, 35)
+    later = cut_lines(LATER, 35)
+    path.write_text(text + later if last_dies else died + text)
     (told,) = list_serious(tmp_path)
-    last = int(told.advice.rstrip(".").rpartition(" ")[2])
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[last:]))
+    (number,) = [int(word) for word in told.advice.rstrip(".").split() if word.isdigit()][-1:]
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: number - 1] if last_dies else lines[number:]))
+    assert path.read_text() == text
     assert not list_serious(tmp_path)
 
 
@@ -161,3 +193,17 @@ def test_a_key_that_is_no_text_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / "result_0.txt"
     path.write_text(':::MLLOG {"key": {"a": 1}, "value": NaN, "metadata": {}}\n')
     assert Judge("training-v5.1").judge_path(str(path)).verdict is Verdict.BROKEN
+
+
+def test_evaluations_that_all_ranks_log_are_one_warning(tmp_path: Path) -> None:
+    """Numbers that do not ascend, and a target that was reached before, are its consequences."""
+    path = tmp_path / "result_0.txt"
+    text = new(measured(evaluations=14), LATE_MS)
+    path.write_text(text)
+    before = list_serious(path, "training-v5.1")
+    lines = text.splitlines(keepends=True)
+    path.write_text("".join(line * (8 if '"eval_accuracy"' in line else 1) for line in lines))
+    (told,) = [each for each in list_serious(path, "training-v5.1") if each not in before]
+    assert (told.rule, told.severity) == ("log.paired", Severity.WARNING)
+    assert told.found == "each eval_accuracy stands 8 times"
+    assert told.advice == "log evaluations from rank 0 alone; the result is not affected."

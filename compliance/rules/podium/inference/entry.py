@@ -195,7 +195,7 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     record = entry.record
     if record is None or entry.place is None:
         return
-    if not entry.origins:
+    if not entry.origins and not entry.has_unread_log:
         yield build_record_fault(
             entry.runs[0],
             f"checkpoint {record.checkpoint_sha256}",

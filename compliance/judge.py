@@ -30,6 +30,7 @@ from compliance.verdict import (
     Finding,
     JudgedResult,
     PathJudgement,
+    ResultKind,
     Verdict,
     compute_verdict,
 )
@@ -304,14 +305,24 @@ def is_podium_result(target: RecognisedPath) -> bool:
 
 def replace_all_consequences(judged: PathJudgement, unread: Sequence[Finding]) -> PathJudgement:
     """Return a judgement that names unread folders instead of what they seem to lack, also in each
-    result above one.
+    result that has one; the folders in a set's are other results'.
     """
     return replace(
         judged,
         findings=tuple(dict.fromkeys(replace_consequences(judged.findings, unread))),
         results=tuple(
             replace(each, findings=tuple(dict.fromkeys(replace_consequences(each.findings, own))))
-            if (own := [cause for cause in unread if Path(cause.file).is_relative_to(each.path)])
+            if (
+                own := [
+                    cause
+                    for cause in unread
+                    if cause.file == each.path
+                    or (
+                        each.kind is not ResultKind.SET
+                        and Path(cause.file).is_relative_to(each.path)
+                    )
+                ]
+            )
             else each
             for each in judged.results
         ),

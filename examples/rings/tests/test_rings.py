@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from podium_rings import scoring
 
 
@@ -20,8 +21,9 @@ def podium(*words: object) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_training_reaches_the_target_and_the_judge_accepts_it(tmp_path: Path) -> None:
-    trained = podium("train", "rings", "--results", tmp_path, "--seed", 1, "--device", "cpu")
+@pytest.mark.parametrize("seed", [1, 2**63 - 1])
+def test_training_reaches_the_target_and_the_judge_accepts_it(tmp_path: Path, seed: int) -> None:
+    trained = podium("train", "rings", "--results", tmp_path, "--seed", seed, "--device", "cpu")
     assert trained.returncode == 0, trained.stderr
     checked = podium("check", tmp_path)
     assert checked.returncode == 0, checked.stdout

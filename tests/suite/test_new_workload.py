@@ -106,4 +106,4 @@ def test_the_new_package_passes_its_own_tests(tmp_path: Path) -> None:
         timeout=500,
         check=False,
     )
-    assert tested.returncode == 0 and "3 passed" in tested.stdout, tested.stdout + tested.stderr
+    assert tested.returncode == 0 and "4 passed" in tested.stdout, tested.stdout + tested.stderr

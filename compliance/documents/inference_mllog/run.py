@@ -35,7 +35,7 @@ SCENARIO_FOLDERS: Final = {
     "offline": "Offline",
     "interactive": INTERACTIVE_FOLDER,
 }
-NUMPY_NUMBER_PATTERN: Final = r"(?:np|numpy)\.float\d*\("
+NUMPY_NUMBER_PATTERN: Final = r"(?:np|numpy)\.(?:float|u?int)\d*\("
 """How numpy 2 shows a number within a Python dictionary: np.float64(44.5)."""
 SCORE_NUMBER_PATTERN: Final = (
     rf"\s*'?(?:{NUMPY_NUMBER_PATTERN})?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"

@@ -5,6 +5,8 @@ Of v5.1 single logs are judged beside the compliance checker, and whole sets, wi
 convergence points, beside the package
 checker. Both run in this process, on one core, over the same files, alternated; MB/s of processor
 time, reading and judging together.
+Of the Endpoints client a simulated run of 100,000 samples is recounted from its events, beside
+msgspec's decoder alone, which is the limit.
 Besides: how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how
 much memory on one of 1 GB.
 
@@ -28,12 +30,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import msgspec
 from common.figures import compare, show
 from mlperf_logging.compliance_checker import mlp_compliance
 from mlperf_logging.package_checker import package_checker
 
+from compliance.documents.endpoints.events import ClientEvent
 from compliance.judge import Judge
 from compliance.verdict import Verdict
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "compliance" / "builders"))
+from kinds.endpoints import Simulated, simulate  # noqa: E402 - from that folder
 
 ROUND: Final = "training-v0.7"
 RULESET: Final = "0.7.0"
@@ -45,6 +52,8 @@ LATER: Final = ("training-v5.1", "5.1.0", CORPUS / "training_v5.1")
 MB: Final = 1e6
 SMALL_MB: Final = 1.0
 SHELL_RUNS: Final = 15
+CLIENT_SAMPLES: Final = 100_000
+CLIENT_RATE: Final = 2000.0
 START_MS: Final = 1_600_000_000_000
 HEADER: Final = {
     "benchmark": "resnet",
@@ -100,6 +109,40 @@ def later(pairs: int) -> dict[str, str]:
         "v5.1": (
             f"{len(logs)} logs, {size_mb:.1f} MB: {single:.1f} times the compliance checker; as"
             f" {len(sets)} sets {whole:.1f} times the package checker"
+        )
+    }
+
+
+def client_run(pairs: int) -> dict[str, str]:
+    """Recount a simulated run of the Endpoints client from its events, beside the decoder alone."""
+    pattern = {
+        "type": "poisson",
+        "target_qps": CLIENT_RATE,
+        "target_concurrency": None,
+        "use_legacy_loadgen_qps_metrics": True,
+    }
+    with TemporaryDirectory(prefix="podium-benchmark-") as work:
+        run = Path(work) / "run"
+        simulate(run, Simulated(samples=CLIENT_SAMPLES, data_set=1000, pattern=pattern))
+        path = run / "events.jsonl"
+        size_mb, decoder = path.stat().st_size / MB, msgspec.json.Decoder(ClientEvent)
+
+        def decode() -> int:
+            with path.open("rb") as stream:
+                return sum(1 for line in stream if decoder.decode(line))
+
+        def judge() -> int:
+            result = Judge().judge_path(str(run))
+            return int(result.verdict is Verdict.VALID)
+
+        if not judge():
+            sys.exit("the simulated run is not valid")
+        took = statistics.median(taken(judge) for _ in range(pairs))
+        least = statistics.median(taken(decode) for _ in range(pairs))
+    return {
+        "Endpoints": (
+            f"{CLIENT_SAMPLES:,} samples, {size_mb:.1f} MB of events: {size_mb / took:.0f} MB/s"
+            f" with all rules; the decoder alone {size_mb / least:.0f} MB/s"
         )
     }
 
@@ -264,6 +307,7 @@ def main() -> None:
             )
     if LATER[2].is_dir():
         notes |= later(given.pairs)
+    notes |= client_run(given.pairs)
     mine, other = zip(*pairs, strict=True)
     show(
         "the judge: reading and judging training logs of v0.7",

@@ -75,6 +75,8 @@ class EventCount:
     first_token_ns: "array[int]" = field(default_factory=lambda: array("q"))
     negative_token_times: int = 0
     """Samples whose first fragment has a later stamp than their end."""
+    completed_issue_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    """Time of issue of each completed sample, beside its latency."""
     issue_ns: "array[int]" = field(default_factory=lambda: array("q"))
     """Time of each tracked issue, in the order of the file."""
     finish_reasons: dict[str, int] = field(default_factory=dict)
@@ -175,6 +177,7 @@ class EventReader:
         count.answer_bytes += len(event.data)
         count.failed += sample.failed
         count.latencies_ns.append(latency)
+        count.completed_issue_ns.append(sample.issued_ns)
         count.last_completion_ns = max(count.last_completion_ns or 0, event.timestamp_ns)
         if uuid == self.last_issued:
             count.last_issued_latency_ns = latency

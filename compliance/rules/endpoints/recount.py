@@ -35,6 +35,9 @@ COUNTERS: Final = {
 MAX_SPAN_DIFFERENCE_NS: Final = NS_PER_S
 MAX_MEDIAN_LAG_NS: Final = 100_000_000
 MAX_HIGH_LAG_NS: Final = 100_000_000
+USUAL_HELD_SHARE: Final = 0.98
+MIN_HELD_SHARE: Final = 0.9
+"""A client that takes long between an answer and the next request holds less than it asks for."""
 HIGH_LAG_PERCENT: Final = 99.0
 MEDIAN_PERCENT: Final = 50.0
 
@@ -208,6 +211,38 @@ def cut(run: EndpointsRun) -> Iterator[Fault]:
             f"{events.unexplained_ends} of {events.completed} answers without a reason to end",
             "a reason for each",
             file=events.source.path,
+        )
+
+
+@rule("endpoints.held", EndpointsRun, About.RULES, doubt="the load on the system")
+def held(run: EndpointsRun) -> Iterator[Fault]:
+    """A run with a fixed number of requests in flight holds that number, from when it is reached
+    until the last request is issued.
+
+    Source: Endpoints rules, 6.1 and 6.2: a fixed concurrency, sustained.
+    Advice: repeat the run on a machine that keeps up; submit the client's files unmodified.
+    """
+    summary, events = run.summary, run.events
+    if summary is None or events is None or events.truncated:
+        return
+    pattern = summary.run_config.load_pattern
+    wanted, issued = pattern.target_concurrency, events.issue_ns
+    if pattern.type != "concurrency" or not wanted or not 0 < wanted < len(issued):
+        return
+    begin, end = issued[wanted - 1], issued[-1]
+    if end <= begin:
+        return
+    flown = sum(
+        max(0, min(start + latency, end) - max(start, begin))
+        for start, latency in zip(events.completed_issue_ns, events.latencies_ns, strict=True)
+    )
+    mean = flown / (end - begin)
+    if mean < USUAL_HELD_SHARE * wanted:
+        yield run.build_fault(
+            f"{mean:.4g} requests in flight on average",
+            f"{wanted}, the concurrency",
+            file=events.source.path,
+            severity=None if mean < MIN_HELD_SHARE * wanted else Severity.WARNING,
         )
 
 

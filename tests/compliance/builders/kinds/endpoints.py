@@ -386,6 +386,16 @@ def cached_entry(**edits: Any) -> Builder:
     return build
 
 
+def events_with_pauses(folder: Path) -> None:
+    """Let each request of a closed loop wait for a tenth of a second more."""
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    issued = [each["sample_uuid"] for each in lines if each["event_type"] == "sample.issued"]
+    for each in lines:
+        turn = issued.index(each["sample_uuid"]) if each["sample_uuid"] else len(issued)
+        each["timestamp_ns"] += turn * 100 * MS if turn < len(issued) or "stop" in str(each) else 0
+    (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+
 def slow_stream(folder: Path) -> None:
     """An entry of Wan whose latencies take half of its duration."""
     cached_entry()(folder)
@@ -505,6 +515,7 @@ BASES: Final[Mapping[str, Builder]] = {
 }
 VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.in_flight": "endpoints-closed-loop",
+    "endpoints.held": "endpoints-closed-loop",
     "endpoints.tokens_per_sample": language_entry(9_000),
     "endpoints.audit_present": "endpoints-audit",
     "endpoints.single_stream": "endpoints-audit",
@@ -563,6 +574,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.recount": client_run(edited(SUMMARY, "duration_ns", value=lambda took: took + MS)),
     "endpoints.cut": client_run(without_reason),
     "endpoints.lag": client_run(shifted_events),
+    "endpoints.held": client_run(events_with_pauses, pattern=CLOSED_LOOP),
     "endpoints.order": client_run(swapped_samples),
     "endpoints.seeds": client_entry(
         seeds={"scheduler_random_seed": 42, "dataloader_random_seed": 42}

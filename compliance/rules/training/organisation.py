@@ -2,6 +2,7 @@
 with its logs.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -287,7 +288,7 @@ def repeated(home: PublishedOrganisation) -> Iterator[Fault]:
     """
     for each in home.repeated:
         yield home.build_fault(
-            f"the same times as {each.other}",
+            f"the same times as {os.path.relpath(each.other, home.organisation_folder)}",
             "a separate run",
             each.log,
             None if each.within else Severity.WARNING,

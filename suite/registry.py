@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.input import Input
     from suite.power import PowerSource
     from suite.rounds import Round, RoundKind
+    from suite.rounds.endpoints_curve import EndpointsRound
     from suite.rounds.inference_mllog import InferenceMllogRound
     from suite.rounds.inference_text import InferenceTextRound
     from suite.rounds.published_training import PublishedTraining
@@ -53,7 +54,7 @@ FOREIGN_WEIGHTS_FILE: Final = "foreign-weights.toml"
 """
 WORKLOAD_FILES: Final = {ROUND_GROUP: "podium-v*.toml", SCHEMA_GROUP: "training.*.json"}
 """Group of packages -> names of the files of this kind in a workload's package."""
-PUBLISHED_ROUND_NAME: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
+PUBLISHED_ROUND_NAME: Final = re.compile(r"(?:training|inference|endpoints|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 
 R = TypeVar("R")
@@ -322,6 +323,15 @@ def load_inference_mllog_round(name: str) -> "InferenceMllogRound":
     from suite.rounds.rows import merge_round_rows
 
     return build_inference_mllog_round(name, *merge_round_rows(name, collect_round_texts(name)))
+
+
+@cache
+def load_endpoints_round(name: str) -> "EndpointsRound":
+    """Load a round of MLPerf Endpoints."""
+    from suite.rounds.endpoints_curve import build_endpoints_round
+    from suite.rounds.rows import merge_round_rows
+
+    return build_endpoints_round(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache

@@ -163,7 +163,8 @@ class InferenceMllogJudge:
     ) -> Iterator[Finding]:
         """Judge the run, the accuracy, the caching test and the documents of an entry."""
         yield from judge_endpoints_run(entry.run, self.apply_rules)
-        yield from self.apply_rules(entry.accuracy_source)
+        yield from self.apply_rules(entry.accuracy.source)
+        yield from self.apply_rules(entry.accuracy)
         yield from self.apply_rules(entry)
         if audit := read_endpoints_audit(entry.folder):
             yield from self.apply_rules(audit.source)

@@ -43,7 +43,10 @@ class JudgedDocument(Protocol):
 
 
 D = TypeVar("D", bound=JudgedDocument)
-SHARED_RULE_KINDS: Final = {RoundKind.INFERENCE_MLLOG: (RoundKind.ENDPOINTS,)}
+SHARED_RULE_KINDS: Final = {
+    RoundKind.INFERENCE_MLLOG: (RoundKind.ENDPOINTS,),
+    RoundKind.ENDPOINTS_CURVE: (RoundKind.ENDPOINTS,),
+}
 """Kind of round -> kinds whose rules its results are judged by, too."""
 MISSING_VALUE: Final = re.compile(r"^([^\s,;]+(?: of [^\s,;]+)?) None(?=$|,| of | in )")
 """A name and a missing value, at the start of what was found."""

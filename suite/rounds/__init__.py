@@ -32,6 +32,10 @@ class RoundKind(StrEnum):
     """Published inference results since v1.0: judged and scored."""
     ENDPOINTS = "endpoints"
     """Results of the MLPerf Endpoints client, which measures without LoadGen: judged and scored."""
+    ENDPOINTS_CURVE = "endpoints-curve"
+    """Submissions to MLPerf Endpoints, a curve of points for each system and model: judged and
+    scored.
+    """
 
 
 class SettingKind(StrEnum):

@@ -106,6 +106,10 @@ class InferenceMllogModel:
         """Return the minimum of each metric in a scenario."""
         return self.accuracy_in.get(scenario or "", self.accuracy)
 
+    def find_accuracy_samples(self, scenario: str | None) -> int | None:
+        """Return the size of the accuracy set in a scenario; None: the round does not check it."""
+        return self.accuracy_samples_in.get(scenario or "", self.accuracy_samples)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceMllogNames:

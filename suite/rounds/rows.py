@@ -25,7 +25,7 @@ from suite.rounds.load import merge_round_tables, parse_cached_toml, strip_sourc
 
 ROWS_FOLDER: Final = files("suite.rounds").joinpath("rows")
 ROW_HEADS: Final = re.compile(
-    r"^(?=\[\[(?:training|inference-text|inference-mllog)\]\])", re.MULTILINE
+    r"^(?=\[\[(?:training|inference-text|inference-mllog|endpoints-curve)\]\])", re.MULTILINE
 )
 """Start of a row."""
 

@@ -6,12 +6,8 @@ from typing import Final
 
 from compliance.documents.endpoints.entry import EndpointsEntry
 from compliance.rules import rule
-from compliance.rules.endpoints.run_series import (
-    find_histogram_problems,
-    find_series_problems,
-    is_whole_histogram,
-)
-from compliance.verdict import About, Fault, Severity
+from compliance.rules.endpoints.accuracy import find_metric_limit
+from compliance.verdict import About, Fault
 from suite.units import MS_PER_S, NS_PER_S
 
 LOAD_PATTERNS: Final = {
@@ -24,13 +20,7 @@ LOAD_PATTERNS: Final = {
 v6.1.
 """
 BOUND_PERCENTILE: Final = "99.0"
-MAX_EMPTY_SHARE: Final = 0.01
 TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
-MAX_LENGTH_RATIO: Final = 1.5
-PER_CENT: Final = 100.0
-BREAKDOWN_SCORE: Final = "overall_accuracy"
-BREAKDOWN_TOLERANCE: Final = 0.0051
-"""In per cent, which the client rounds to two decimals."""
 MIN_STREAM_SHARE: Final = 0.9
 TOOL_DELAY: Final = "'inject_tool_delay': True"
 NS_PER_MS: Final = NS_PER_S // MS_PER_S
@@ -136,9 +126,9 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
     """
     if not entry.is_closed or entry.model is None:
         return
-    if entry.accuracy is None:
+    if entry.accuracy.results is None:
         yield entry.build_fault(
-            "no accuracy results", "accuracy_results.json", file=entry.accuracy_source.path
+            "no accuracy results", "accuracy_results.json", file=entry.accuracy.source.path
         )
         return
     minimums, maximums = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
@@ -146,111 +136,25 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
     for metric, least in minimums.items():
         if metric not in claims:
             yield entry.build_fault(
-                f"no {metric}", f"{metric}, {least:g} or more", file=entry.accuracy_source.path
+                f"no {metric}", f"{metric}, {least:g} or more", file=entry.accuracy.source.path
             )
         elif claims[metric] < least:
             yield entry.build_fault(
                 f"{metric} {claims[metric]:.6g}",
                 f"{least:g} or more",
-                file=entry.accuracy_source.path,
+                file=entry.accuracy.source.path,
             )
         elif claims[metric] > find_metric_limit(least):
             yield entry.build_fault(
                 f"{metric} {claims[metric]:.6g}",
                 f"at most {find_metric_limit(least):g}, what the metric can be",
-                file=entry.accuracy_source.path,
+                file=entry.accuracy.source.path,
             )
         elif claims[metric] > maximums.get(metric, math.inf):
             yield entry.build_fault(
                 f"{metric} {claims[metric]:.6g}",
                 f"at most {maximums[metric]:g}",
-                file=entry.accuracy_source.path,
-            )
-
-
-@rule("endpoints.accuracy_counts", EndpointsEntry, About.QUALITY, doubt="the accuracy")
-def accuracy_counts(entry: EndpointsEntry) -> Iterator[Fault]:
-    """Every sample of the accuracy data set was answered and scored.
-
-    Source: mlcommons/endpoints, accuracy_results.json: response_counts; dataset-size of the round.
-    Advice: repeat the accuracy run until it is complete.
-    """
-    if entry.accuracy is None:
-        return
-    scores, file = entry.accuracy.list_scores(), entry.accuracy_source.path
-    for each in scores:
-        count = each.response_counts
-        if each.complete is False:
-            yield entry.build_fault(f"{each.dataset_name}: complete false", "true", file=file)
-        if count.issued is not None and count.issued != (count.scored or 0) + (count.missing or 0):
-            yield entry.build_fault(
-                f"{each.dataset_name}: {count.scored} scored, {count.missing} missing",
-                f"{count.issued} together, as many as were issued",
-                file=file,
-            )
-        if count.missing:
-            yield entry.build_fault(
-                f"{each.dataset_name}: {count.missing} answers missing", "none", file=file
-            )
-        if count.empty and count.issued:
-            few = count.empty <= MAX_EMPTY_SHARE * count.issued
-            yield entry.build_fault(
-                f"{each.dataset_name}: {count.empty} empty answers",
-                "none",
-                file=file,
-                severity=Severity.WARNING if few else None,
-            )
-        issued, total = count.issued, each.total_samples
-        if issued is not None and total is not None and issued != total:
-            yield entry.build_fault(
-                f"{each.dataset_name}: {issued} issued of {total}", "all samples", file=file
-            )
-    yield from check_accuracy_size(entry)
-
-
-def check_accuracy_size(entry: EndpointsEntry) -> Iterator[Fault]:
-    """Yield an accuracy run over another number of samples than the round's data set has."""
-    if entry.model is None or entry.accuracy is None or not entry.is_closed:
-        return
-    size = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
-    totals = [each.total_samples for each in entry.accuracy.list_scores()]
-    if size is None:
-        return
-    found = sum(total or 0 for total in totals)
-    if found != size:
-        yield entry.build_fault(
-            f"an accuracy run over {found} samples",
-            f"{size}",
-            file=entry.accuracy_source.path,
-            severity=Severity.WARNING if found > size else None,
-        )
-
-
-@rule("endpoints.accuracy_lengths", EndpointsEntry, About.QUALITY, doubt="the accuracy")
-def accuracy_lengths(entry: EndpointsEntry) -> Iterator[Fault]:
-    """The lengths of the accuracy run's answers fit together, and the score is that of its
-    breakdown.
-
-    Source: mlcommons/endpoints, accuracy_results.json: output_sequence_lengths and breakdown.
-    Advice: submit the client's files unmodified.
-    """
-    scale = entry.model.endpoints_scale if entry.model else 1.0
-    for each in entry.accuracy.list_scores() if entry.accuracy else ():
-        lengths, whole = each.output_sequence_lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
-        problems = [*find_series_problems(lengths)] if lengths.min is not None else []
-        if lengths.min is not None and is_whole_histogram(lengths):
-            problems += find_histogram_problems(lengths)
-        for found, required in problems:
-            yield entry.build_fault(
-                f"{each.dataset_name}: {found}", required, file=entry.accuracy_source.path
-            )
-        if not isinstance(each.score, int | float) or not isinstance(whole, int | float):
-            continue
-        if not math.isclose(each.score * scale, whole, abs_tol=BREAKDOWN_TOLERANCE):
-            yield entry.build_fault(
-                f"{each.dataset_name}: score {each.score}",
-                f"{whole}, as in its breakdown",
-                file=entry.accuracy_source.path,
+                file=entry.accuracy.source.path,
             )
 
 
@@ -295,36 +199,6 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
         )
 
 
-def find_metric_limit(least: float) -> float:
-    """Return the highest value of a metric whose minimum is this: of shares 1, of per cents 100; of
-    lengths and counts there is none.
-    """
-    return 1.0 if least <= 1 else PER_CENT if least <= PER_CENT else math.inf
-
-
-@rule("endpoints.accuracy_mean", EndpointsEntry, About.QUALITY, doubt="the accuracy")
-def accuracy_mean(entry: EndpointsEntry) -> Iterator[Fault]:
-    """The average accuracy is the mean of the data sets' scores.
-
-    Source: mlcommons/endpoints, accuracy_results.json.
-    Advice: submit the client's files unmodified.
-    """
-    if entry.accuracy is None or entry.accuracy.average_accuracy is None:
-        return
-    scores = [each.score for each in entry.accuracy.list_scores()]
-    plain = [each for each in scores if isinstance(each, int | float)]
-    stated = entry.accuracy.average_accuracy
-    if not plain or len(plain) != len(scores):
-        return
-    mean = sum(plain) / len(plain)
-    if not math.isclose(mean, stated, rel_tol=1e-9, abs_tol=1e-12):
-        yield entry.build_fault(
-            f"average_accuracy {stated}",
-            f"{mean:.12g}, the mean of the scores",
-            file=entry.accuracy_source.path,
-        )
-
-
 @rule("endpoints.tokens_per_sample", EndpointsEntry, About.QUALITY, doubt="the accuracy")
 def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
     """Answers of the accuracy run have the length that the benchmark requires.
@@ -334,7 +208,7 @@ def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
     Advice: check that the system's answers end where the reference's do.
     """
     most = entry.model.accuracy_most.get(TOKENS_METRIC) if entry.model else None
-    if most is None or entry.accuracy is None or not entry.is_closed:
+    if most is None or not entry.is_closed:
         return
     series = [each.output_sequence_lengths for each in entry.accuracy.list_scores()]
     tokens = sum(float(each.total or 0) for each in series)
@@ -343,5 +217,5 @@ def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
         yield entry.build_fault(
             f"{tokens / answers:.6g} tokens per answer",
             f"at most {most:g}",
-            file=entry.accuracy_source.path,
+            file=entry.accuracy.source.path,
         )

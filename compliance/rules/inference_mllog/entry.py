@@ -237,7 +237,7 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
         or entry.model.accuracy_samples is None
     ):
         return
-    wanted = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
+    wanted = entry.model.find_accuracy_samples(entry.scenario)
     counted = "effective_accuracy_sample_count" in entry.accuracy.index
     key = "effective_accuracy_sample_count" if counted else "qsl_reported_total_count"
     logged = entry.accuracy.find_number(key)

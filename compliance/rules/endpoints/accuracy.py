@@ -1,0 +1,114 @@
+"""Check the accuracy results of the Endpoints client."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.endpoints.accuracy import AccuracyScore, EndpointsAccuracy
+from compliance.rules import rule
+from compliance.rules.endpoints.run_series import (
+    find_histogram_problems,
+    find_series_problems,
+    is_whole_histogram,
+)
+from compliance.verdict import About, Fault, Severity
+
+MAX_EMPTY_SHARE: Final = 0.01
+PER_CENT: Final = 100.0
+BREAKDOWN_SCORE: Final = "overall_accuracy"
+BREAKDOWN_TOLERANCE: Final = 0.0051
+"""In per cent, which the client rounds to two decimals."""
+
+
+@rule("endpoints.accuracy_counts", EndpointsAccuracy, About.QUALITY, doubt="the accuracy")
+def accuracy_counts(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
+    """Every sample of the accuracy data set was answered and scored.
+
+    Source: mlcommons/endpoints, accuracy_results.json: response_counts; dataset-size of the round.
+    Advice: repeat the accuracy run until it is complete.
+    """
+    for each in accuracy.list_scores():
+        yield from check_response_counts(accuracy, each)
+    size = accuracy.required_samples
+    if size is None or not accuracy.list_scores():
+        return
+    found = sum(each.samples or 0 for each in accuracy.list_scores())
+    if found != size:
+        yield accuracy.build_fault(
+            f"an accuracy run over {found} samples",
+            f"{size}",
+            severity=Severity.WARNING if found > size else None,
+        )
+
+
+def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> Iterator[Fault]:
+    """Yield what is missing of one data set's answers."""
+    name, count = each.dataset_name, each.response_counts
+    if each.complete is False:
+        yield accuracy.build_fault(f"{name}: complete false", "true")
+    if count.issued is not None and count.issued != (count.scored or 0) + (count.missing or 0):
+        yield accuracy.build_fault(
+            f"{name}: {count.scored} scored, {count.missing} missing",
+            f"{count.issued} together, as many as were issued",
+        )
+    if count.missing:
+        yield accuracy.build_fault(f"{name}: {count.missing} answers missing", "none")
+    if count.empty and count.issued:
+        few = count.empty <= MAX_EMPTY_SHARE * count.issued
+        yield accuracy.build_fault(
+            f"{name}: {count.empty} empty answers",
+            "none",
+            severity=Severity.WARNING if few else None,
+        )
+    issued, total = count.issued, each.total_samples
+    if issued is not None and total is not None and issued != total:
+        yield accuracy.build_fault(f"{name}: {issued} issued of {total}", "all samples")
+
+
+@rule("endpoints.accuracy_lengths", EndpointsAccuracy, About.QUALITY, doubt="the accuracy")
+def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
+    """The lengths of the accuracy run's answers fit together, and the score is that of its
+    breakdown.
+
+    Source: mlcommons/endpoints, accuracy_results.json: output_sequence_lengths and breakdown.
+    Advice: submit the client's files unmodified.
+    """
+    for each in accuracy.list_scores():
+        lengths, whole = each.output_sequence_lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
+        problems = [*find_series_problems(lengths)] if lengths.min is not None else []
+        if lengths.min is not None and is_whole_histogram(lengths):
+            problems += find_histogram_problems(lengths)
+        for found, required in problems:
+            yield accuracy.build_fault(f"{each.dataset_name}: {found}", required)
+        if not isinstance(each.score, int | float) or not isinstance(whole, int | float):
+            continue
+        if not math.isclose(each.score * accuracy.scale, whole, abs_tol=BREAKDOWN_TOLERANCE):
+            yield accuracy.build_fault(
+                f"{each.dataset_name}: score {each.score}", f"{whole}, as in its breakdown"
+            )
+
+
+@rule("endpoints.accuracy_mean", EndpointsAccuracy, About.QUALITY, doubt="the accuracy")
+def accuracy_mean(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
+    """The average accuracy is the mean of the data sets' scores.
+
+    Source: mlcommons/endpoints, accuracy_results.json.
+    Advice: submit the client's files unmodified.
+    """
+    stated = accuracy.results.average_accuracy if accuracy.results else None
+    scores = [each.score for each in accuracy.list_scores()]
+    plain = [each for each in scores if isinstance(each, int | float)]
+    if stated is None or not plain or len(plain) != len(scores):
+        return
+    mean = sum(plain) / len(plain)
+    if not math.isclose(mean, stated, rel_tol=1e-9, abs_tol=1e-12):
+        yield accuracy.build_fault(
+            f"average_accuracy {stated}", f"{mean:.12g}, the mean of the scores"
+        )
+
+
+def find_metric_limit(least: float) -> float:
+    """Return the highest value of a metric whose minimum is this: of shares 1, of per cents 100; of
+    lengths and counts there is none.
+    """
+    return 1.0 if least <= 1 else PER_CENT if least <= PER_CENT else math.inf

@@ -288,6 +288,10 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.endpoints import EndpointsJudge
 
             return EndpointsJudge(round_name)
+        case RoundKind.ENDPOINTS_CURVE:
+            from compliance.judges.endpoints_curve import EndpointsCurveJudge
+
+            return EndpointsCurveJudge(registry.load_endpoints_round(round_name))
         case RoundKind.PODIUM:
             from compliance.judges.podium import PodiumJudge
 

@@ -57,6 +57,8 @@ class ResultKind(StrEnum):
     RUN = "run"
     ENTRY = "entry"
     STUDY = "study"
+    POINT = "point"
+    CURVE = "curve"
 
 
 INSTALLED_RULE: Final = "tree.installed"
@@ -117,7 +119,7 @@ class JudgedResult:
     kind: ResultKind
     path: str
     files: int
-    """Logs of a set, runs of an entry; 0 for other kinds."""
+    """Logs of a set, runs of an entry, points of a curve; 0 for other kinds."""
     findings: tuple[Finding, ...]
     evidence: tuple[str, ...] = ()
     """Of a result of the Endpoints client: the files that its figures were checked against."""

@@ -90,7 +90,7 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
                 ).fields
                 or {}
             )
-        case RoundKind.ENDPOINTS:
+        case RoundKind.ENDPOINTS | RoundKind.ENDPOINTS_CURVE:
             return {}
         case RoundKind.PODIUM:
             found = read_run_environment_or_none(tree_location.system_file)

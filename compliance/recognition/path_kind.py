@@ -14,6 +14,9 @@ from compliance.recognition.endpoints_files import (
     ENDPOINTS_RUN_FILES,
     ENDPOINTS_RUN_FOLDERS,
     ENDPOINTS_SUMMARY_PATHS,
+    has_endpoints_curves,
+    is_endpoints_curve,
+    is_endpoints_point,
 )
 from compliance.recognition.tree_path import (
     DIVISION_FOLDERS,
@@ -88,6 +91,9 @@ class PathKind(StrEnum):
     CHECKPOINT = "record of a checkpoint"
     STUDY = "study"
     ENDPOINTS_RUN = "run of the Endpoints client"
+    ENDPOINTS_POINT = "point of MLPerf Endpoints"
+    ENDPOINTS_CURVE = "curve of MLPerf Endpoints"
+    ENDPOINTS_SUBMISSION = "submission to MLPerf Endpoints"
     BUNDLE = "bundle"
     TREES = "folder of results trees"
     DOCUMENT = "JSON document of another kind"
@@ -115,6 +121,8 @@ def recognise_path(
     # Path.resolve follows links, and fails on a link loop
     path = Path(os.path.abspath(path))  # noqa: PTH100
     folder = is_folder(path)
+    if part := find_endpoints_part(path, folder):
+        return part
     position = locate_in_tree(path, folder, match_organisation)
     if not folder and position is None and (run := find_endpoints_run(path)):
         return RecognisedPath(path=run, kind=PathKind.ENDPOINTS_RUN)
@@ -251,6 +259,7 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
             or any(list_tree_organisations(folder))
             or is_organisation_folder(folder)
             or is_endpoints_run(folder)
+            or has_endpoints_curves(folder)
         ):
             yield folder
         else:
@@ -275,6 +284,19 @@ def find_endpoints_run(path: Path) -> Path | None:
         ),
         None,
     )
+
+
+def find_endpoints_part(path: Path, folder: bool) -> RecognisedPath | None:
+    """Recognise a part of a submission to MLPerf Endpoints, and a file in one; None for others."""
+    home = path if folder else path.parent
+    for each in (home, home.parent):
+        if is_endpoints_point(each) and is_endpoints_curve(each.parent):
+            return RecognisedPath(path=each, kind=PathKind.ENDPOINTS_POINT)
+    if is_endpoints_curve(home):
+        return RecognisedPath(path=home, kind=PathKind.ENDPOINTS_CURVE)
+    if has_endpoints_curves(home):
+        return RecognisedPath(path=home, kind=PathKind.ENDPOINTS_SUBMISSION)
+    return None
 
 
 def is_endpoints_run(path: Path) -> bool:

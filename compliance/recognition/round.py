@@ -53,6 +53,13 @@ OWN_ROUND_KINDS: Final = (
 """Kinds that podium's own round judges in any place."""
 ENDPOINTS_ROUND: Final = "endpoints"
 """Name of the rules about any run of the Endpoints client."""
+CURVE_ROUND: Final = "endpoints-v1.0"
+"""The round of submissions of curves: the only one whose points have a point.yaml."""
+CURVE_KINDS: Final = (
+    PathKind.ENDPOINTS_POINT,
+    PathKind.ENDPOINTS_CURVE,
+    PathKind.ENDPOINTS_SUBMISSION,
+)
 
 
 def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
@@ -63,6 +70,8 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
         return None
     if target.kind is PathKind.ENDPOINTS_RUN:
         return RoundEvidence(ENDPOINTS_ROUND, "the Endpoints client's summary")
+    if target.kind in CURVE_KINDS:
+        return RoundEvidence(CURVE_ROUND, "a point.yaml")
     own = decide_round_by_files(iterate_evidence_files(target)) or decide_round_by_files(
         iterate_neighbour_files(target)
     )

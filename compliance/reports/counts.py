@@ -24,7 +24,11 @@ EVIDENCE_WORDS: Final[Mapping[str, str]] = {
 J = TypeVar("J", PathJudgement, JudgedResult)
 PLURALS: Final[Mapping[str, str]] = {"entry": "entries", "study": "studies"}
 """Plurals that do not just add an s."""
-FILE_NOUNS: Final[Mapping[ResultKind, str]] = {ResultKind.SET: "log", ResultKind.ENTRY: "run"}
+FILE_NOUNS: Final[Mapping[ResultKind, str]] = {
+    ResultKind.SET: "log",
+    ResultKind.ENTRY: "run",
+    ResultKind.CURVE: "point",
+}
 """Kind of result -> what `files` counts."""
 
 

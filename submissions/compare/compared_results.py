@@ -132,7 +132,12 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     match registry.load_round_kind(row.round):
         case RoundKind.TRAINING:
             return read_published_training_traits(result, row)
-        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG | RoundKind.ENDPOINTS:
+        case (
+            RoundKind.INFERENCE_TEXT
+            | RoundKind.INFERENCE_MLLOG
+            | RoundKind.ENDPOINTS
+            | RoundKind.ENDPOINTS_CURVE
+        ):
             return {"engine": None}
         case RoundKind.PODIUM:
             return (

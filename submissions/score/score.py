@@ -160,6 +160,8 @@ def read_result_values(result: IndexedResult) -> ResultValues:
             )
         case RoundKind.ENDPOINTS:
             raise JudgedError(f"{result.folder}: a run of no round has no score of a round")
+        case RoundKind.ENDPOINTS_CURVE:
+            raise JudgedError(f"{result.folder}: points of a curve are scored with their curve")
         case RoundKind.PODIUM:
             return (
                 read_scenario_values(result, result.scenario)

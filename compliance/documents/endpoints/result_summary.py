@@ -4,6 +4,7 @@ Source: mlcommons/endpoints, src/inference_endpoint/metrics; all times are nanos
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +39,16 @@ class Series(msgspec.Struct, frozen=True):
     def count(self) -> int:
         """Number of values."""
         return sum(self.histogram.counts)
+
+    def find_percentile(self, percent: float) -> float | None:
+        """Return a percentile; builds of the client name it "90.0" or "90". None if it is
+        missing.
+        """
+        for name, value in self.percentiles.items():
+            with suppress(ValueError, OverflowError):
+                if float(name) == percent:
+                    return float(value)
+        return None
 
     @property
     def statistics(self) -> Mapping[str, object]:
@@ -80,6 +91,12 @@ class RunConfig(msgspec.Struct, frozen=True):
     dataloader_random_seed: int | None = None
 
 
+class FullRunLengths(msgspec.Struct, frozen=True):
+    """Lengths of all turns of an agentic run, beside those of its window."""
+
+    output_sequence_lengths: Series = Series()
+
+
 class ResultSummary(msgspec.Struct, frozen=True):
     """`performance/result_summary.json`. Fields that some builds of the client lack are None."""
 
@@ -102,6 +119,14 @@ class ResultSummary(msgspec.Struct, frozen=True):
     tps: Number | None = None
     finish_reason_counts: Mapping[str, int] | None = None
     run_config: RunConfig = RunConfig()
+    output_sequence_lengths_full_run: FullRunLengths = FullRunLengths()
+    system_tps: Number | None = None
+    """Figures that a point of a curve may state; the client does not write them."""
+    tps_per_user: Number | None = None
+    system_tps_per_kw: Number | None = None
+    e2e_avg_interactivity: Number | None = None
+    output_tokens_per_turn_total: Number | None = None
+    e2e_turn_time_seconds_total: Number | None = None
 
     @property
     def window_ns(self) -> int | None:

@@ -46,6 +46,8 @@ class EndpointsRun:
     """Digest of the samples' identifiers in the map."""
     sample_order: tuple[int, ...]
     """Index of each performance sample in the order of issue; empty if the run does not say it."""
+    tolerates_failures: bool
+    """The round's rules do not say how many requests may fail."""
 
     @property
     def sources(self) -> list[SourceFile]:
@@ -82,7 +84,9 @@ class EndpointsRun:
         )
 
 
-def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
+def read_endpoints_run(
+    folder: Path, summary: Path, *, tolerates_failures: bool = False
+) -> EndpointsRun:
     """Read a run folder; every problem becomes a parse error of its file."""
     summary_source = SourceFile(summary, about=About.SCORE)
     config_source = open_optional_source(folder, CONFIG_FILE)
@@ -103,6 +107,7 @@ def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
         map_source=map_source,
         map_digest=hashlib.sha256("".join(f"{name}\n" for name in issued).encode()).hexdigest(),
         sample_order=tuple(issued.values()),
+        tolerates_failures=tolerates_failures,
     )
 
 

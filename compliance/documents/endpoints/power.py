@@ -1,0 +1,319 @@
+"""Compute the provisioned power of a system from `system_power.json`.
+
+Source: Endpoints rules, 4.5.2 (groups of components, or a rack) and appendix E (sets of nodes).
+Values that a description leaves to MLCommons' estimates are named, and not guessed.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
+from compliance.verdict import About, Fault, Severity
+from suite.rounds.endpoints_curve import PowerRules
+
+POWER_FILE: Final = "system_power.json"
+POWER_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+W_PER_KW: Final = 1000.0
+BITS_PER_BYTE: Final = 8.0
+COOLING_WORDS: Final = {"liquid": ("liquid", "water", "immersion"), "air": ("air",)}
+"""Kind of cooling -> words for it; liquid comes first, since its power supplies may use air."""
+GROUP_COUNTS: Final = ("count", "num_cpu", "num_accelerator", "num_switches")
+GROUP_POWERS: Final = ("tdp_per_unit", "tdp_per_cpu", "tdp_per_accelerator", "tdp_per_switch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetPower:
+    """Power of one set of equal nodes."""
+
+    ensemble: int | None
+    """`system_node_ensemble_id`, which a point's `nodes_used` names."""
+    nodes: float
+    watts: float
+
+
+@dataclass(slots=True)
+class PowerSum:
+    """A description's power while it is added up."""
+
+    missing: list[str] = field(default_factory=list)
+    """Values that MLCommons would estimate."""
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SystemPower:
+    """The provisioned power of a system."""
+
+    document_name: ClassVar[str] = "the provisioned power of a system"
+
+    source: SourceFile
+    values: Mapping[str, Any] | None
+    watts: float | None
+    """The whole system; None if the description does not say it."""
+    sets: Sequence[NodeSetPower] = ()
+    """Empty if only the total is known."""
+    shared_watts: float = 0.0
+    """Power of the switches between nodes."""
+    missing: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    """Why the description yields no total."""
+
+    def compute_point_kw(self, used: Mapping[int, float]) -> float | None:
+        """Return the power of a point that uses some of the nodes, by their set; the whole system's
+        if it names none.
+
+        Source: Endpoints rules, 4.5.3.
+        """
+        if self.watts is None or self.watts <= 0:
+            return None
+        shares = {
+            place: used.get(each.ensemble if each.ensemble is not None else -1, each.nodes)
+            / each.nodes
+            for place, each in enumerate(self.sets)
+            if each.nodes > 0
+        }
+        if not shares or all(share == 1 for share in shares.values()):
+            return self.watts / W_PER_KW
+        known = sum(each.watts for each in self.sets) + self.shared_watts
+        if not math.isclose(known, self.watts):
+            return self.watts * max(shares.values()) / W_PER_KW
+        nodes = sum(each.nodes for each in self.sets)
+        engaged = sum(self.sets[place].nodes * share for place, share in shares.items())
+        watts = sum(self.sets[place].watts * share for place, share in shares.items())
+        return (watts + self.shared_watts * engaged / nodes) / W_PER_KW
+
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+        """Build a Fault about the description."""
+        return Fault(file=self.source.path, found=found, required=required, severity=severity)
+
+
+def read_system_power(
+    path: Path, cooling: str | None, rules: PowerRules, *, required: bool
+) -> SystemPower:
+    """Read a description of power; every problem becomes a parse error of the file, and a missing
+    one is a warning where none is required. `cooling` is what the system's description says.
+    """
+    leniency = {} if required else {ParseErrorKind.MISSING: Severity.WARNING}
+    source = SourceFile(path, about=About.SCORE, leniency=leniency)
+    values = read_json_document(source, POWER_DECODER)
+    if values is None:
+        return SystemPower(source=source, values=None, watts=None)
+    total = PowerSum()
+    if isinstance(values.get("node_sets"), list):
+        return sum_node_sets(source, values, total, rules)
+    watts = find_number(values, "provisioned_power_w")
+    if watts is None:
+        watts = compute_rack_share(values)
+    if watts is None:
+        watts = sum_component_groups(values, total, find_overhead(values, cooling, rules))
+    return SystemPower(
+        source=source,
+        values=values,
+        watts=watts,
+        missing=total.missing,
+        problems=total.problems,
+    )
+
+
+def compute_rack_share(values: Mapping[str, Any]) -> float | None:
+    """Return the share that the submitted nodes have of a rack's published power; None if the
+    description has none.
+    """
+    rack, nodes, submitted = (
+        find_number(values, name) for name in ("rack_power_w", "rack_nodes", "submitted_nodes")
+    )
+    return None if rack is None or not nodes or submitted is None else rack * submitted / nodes
+
+
+def sum_component_groups(
+    values: Mapping[str, Any], total: PowerSum, overhead: float | None
+) -> float | None:
+    """Add up the groups of components: CPUs and accelerators, or both as one, and the network
+    between accelerators.
+    """
+    names = ("compute",) if isinstance(values.get("compute"), dict) else ("cpu", "accelerator")
+    major = 0.0
+    for name in (*names, "scale_up_network"):
+        group = values.get(name)
+        count, power = (find_group_number(group, keys) for keys in (GROUP_COUNTS, GROUP_POWERS))
+        if count == 0:
+            continue
+        if count is None or power is None:
+            total.missing.append(name)
+            continue
+        major += count * power
+    if overhead is None:
+        total.problems.append("no cooling that says the overhead")
+    if total.missing or total.problems or overhead is None:
+        return None
+    return major * (1 + overhead)
+
+
+def find_group_number(group: object, names: Sequence[str]) -> float | None:
+    """Return the first number of a group under one of these names."""
+    if not isinstance(group, dict):
+        return None
+    found = (find_number(group, name) for name in names)
+    return next((each for each in found if each is not None), None)
+
+
+def find_overhead(
+    values: Mapping[str, Any], cooling: str | None, rules: PowerRules
+) -> float | None:
+    """Return the overhead that the description states, or that its cooling implies."""
+    stated = find_number(values, "overhead_fraction")
+    own = values.get("cooling")
+    kind = find_cooling(own if isinstance(own, str) else cooling)
+    return stated if stated is not None else rules.overhead.get(kind or "")
+
+
+def find_cooling(text: str | None) -> str | None:
+    """Return the kind of cooling that a text names; None if it names none."""
+    folded = (text or "").casefold()
+    return next(
+        (kind for kind, words in COOLING_WORDS.items() if any(each in folded for each in words)),
+        None,
+    )
+
+
+def sum_node_sets(
+    source: SourceFile, values: Mapping[str, Any], total: PowerSum, rules: PowerRules
+) -> SystemPower:
+    """Add up the sets of nodes and the switches between them; a declared total counts instead."""
+    overhead = find_overhead(values, None, rules)
+    if overhead is None:
+        total.problems.append("no cooling that says the overhead")
+    fabric = values.get("scale_out")
+    fabric = fabric if isinstance(fabric, dict) and fabric.get("present") else {}
+    sets = [
+        each
+        for node_set in values["node_sets"]
+        if (each := sum_node_set(node_set, fabric, total, overhead or 0.0)) is not None
+    ]
+    switches = sum_switches(fabric, total)
+    declared = find_sourced_watts(values.get("declared_provisioned_power"))
+    known = not total.problems and not total.missing
+    whole = sum(each.watts for each in sets) + switches if known else None
+    return SystemPower(
+        source=source,
+        values=values,
+        watts=whole if declared is None else declared,
+        sets=sets,
+        shared_watts=switches,
+        missing=[] if declared is not None else total.missing,
+        problems=[] if declared is not None else total.problems,
+    )
+
+
+def sum_node_set(
+    node_set: object, fabric: Mapping[str, Any], total: PowerSum, overhead: float
+) -> NodeSetPower | None:
+    """Add up one set of nodes; None, with a problem, if it says no number of nodes."""
+    if not isinstance(node_set, dict) or not (nodes := find_number(node_set, "nodes_provisioned")):
+        total.problems.append("a set of nodes without nodes_provisioned")
+        return None
+    method = node_set.get("power_method")
+    if method == "component_sum":
+        watts = nodes * (sum_components(node_set.get("components"), total) + sum_nics(fabric))
+        watts *= 1 + overhead
+    else:
+        published = find_sourced_watts(node_set.get("published_power"))
+        rack = find_number(node_set, "nodes_in_published_rack")
+        if published is None or (method == "node_scaling" and not rack):
+            total.problems.append(f"a set of nodes by {method} without published power")
+        per_node = (published or 0.0) / rack if method == "node_scaling" and rack else published
+        watts = nodes * (per_node or 0.0)
+    ensemble = find_number(node_set, "system_node_ensemble_id")
+    return NodeSetPower(
+        ensemble=int(ensemble) if ensemble is not None else None, nodes=nodes, watts=watts
+    )
+
+
+def sum_components(components: object, total: PowerSum) -> float:
+    """Return the power of one node's CPUs, accelerators and the network between accelerators."""
+    if not isinstance(components, dict):
+        total.problems.append("a set of nodes by component_sum without components")
+        return 0.0
+    watts = sum_scale_up_network(components.get("scale_up_network"), total)
+    combined = components.get("combined_cpu_accelerator")
+    if combined is not None:
+        found = find_sourced_watts(combined)
+        if found is None:
+            total.problems.append("combined_cpu_accelerator without power")
+        return watts + (found or 0.0)
+    for name in ("cpu", "accelerator"):
+        group = components.get(name)
+        group = group if isinstance(group, dict) else {}
+        count, each = (
+            find_number(group, "count_per_node"),
+            find_sourced_watts(group.get("tdp_per_unit")),
+        )
+        if count is None or (count and each is None):
+            total.missing.append(f"{name}.tdp_per_unit")
+        watts += (count or 0.0) * (each or 0.0)
+    return watts
+
+
+def sum_scale_up_network(network: object, total: PowerSum) -> float:
+    """Return the power of the network between one node's accelerators: of its switches, or by the
+    energy of a bit.
+    """
+    network = network if isinstance(network, dict) else {}
+    match network.get("method"):
+        case "none":
+            return 0.0
+        case "declared_tdp":
+            count, each = (
+                find_number(network, "switch_count"),
+                find_sourced_watts(network.get("tdp_per_switch")),
+            )
+        case _:
+            count = find_number(network, "aggregate_bandwidth_tbps")
+            energy = network.get("energy_per_bit_pj")
+            per_bit = find_number(energy, "value_pj") if isinstance(energy, dict) else None
+            each = None if per_bit is None else per_bit * BITS_PER_BYTE
+    if count is None or each is None:
+        total.missing.append("scale_up_network")
+    return (count or 0.0) * (each or 0.0)
+
+
+def sum_nics(fabric: Mapping[str, Any]) -> float:
+    """Return the power of one node's network adapters, if they are counted."""
+    nics = fabric.get("nics")
+    if not isinstance(nics, dict) or nics.get("counted") is not True:
+        return 0.0
+    each = find_sourced_watts(nics.get("tdp_per_nic"))
+    return (find_number(nics, "count_per_node") or 0.0) * (each or 0.0)
+
+
+def sum_switches(fabric: Mapping[str, Any], total: PowerSum) -> float:
+    """Return the power of the switches between nodes."""
+    watts, switches = 0.0, fabric.get("switches")
+    for switch in switches if isinstance(switches, list) else ():
+        count = find_number(switch, "count") if isinstance(switch, dict) else None
+        each = find_sourced_watts(switch.get("power_per_switch")) if count is not None else None
+        if count is None or each is None:
+            total.missing.append("scale_out.switches")
+        watts += (count or 0.0) * (each or 0.0)
+    return watts
+
+
+def find_sourced_watts(value: object) -> float | None:
+    """Return a value with its source in watts: `value_w`, or `value_kw`."""
+    if not isinstance(value, dict):
+        return None
+    watts, kilowatts = find_number(value, "value_w"), find_number(value, "value_kw")
+    return watts if watts is not None or kilowatts is None else kilowatts * W_PER_KW
+
+
+def find_number(values: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of a table that is finite and at least 0; None if there is none."""
+    found = values.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if math.isfinite(found) and found >= 0 else None

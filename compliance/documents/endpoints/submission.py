@@ -1,0 +1,52 @@
+"""Read a submission of curves to MLPerf Endpoints.
+
+Source: Endpoints rules, 8.1.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar, Final
+
+from compliance.documents.endpoints.curve import EndpointsCurve
+from compliance.verdict import Fault, Severity
+
+MAX_SEARCHED_PATHS: Final = 20_000
+"""Files and folders of a submission that are searched for links."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EndpointsSubmission:
+    """A submission: its curves, and the folders that they share."""
+
+    document_name: ClassVar[str] = "a submission to MLPerf Endpoints"
+
+    root: Path
+    curves: Sequence[EndpointsCurve]
+
+    @property
+    def organisation(self) -> str:
+        """Name of the folder above the submission's."""
+        return self.root.parent.name
+
+    def iterate_links(self) -> Iterator[Path]:
+        """Yield the links in the submission, as far as it is searched."""
+        found = (
+            Path(folder, name)
+            for folder, folders, files in os.walk(self.root)
+            for name in (*folders, *files)
+        )
+        yield from (path for path in islice(found, MAX_SEARCHED_PATHS) if path.is_symlink())
+
+    def build_fault(
+        self,
+        found: str,
+        required: str,
+        *,
+        file: Path | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
+        """Build a Fault about the submission's folder, or a path in it."""
+        return Fault(file=file or self.root, found=found, required=required, severity=severity)

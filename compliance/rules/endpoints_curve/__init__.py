@@ -1,0 +1,1 @@
+"""Rules about submissions of curves to MLPerf Endpoints."""

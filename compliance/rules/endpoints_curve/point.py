@@ -1,0 +1,555 @@
+"""Check a point of a curve: its files, disclosure, seeds, load, window and figures."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from compliance.documents.endpoints.point import (
+    AGENTIC_PATTERN,
+    SYSTEM_FILE,
+    WINDOWABLE,
+    EndpointsPoint,
+    compute_interactivity,
+)
+from compliance.recognition.endpoints_files import parse_point_folder
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite.rounds.endpoints_curve import SeedSet, fold_model_name
+from suite.units import MS_PER_S, NS_PER_S
+
+FIXED_PATTERNS: Final = ("concurrency", AGENTIC_PATTERN)
+COHORT_PATTERN: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-C([01])")
+COHORTS_PER_YEAR: Final = 24
+STATUSES: Final = (WINDOWABLE, "insufficient_duration", "insufficient_passes", "partial_dataset")
+VERDICTS: Final = ("STEADY STATE", "drifting_up", "drifting_down", "anomaly", "not found")
+METRIC_STATES: Final = ("Plateau", "Drifting Up", "Drifting Down")
+WINDOW: Final = ("steady_state", "window")
+SUMMARY_SEEDS: Final = {
+    "scheduler_rng_seed": "scheduler_random_seed",
+    "sample_index_rng_seed": "dataloader_random_seed",
+}
+"""Seed of a set -> its name in the client's summary and, in v0.7, in point.yaml."""
+SYSTEM_STATUSES: Final = ("available", "preview", "rdi")
+STATUS_FIELDS: Final = (
+    "system_availability_status",
+    "publication_status",
+    "availability_status",
+)
+
+
+@rule("endpoints.point_files", EndpointsPoint, About.RULES, doubt="what the point measured")
+def point_files(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point has its configuration beside its disclosure. A missing config.yaml is a warning,
+    since the rules' text asks for it and the documentation calls it optional.
+
+    Source: Endpoints rules, 8.1.
+    Advice: submit the config.yaml that the client wrote.
+    """
+    if point.run.config_source is None:
+        yield point.build_fault(
+            "no config.yaml", "the client's config.yaml", severity=Severity.WARNING
+        )
+
+
+@rule("endpoints.disclosure", EndpointsPoint, About.RULES, doubt="what was submitted")
+def disclosure(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point discloses all that the rules ask for, in the rules' own words.
+
+    Source: Endpoints rules, 8.3 and 9.1, Submission completeness.
+    Advice: add the missing fields to point.yaml.
+    """
+    if point.disclosure is None:
+        return
+    rules = point.round.rules
+    missing = [name for name in rules.disclosed_fields if point.find_value(name) in (None, "")]
+    if missing:
+        yield point.build_fault(f"no {', '.join(missing)}", "every field of 8.3")
+    if point.find_integer("concurrency") is None:
+        yield point.build_fault(
+            f"concurrency {point.find_value('concurrency')}", "the number of requests in flight"
+        )
+    for name, values in (
+        ("division", rules.divisions),
+        ("region", rules.regions),
+        ("offline", rules.offline_values),
+    ):
+        found = point.find_value(name)
+        if found is not None and found not in values:
+            yield point.build_fault(f"{name} {found}", f"one of {', '.join(values)}")
+    cohort = point.find_text("target_cohort")
+    if cohort is not None and not COHORT_PATTERN.fullmatch(cohort):
+        yield point.build_fault(f"target_cohort {cohort}", "YYYY-MM-C0 or YYYY-MM-C1")
+
+
+@rule("endpoints.system_status", EndpointsPoint, About.RULES, doubt="whether it can be published")
+def system_status(point: EndpointsPoint) -> Iterator[Fault]:
+    """The system's description states whether the system is available, a preview or RDI, and where
+    an available one can be had, or from when a preview.
+
+    Source: Endpoints rules, 8.2.
+    Advice: fill in system_availability_status and what belongs to it.
+    """
+    if point.system is None:
+        return
+    file = point.folder / SYSTEM_FILE
+    status = next((point.system[each] for each in STATUS_FIELDS if point.system.get(each)), None)
+    if not isinstance(status, str) or status.strip().casefold() not in SYSTEM_STATUSES:
+        yield point.build_fault(
+            f"system_availability_status {status}", "Available, Preview or RDI", file=file
+        )
+        return
+    wanted = {"available": "availability_url", "preview": "target_availability_date"}
+    needed = wanted.get(status.strip().casefold())
+    if needed and not point.system.get(needed):
+        yield point.build_fault(f"no {needed}", f"{needed}, since it is {status}", file=file)
+
+
+@rule("endpoints.model_name", EndpointsPoint, About.IDENTITY, doubt="which benchmark was measured")
+def model_name(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point names a benchmark of the round, the same as its folder and its configuration.
+
+    Source: Endpoints rules, 3.2 and 8.5.
+    Advice: use the benchmark's name of the round, in the folder and in model_name.
+    """
+    named, folder = point.find_text("model_name"), point.folder.parent.name
+    if named is None:
+        return
+    if point.round.find_model(named) is None:
+        known = ", ".join(point.round.models)
+        yield point.build_fault(f"model_name {named}", f"one of {known}")
+    elif fold_model_name(named) != fold_model_name(folder):
+        yield point.build_fault(
+            f"model_name {named}",
+            f"{folder}, as in the point's folder",
+            severity=None if point.round.find_model(folder) else Severity.WARNING,
+        )
+
+
+@rule("endpoints.point_name", EndpointsPoint, About.FORM, severity=Severity.WARNING)
+def point_name(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point's folder is named r<N> by its concurrency.
+
+    Source: Endpoints rules, 8.1.
+    Advice: rename the folder, or correct concurrency in point.yaml.
+    """
+    named, found = parse_point_folder(point.folder), point.concurrency
+    if named is not None and found is not None and named != found:
+        yield point.build_fault(f"concurrency {found}", f"{named}, as in the folder's name")
+
+
+@rule("endpoints.warm_up", EndpointsPoint, About.RULES, doubt="what preceded the measurement")
+def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point declares its warm-up, which takes at most a day, and keeps the logs of it.
+
+    Source: Endpoints rules, 6.3; of a missing declaration and missing logs 9.1 flags the point.
+    Advice: declare the warm-up in point.yaml.
+    """
+    if point.disclosure is None:
+        return
+    if not isinstance(point.find_value("warmup"), dict):
+        yield point.build_fault("no warmup", "a declaration", severity=Severity.WARNING)
+        return
+    seconds, most = point.find_number("warmup", "duration_s"), point.round.rules.max_warm_up_s
+    if seconds is None or not 0 <= seconds <= most:
+        yield point.build_fault(f"warmup.duration_s {seconds}", f"between 0 and {most} s")
+    issued, completed = (
+        point.find_integer("warmup", f"requests_{name}") for name in ("issued", "completed")
+    )
+    if issued is None or completed is None or not 0 <= completed <= issued:
+        yield point.build_fault(
+            f"{completed} requests completed of {issued} issued in the warm-up",
+            "counts, of which the completed ones are no more than the issued ones",
+        )
+    if issued and point.find_value("warmup", "logs_retained") is not True:
+        yield point.build_fault(
+            f"warmup.logs_retained {point.find_value('warmup', 'logs_retained')}",
+            "true: the requests' logs are kept",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("endpoints.seed_set", EndpointsPoint, About.RULES, doubt="whether the run is the round's")
+def seed_set(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point uses a published set of seeds, adopted in its cohort or one of the three before it,
+    in its settings and in its run.
+
+    Source: Endpoints rules, 2.1.1; submission rules, 4.6.
+    Advice: run the client with the seeds of a set that is open for the cohort.
+    """
+    name = point.find_text("seed_set")
+    if name is None:
+        return
+    published = point.round.seeds.get(name)
+    if published is None:
+        known = ", ".join(point.round.seeds)
+        yield point.build_fault(f"seed_set {name}", f"a published set: {known}")
+        return
+    yield from check_disclosed_seeds(point, published)
+    yield from check_run_seeds(point, published)
+    cohort = COHORT_PATTERN.fullmatch(point.find_text("target_cohort") or "")
+    begin = COHORT_PATTERN.fullmatch(published.cohort)
+    if cohort and begin:
+        age = count_cohorts(cohort) - count_cohorts(begin)
+        if not 0 <= age < point.round.rules.cohorts_per_set:
+            yield point.build_fault(
+                f"seed_set {name} in cohort {cohort[0]}",
+                f"in {published.cohort} or one of the {point.round.rules.cohorts_per_set - 1}"
+                " cohorts after it",
+            )
+
+
+def count_cohorts(cohort: re.Match[str]) -> int:
+    """Return the number of a cohort: there are two in each month."""
+    return int(cohort[1]) * COHORTS_PER_YEAR + 2 * (int(cohort[2]) - 1) + int(cohort[3])
+
+
+def check_disclosed_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator[Fault]:
+    """Yield seeds in point.yaml that are not those of the set."""
+    for name in ("scheduler_rng_seed", "sample_index_rng_seed", "model_seed"):
+        found = point.find_value("runtime_settings", "runtime", name)
+        if found is None and name in SUMMARY_SEEDS:
+            found = point.find_value("runtime_settings", "runtime", SUMMARY_SEEDS[name])
+        if found != getattr(published, name):
+            yield point.build_fault(f"{name} {found}", f"{getattr(published, name)}")
+
+
+def check_run_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator[Fault]:
+    """Yield seeds of the run that are not those of the set."""
+    config = point.summary.run_config if point.summary else None
+    for name, field in SUMMARY_SEEDS.items():
+        found = getattr(config, field, None)
+        if found is not None and found != getattr(published, name):
+            yield point.build_fault(
+                f"{field} {found}",
+                f"{getattr(published, name)}",
+                file=point.run.summary_source.path,
+            )
+
+
+@rule("endpoints.point_load", EndpointsPoint, About.RULES, doubt="what the figure measures")
+def point_load(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point holds its number of requests in flight, in its disclosure as in its run, and streams
+    its answers. Only the Offline run may have another load pattern.
+
+    Source: Endpoints rules, 6.1 and 6.5.
+    Advice: run the client with the load pattern concurrency, or agentic_inference.
+    """
+    if point.disclosure is None or point.is_offline_run:
+        return
+    disclosed = point.find_text("runtime_settings", "load_pattern")
+    if disclosed is not None and disclosed not in FIXED_PATTERNS:
+        yield point.build_fault(f"load_pattern {disclosed}", " or ".join(FIXED_PATTERNS))
+    if (point.concurrency or 0) <= 0:
+        yield point.build_fault(f"concurrency {point.concurrency}", "above 0")
+    summary_file = point.run.summary_source.path
+    pattern = point.summary.run_config.load_pattern if point.summary else None
+    if pattern is not None and pattern.type is not None:
+        if pattern.type not in FIXED_PATTERNS:
+            yield point.build_fault(
+                f"load pattern {pattern.type}", " or ".join(FIXED_PATTERNS), file=summary_file
+            )
+        elif pattern.target_concurrency not in (None, point.concurrency):
+            yield point.build_fault(
+                f"{pattern.target_concurrency} requests in flight",
+                f"{point.concurrency}, as disclosed",
+                file=summary_file,
+            )
+    config = point.run.config
+    if config is not None and config.find_value("model_params", "streaming") in ("off", False):
+        yield point.build_fault("streaming off", "on, so that there are times of tokens")
+
+
+@rule("endpoints.point_duration", EndpointsPoint, About.RULES, severity=Severity.WARNING)
+def point_duration(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point is measured for at least as long as its concurrency requires: the steady window, if
+    it has one, else the whole run.
+
+    Source: Endpoints rules, 6.2; 9.1 flags the point.
+    Advice: issue more passes over the data set.
+    """
+    if point.summary is None or point.summary.duration_ns is None or point.concurrency is None:
+        return
+    window = point.find_number(*WINDOW, "duration_s")
+    whole = point.summary.duration_ns / NS_PER_S
+    found = whole if window is None else window
+    wanted = point.round.find_min_duration_ms(point.concurrency, point.is_agentic) / MS_PER_S
+    if found < wanted:
+        basis = "the whole run" if window is None else "the steady window"
+        yield point.build_fault(f"{found:.6g} s, {basis}", f"at least {wanted:g} s")
+
+
+@rule("endpoints.whole_passes", EndpointsPoint, About.RULES, doubt="which samples count")
+def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point issues its data set once or several times, and always the whole of it; the Offline
+    run's concurrency is the size of the data set.
+
+    Source: Endpoints rules, 6.4 and 5.7.1.
+    Advice: issue a whole multiple of the data set.
+    """
+    size = find_data_set_size(point)
+    issued = point.summary.n_samples_issued if point.summary else None
+    if size is None or issued is None:
+        return
+    if issued < size or issued % size:
+        yield point.build_fault(
+            f"{issued} samples issued",
+            f"a multiple of {size}, the data set",
+            file=point.run.summary_source.path,
+        )
+    if point.is_offline_run and point.concurrency != size:
+        yield point.build_fault(
+            f"an Offline run with concurrency {point.concurrency}",
+            f"{size}, the size of the data set",
+            severity=Severity.WARNING,
+        )
+
+
+def find_data_set_size(point: EndpointsPoint) -> int | None:
+    """Return the number of samples in a point's performance data set; None if no text says it. An
+    agentic benchmark counts turns, of which there is no fixed number.
+    """
+    if point.model is None or point.is_agentic:
+        return None
+    named = point.find_text("dataset") or ""
+    return point.model.data_sets.get(named, point.model.samples)
+
+
+@rule(
+    "endpoints.steady_window", EndpointsPoint, About.SCORE, doubt="the time that the figure is of"
+)
+def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
+    """The steady window that a point states is possible: no longer than its run, of no more samples
+    than completed, of whole passes, of at least four of them if it supplies the official figures,
+    and without drift.
+
+    Source: Endpoints rules, 4.4.
+    Advice: find the window with the client's detector, and copy what it says.
+    """
+    if not isinstance(point.find_value("steady_state"), dict):
+        return
+    yield from check_window_words(point)
+    begin, end, size = (
+        point.find_integer(*WINDOW, f"super_pass_{name}") for name in ("start", "end", "size")
+    )
+    passes = None if begin is None or end is None else end - begin + 1
+    if passes is not None and (passes < 1 or (begin or 0) < 0):
+        yield point.build_fault(f"a window of passes {begin} to {end}", "passes in their order")
+        return
+    if passes is not None and point.is_windowed and passes < point.round.rules.min_passes:
+        yield point.build_fault(
+            f"{passes} passes in a windowable window", f"{point.round.rules.min_passes} or more"
+        )
+    yield from check_window_extent(point, None if passes is None or not size else passes * size)
+    samples = find_data_set_size(point)
+    if size is not None and samples is not None and (size < 1 or size % samples):
+        yield point.build_fault(
+            f"super_pass_size {size}",
+            f"a multiple of {samples}, the data set",
+            severity=Severity.WARNING,
+        )
+
+
+def check_window_words(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield words that the rules do not have, and drift in a window that supplies the figures."""
+    for name, values in (("status", STATUSES), ("verdict", VERDICTS)):
+        found = point.find_value("steady_state", name)
+        if found is not None and found not in values:
+            yield point.build_fault(f"{name} {found}", f"one of {', '.join(values)}")
+    states = point.find_value("steady_state", "state")
+    for metric, found in states.items() if isinstance(states, dict) else ():
+        if found not in METRIC_STATES:
+            yield point.build_fault(f"{metric} {found}", f"one of {', '.join(METRIC_STATES)}")
+        elif point.is_windowed and found != METRIC_STATES[0]:
+            yield point.build_fault(f"{metric} {found} in a windowable window", METRIC_STATES[0])
+
+
+def check_window_extent(point: EndpointsPoint, wanted: int | None) -> Iterator[Fault]:
+    """Yield a window that is longer than its run, or has other samples than its passes."""
+    seconds = point.find_number(*WINDOW, "duration_s")
+    samples = point.find_integer(*WINDOW, "n_samples")
+    if samples is not None and wanted is not None and samples != wanted:
+        yield point.build_fault(f"{samples} samples in the window", f"{wanted}, by its passes")
+    summary = point.summary
+    if summary is None:
+        return
+    completed, duration = summary.n_samples_completed, summary.duration_ns
+    counted = samples if samples is not None else wanted
+    if counted is not None and completed is not None and not 0 < counted <= completed:
+        yield point.build_fault(
+            f"{counted} samples in the window", f"above 0, at most {completed}, the completed ones"
+        )
+    if seconds is not None and duration and not 0 < seconds <= duration / NS_PER_S:
+        yield point.build_fault(
+            f"a window of {seconds} s", f"above 0, at most {duration / NS_PER_S:.6g} s, the run"
+        )
+    if seconds and counted and duration and completed and 0 < seconds <= duration / NS_PER_S:
+        yield from check_window_rate(point, counted / seconds, completed * NS_PER_S / duration)
+
+
+def check_window_rate(point: EndpointsPoint, window: float, whole: float) -> Iterator[Fault]:
+    """Yield a window whose rate of samples is far from the run's: ramp and drain lower the run's by
+    less than a half.
+    """
+    if not whole / 2 < window < whole * 2:
+        yield point.build_fault(
+            f"{window:.4g} samples/s in the window",
+            f"about {whole:.4g}, as in the whole run",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("endpoints.derived", EndpointsPoint, About.SCORE, doubt="the figure")
+def derived(point: EndpointsPoint) -> Iterator[Fault]:
+    """The figures that a point states follow from its run: system_tps from tokens and duration,
+    tps_per_user from the 90th percentile of TPOT, e2e_avg_interactivity from the turns; and a point
+    with latencies has such a percentile.
+
+    Source: Endpoints rules, 4.1; the checker tolerates 1 %, too.
+    Advice: state what the run's summary yields.
+    """
+    summary = point.summary
+    if summary is None:
+        return
+    figures, file = point.compute_figures(), point.run.summary_source.path
+    if figures.system_tps is None:
+        yield point.build_fault("no output tokens", "tokens of all answers", file=file)
+    if not point.is_offline_run and figures.tpot_p90_ms is None:
+        yield point.build_fault(
+            "no 90th percentile of TPOT above 0", "one, from which tps_per_user follows", file=file
+        )
+    rate = None if figures.tpot_p90_ms is None else MS_PER_S / figures.tpot_p90_ms
+    for name, found in (
+        ("system_tps", figures.system_tps),
+        ("tps_per_user", rate),
+        ("ttft_p90_ms", figures.ttft_p90_ms),
+        ("tpot_p90_ms", figures.tpot_p90_ms),
+        ("e2e_avg_interactivity", compute_interactivity(summary)),
+    ):
+        for where, stated in list_stated_figures(point, name):
+            if found is not None and not is_near(point, stated, found):
+                yield point.build_fault(
+                    f"{name} {stated}", f"{found:.6g}, from the run", file=point.folder / where
+                )
+
+
+def list_stated_figures(point: EndpointsPoint, name: str) -> list[tuple[str, Any]]:
+    """Return a figure as each file of a point states it."""
+    found = [
+        (point.run.summary_source.path.name, getattr(point.summary, name, None)),
+        (point.disclosure_source.path.name, point.find_value(name)),
+        (SYSTEM_FILE, (point.system or {}).get(name)),
+    ]
+    return [
+        (where, value)
+        for where, value in found
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def is_near(point: EndpointsPoint, stated: float, found: float) -> bool:
+    """Return whether a stated figure is the recomputed one, within the round's tolerance."""
+    return math.isclose(stated, found, rel_tol=point.round.rules.relative_tolerance)
+
+
+@rule("endpoints.point_accuracy", EndpointsPoint, About.QUALITY, doubt="whether it is accurate")
+def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
+    """A point with an accuracy run reaches each metric of its benchmark; a point of an agentic
+    benchmark reaches the minimum of its own answers.
+
+    Source: Endpoints rules, 4.3, 6.6; client, benchmark definitions: 0.99 of the reference.
+    Advice: repeat the accuracy run; fix the model if it is not accurate enough.
+    """
+    row = point.model
+    if row is None:
+        return
+    yield from check_inline_accuracy(point)
+    if point.accuracy is None or not point.accuracy.list_scores() or not row.accuracy:
+        return
+    file = point.accuracy.source.path
+    claims = point.accuracy.compute_claims(tuple(row.accuracy))
+    for metric, least in row.accuracy.items():
+        found, most = claims.get(metric), row.accuracy_most.get(metric, math.inf)
+        if found is None:
+            yield point.build_fault(f"no {metric}", f"{metric}, {least:g} or more", file=file)
+            continue
+        if least > 1 >= found >= 0:
+            yield point.build_fault(
+                f"{metric} {found:.6g}, a fraction",
+                "per cent, as the round's texts have it",
+                file=file,
+                severity=Severity.WARNING,
+            )
+            found *= 100
+        limit = min(most, 100.0) if least <= 100 else most
+        if not least <= found <= limit:
+            yield point.build_fault(
+                f"{metric} {found:.6g}", f"between {least:g} and {limit:g}", file=file
+            )
+
+
+def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield a score of an agentic point's own answers that is missing or too low."""
+    least = point.model.inline_accuracy if point.model else None
+    if least is None:
+        return
+    score = (
+        point.accuracy.results.find_inline_score()
+        if (point.accuracy and point.accuracy.results)
+        else None
+    )
+    found = next(iter(score.list_scores().values()), None) if score else None
+    file = point.accuracy.source.path if point.accuracy else None
+    if found is None:
+        yield point.build_fault("no score of the performance run", f"{least:g} or more", file=file)
+    elif not 0 <= found <= 1:
+        yield point.build_fault(f"a score of {found:g}", "a fraction", file=file)
+    elif found * point.model.accuracy_scale < least if point.model else False:
+        yield point.build_fault(
+            f"{found * 100:.6g} % of the performance run's answers", f"{least:g} or more", file=file
+        )
+
+
+@rule("endpoints.turn_tokens", EndpointsPoint, About.QUALITY, doubt="whether answers are whole")
+def turn_tokens(point: EndpointsPoint) -> Iterator[Fault]:
+    """Turns of an agentic benchmark have the mean length of the reference's.
+
+    Source: client, examples/10_Agentic_Inference/README.md: of the full run, not of the window.
+    Advice: check that the system's answers end where the reference's do.
+    """
+    row, summary = point.model, point.summary
+    if row is None or summary is None or len(row.turn_tokens) != 2:
+        return
+    least, most = row.turn_tokens
+    mean = summary.output_sequence_lengths_full_run.output_sequence_lengths.avg
+    file = point.run.summary_source.path
+    if mean is None:
+        yield point.build_fault(
+            "no lengths of the full run",
+            f"a mean between {least:g} and {most:g} tokens",
+            file=file,
+            severity=Severity.WARNING,
+        )
+    elif not least <= mean <= most:
+        yield point.build_fault(
+            f"{mean:.6g} tokens per turn", f"between {least:g} and {most:g}", file=file
+        )
+
+
+@rule("endpoints.shared_paths", EndpointsPoint, About.RULES, doubt="whether others can repeat it")
+def shared_paths(point: EndpointsPoint) -> Iterator[Fault]:
+    """shared_src and shared_docs name folders of the submission.
+
+    Source: Endpoints rules, 8.1 and 9.1, Shared path resolution.
+    Advice: name the folders below src and docs, relative to the submission.
+    """
+    if point.root == point.folder.parent:
+        return
+    for name in ("shared_src", "shared_docs"):
+        found = point.find_text(name)
+        if found is None:
+            continue
+        path = point.root / found
+        inside = ".." not in path.parts and path.is_relative_to(point.root)
+        if not inside or not path.is_dir():
+            yield point.build_fault(f"{name} {found}", "a folder of the submission")

@@ -12,11 +12,8 @@ from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.endpoints import judge_endpoints_run
 from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind, SourceFile
-from compliance.recognition.endpoints_files import (
-    RESULTS_FOLDER,
-    find_submission_folder,
-    list_curve_folders,
-)
+from compliance.recognition.endpoints_files import RESULTS_FOLDER
+from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import judge_document

@@ -14,6 +14,8 @@ from compliance.recognition.endpoints_files import (
     ENDPOINTS_RUN_FILES,
     ENDPOINTS_RUN_FOLDERS,
     ENDPOINTS_SUMMARY_PATHS,
+)
+from compliance.recognition.endpoints_tree import (
     has_endpoints_curves,
     is_endpoints_curve,
     is_endpoints_point,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
 from compliance.documents.endpoints.power import POWER_FILE, SystemPower, read_system_power
-from compliance.recognition.endpoints_files import list_point_folders
+from compliance.recognition.endpoints_tree import list_point_folders
 from compliance.verdict import Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, Regions
 

@@ -17,11 +17,8 @@ from compliance.documents.endpoints.client_config import ClientConfig, read_clie
 from compliance.documents.endpoints.result_summary import ResultSummary
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.logs.source_file import SourceFile, read_json_document
-from compliance.recognition.endpoints_files import (
-    POINT_FILE,
-    POINT_SUMMARY,
-    parse_point_folder,
-)
+from compliance.recognition.endpoints_files import POINT_FILE, POINT_SUMMARY
+from compliance.recognition.endpoints_tree import parse_point_folder
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound
 from suite.units import MS_PER_S, NS_PER_S

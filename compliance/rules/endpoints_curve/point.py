@@ -12,7 +12,7 @@ from compliance.documents.endpoints.point import (
     EndpointsPoint,
     compute_interactivity,
 )
-from compliance.recognition.endpoints_files import parse_point_folder
+from compliance.recognition.endpoints_tree import parse_point_folder
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import SeedSet, fold_model_name

@@ -18,6 +18,8 @@ LENIENT_FILE_ADVICE: Final = (
 LOST_CONTENT_DOUBTS: Final = {
     About.SCORE: "the figure, which rests on this file",
     About.QUALITY: "the accuracy, which rests on this file",
+    About.RULES: "how it was measured, which this file states",
+    About.IDENTITY: "what was measured, which this file states",
 }
 MAX_EQUAL_ERRORS: Final = 3
 """Parse errors with the same text that are reported one by one."""
@@ -31,6 +33,11 @@ CONTENT_DEFECTS: Final = frozenset(
     }
 )
 """Defects that may have lost content."""
+
+
+def is_content_lost(source: SourceFile) -> bool:
+    """Return whether a file's content has a defect that is an error of its own."""
+    return any(source.counts[kind] for kind in CONTENT_DEFECTS)
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:

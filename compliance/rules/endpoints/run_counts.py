@@ -8,6 +8,7 @@ from typing import Final
 from compliance.documents.endpoints.result_summary import get_series
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
+from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.units import NS_PER_S
 
@@ -50,6 +51,8 @@ def state(run: EndpointsRun) -> Iterator[Fault]:
     Advice: repeat the run, and let the client finish.
     """
     summary = run.summary
+    if summary is None and not is_content_lost(run.summary_source):
+        yield run.build_fault("no summary that can be read", "the client's summary")
     if summary is not None and (summary.state != "complete" or summary.complete is not True):
         yield run.build_fault(
             f"state {summary.state}, complete {summary.complete}", "state complete, complete true"

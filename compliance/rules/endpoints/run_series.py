@@ -215,7 +215,8 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
 @rule("endpoints.token_time", EndpointsRun, About.SCORE, doubt="the times of tokens")
 def token_time(run: EndpointsRun) -> Iterator[Fault]:
     """The time between first tokens and ends, summed over all answers, is possible with the lowest
-    and the highest time per output token and the lengths.
+    and the highest time per output token and the lengths, and no more than their times and lengths
+    add up to if the longest answers were the slowest.
 
     Source: arithmetic: a latency is the time to the first token and the time of the others.
     Advice: submit the client's files unmodified.
@@ -239,6 +240,43 @@ def token_time(run: EndpointsRun) -> Iterator[Fault]:
             f"{(latency - first) / lengths.total:.6g} ns per token on average",
             f"between {low:.6g} and {high:.6g} ns, the times per output token",
         )
+        return
+    most = compute_highest_product(summary.tpot, lengths)
+    if most is not None and latency - first > most * slack:
+        yield run.build_fault(
+            f"{latency - first:.6g} ns from first tokens to ends, of all answers together",
+            f"at most {most:.6g} ns, with the times per output token and the lengths",
+        )
+
+
+def compute_highest_product(times: Series, lengths: Series) -> float | None:
+    """Return the highest sum of times that answers with these times per token and these lengths can
+    take: the longest are the slowest, by the rearrangement inequality. Values are no higher than
+    the upper edges of their buckets. None if answers lack one or the other, or times are negative.
+    """
+    if times.count != lengths.count or not times.count or (times.min or 0) < 0:
+        return None
+    if not is_whole_histogram(times) or not is_whole_histogram(lengths):
+        return None
+    slow, long = (list_buckets_downwards(each) for each in (times, lengths))
+    total, (time, timed), (length, counted) = 0.0, slow.pop(), long.pop()
+    while True:
+        shared = min(timed, counted)
+        total += shared * time * length
+        timed, counted = timed - shared, counted - shared
+        if not timed and slow:
+            time, timed = slow.pop()
+        elif not counted and long:
+            length, counted = long.pop()
+        elif not timed or not counted:
+            return total
+
+
+def list_buckets_downwards(each: Series) -> list[tuple[float, int]]:
+    """Return upper edge and count of the buckets that have values; the highest bucket is last."""
+    top = float(each.max or 0)
+    buckets = zip(each.histogram.buckets, each.histogram.counts, strict=True)
+    return [(min(float(high), top), count) for (_, high), count in buckets if count]
 
 
 @rule("endpoints.clocks", EndpointsRun, About.SCORE, severity=Severity.WARNING)

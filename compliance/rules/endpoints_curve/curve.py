@@ -247,6 +247,8 @@ def report_unequal_values(
     """Yield the points whose value is not that of most points."""
     groups = defaultdict[Hashable, list[EndpointsPoint]](list)
     for point, value in values:
+        if value is None:  # a missing field is the disclosure's
+            continue
         groups[json.dumps(value, default=str)].append(point)
     usual = max(groups, key=lambda each: len(groups[each]), default=None)
     for value, found in groups.items():

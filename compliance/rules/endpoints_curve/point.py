@@ -14,6 +14,7 @@ from compliance.documents.endpoints.point import (
 )
 from compliance.recognition.endpoints_tree import parse_point_folder
 from compliance.rules import rule
+from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import SeedSet, fold_model_name
 from suite.units import MS_PER_S, NS_PER_S
@@ -40,12 +41,21 @@ STATUS_FIELDS: Final = (
 
 @rule("endpoints.point_files", EndpointsPoint, About.RULES, doubt="what the point measured")
 def point_files(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point has its configuration beside its disclosure. A missing config.yaml is a warning,
-    since the rules' text asks for it and the documentation calls it optional.
+    """A point has its disclosure and its system's description beside the summary of its run. A
+    missing config.yaml is a warning, since the rules' text asks for it and the documentation calls
+    it optional.
 
-    Source: Endpoints rules, 8.1.
-    Advice: submit the config.yaml that the client wrote.
+    Source: Endpoints rules, 8.1 and 9.1.
+    Advice: submit the missing file.
     """
+    for source, document in (
+        (point.disclosure_source, point.disclosure),
+        (point.system_source, point.system),
+    ):
+        if document is None and not is_content_lost(source):
+            yield point.build_fault(
+                f"no {source.path.name} that can be read", source.path.name, file=source.path
+            )
     if point.run.config_source is None:
         yield point.build_fault(
             "no config.yaml", "the client's config.yaml", severity=Severity.WARNING

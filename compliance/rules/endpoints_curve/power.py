@@ -13,6 +13,7 @@ from compliance.documents.endpoints.point import EndpointsPoint
 from compliance.documents.endpoints.power import W_PER_KW, find_cooling, find_number
 from compliance.rules import rule
 from compliance.rules.endpoints_curve.point import is_near, list_stated_figures
+from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 
 POWER_TOLERANCE_KW: Final = 0.01
@@ -31,6 +32,12 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
     found = curve.power
     optional = is_power_optional(curve)
     if found.values is None:
+        if not is_content_lost(found.source):
+            yield found.build_fault(
+                f"no {found.source.path.name} that can be read",
+                "the provisioned power of the system",
+                Severity.WARNING if optional else None,
+            )
         return
     for problem in found.problems:
         yield found.build_fault(

@@ -106,7 +106,7 @@ def read_system_power(
     total = PowerSum()
     if isinstance(values.get("node_sets"), list):
         return sum_node_sets(source, values, total, rules)
-    watts = find_number(values, "provisioned_power_w")
+    watts = find_quantity(values, "provisioned_power_w")
     if watts is None:
         watts = compute_rack_share(values)
     if watts is None:
@@ -125,7 +125,7 @@ def compute_rack_share(values: Mapping[str, Any]) -> float | None:
     description has none.
     """
     rack, nodes, submitted = (
-        find_number(values, name) for name in ("rack_power_w", "rack_nodes", "submitted_nodes")
+        find_quantity(values, name) for name in ("rack_power_w", "rack_nodes", "submitted_nodes")
     )
     return None if rack is None or not nodes or submitted is None else rack * submitted / nodes
 
@@ -158,7 +158,7 @@ def find_group_number(group: object, names: Sequence[str]) -> float | None:
     """Return the first number of a group under one of these names."""
     if not isinstance(group, dict):
         return None
-    found = (find_number(group, name) for name in names)
+    found = (find_quantity(group, name) for name in names)
     return next((each for each in found if each is not None), None)
 
 
@@ -166,7 +166,7 @@ def find_overhead(
     values: Mapping[str, Any], cooling: str | None, rules: PowerRules
 ) -> float | None:
     """Return the overhead that the description states, or that its cooling implies."""
-    stated = find_number(values, "overhead_fraction")
+    stated = find_quantity(values, "overhead_fraction")
     own = values.get("cooling")
     kind = find_cooling(own if isinstance(own, str) else cooling)
     return stated if stated is not None else rules.overhead.get(kind or "")
@@ -214,7 +214,9 @@ def sum_node_set(
     node_set: object, fabric: Mapping[str, Any], total: PowerSum, overhead: float
 ) -> NodeSetPower | None:
     """Add up one set of nodes; None, with a problem, if it says no number of nodes."""
-    if not isinstance(node_set, dict) or not (nodes := find_number(node_set, "nodes_provisioned")):
+    if not isinstance(node_set, dict) or not (
+        nodes := find_quantity(node_set, "nodes_provisioned")
+    ):
         total.problems.append("a set of nodes without nodes_provisioned")
         return None
     method = node_set.get("power_method")
@@ -223,12 +225,12 @@ def sum_node_set(
         watts *= 1 + overhead
     else:
         published = find_sourced_watts(node_set.get("published_power"))
-        rack = find_number(node_set, "nodes_in_published_rack")
+        rack = find_quantity(node_set, "nodes_in_published_rack")
         if published is None or (method == "node_scaling" and not rack):
             total.problems.append(f"a set of nodes by {method} without published power")
         per_node = (published or 0.0) / rack if method == "node_scaling" and rack else published
         watts = nodes * (per_node or 0.0)
-    ensemble = find_number(node_set, "system_node_ensemble_id")
+    ensemble = find_quantity(node_set, "system_node_ensemble_id")
     return NodeSetPower(
         ensemble=int(ensemble) if ensemble is not None else None, nodes=nodes, watts=watts
     )
@@ -250,7 +252,7 @@ def sum_components(components: object, total: PowerSum) -> float:
         group = components.get(name)
         group = group if isinstance(group, dict) else {}
         count, each = (
-            find_number(group, "count_per_node"),
+            find_quantity(group, "count_per_node"),
             find_sourced_watts(group.get("tdp_per_unit")),
         )
         if count is None or (count and each is None):
@@ -269,13 +271,13 @@ def sum_scale_up_network(network: object, total: PowerSum) -> float:
             return 0.0
         case "declared_tdp":
             count, each = (
-                find_number(network, "switch_count"),
+                find_quantity(network, "switch_count"),
                 find_sourced_watts(network.get("tdp_per_switch")),
             )
         case _:
-            count = find_number(network, "aggregate_bandwidth_tbps")
+            count = find_quantity(network, "aggregate_bandwidth_tbps")
             energy = network.get("energy_per_bit_pj")
-            per_bit = find_number(energy, "value_pj") if isinstance(energy, dict) else None
+            per_bit = find_quantity(energy, "value_pj") if isinstance(energy, dict) else None
             each = None if per_bit is None else per_bit * BITS_PER_BYTE
     if count is None or each is None:
         total.missing.append("scale_up_network")
@@ -288,14 +290,14 @@ def sum_nics(fabric: Mapping[str, Any]) -> float:
     if not isinstance(nics, dict) or nics.get("counted") is not True:
         return 0.0
     each = find_sourced_watts(nics.get("tdp_per_nic"))
-    return (find_number(nics, "count_per_node") or 0.0) * (each or 0.0)
+    return (find_quantity(nics, "count_per_node") or 0.0) * (each or 0.0)
 
 
 def sum_switches(fabric: Mapping[str, Any], total: PowerSum) -> float:
     """Return the power of the switches between nodes."""
     watts, switches = 0.0, fabric.get("switches")
     for switch in switches if isinstance(switches, list) else ():
-        count = find_number(switch, "count") if isinstance(switch, dict) else None
+        count = find_quantity(switch, "count") if isinstance(switch, dict) else None
         each = find_sourced_watts(switch.get("power_per_switch")) if count is not None else None
         if count is None or each is None:
             total.missing.append("scale_out.switches")
@@ -307,11 +309,11 @@ def find_sourced_watts(value: object) -> float | None:
     """Return a value with its source in watts: `value_w`, or `value_kw`."""
     if not isinstance(value, dict):
         return None
-    watts, kilowatts = find_number(value, "value_w"), find_number(value, "value_kw")
+    watts, kilowatts = find_quantity(value, "value_w"), find_quantity(value, "value_kw")
     return watts if watts is not None or kilowatts is None else kilowatts * W_PER_KW
 
 
-def find_number(values: Mapping[str, Any], name: str) -> float | None:
+def find_quantity(values: Mapping[str, Any], name: str) -> float | None:
     """Return a number of a table that is finite and at least 0; None if there is none."""
     found = values.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float):

@@ -210,11 +210,18 @@ def same_seeds(curve: EndpointsCurve) -> Iterator[Fault]:
         )
 
 
-@rule("endpoints.consistency", EndpointsCurve, About.IDENTITY, severity=Severity.WARNING)
+@rule(
+    "endpoints.consistency",
+    EndpointsCurve,
+    About.IDENTITY,
+    severity=Severity.WARNING,
+    doubt="what was measured",
+)
 def consistency(curve: EndpointsCurve) -> Iterator[Fault]:
     """All points of a curve are of one system, model, data set and division, with one load pattern.
+    A division that point.yaml and the system's description state differently is an error.
 
-    Source: Endpoints rules, 8.5 and 9.1, which flags the submission.
+    Source: Endpoints rules, 8.2, 8.5 and 9.1, which flags the submission.
     Advice: describe the same system and model at each point.
     """
     for name in ("model_name", "model_precision", "division", "dataset", "dataset_name"):
@@ -224,6 +231,15 @@ def consistency(curve: EndpointsCurve) -> Iterator[Fault]:
     yield from report_unequal_values(
         curve, "load pattern", [(each, each.load_pattern) for each in curve.fixed_points]
     )
+    for point in curve.points:
+        described = (point.system or {}).get("division")
+        if described is not None and described != point.find_value("division"):
+            yield point.build_fault(
+                f"division {described}",
+                f"{point.find_value('division')}, as in point.yaml",
+                file=point.folder / SYSTEM_FILE,
+                severity=Severity.ERROR,
+            )
     own = curve.round.rules.system_fields_of_points
     systems = [
         (each, {name: value for name, value in each.system.items() if name not in own})

@@ -10,7 +10,7 @@ from compliance.documents.endpoints.curve import (
     list_used_nodes,
 )
 from compliance.documents.endpoints.point import EndpointsPoint
-from compliance.documents.endpoints.power import W_PER_KW, find_cooling, find_number
+from compliance.documents.endpoints.power import W_PER_KW, find_cooling, find_quantity
 from compliance.rules import rule
 from compliance.rules.endpoints_curve.point import is_near, list_stated_figures
 from compliance.rules.file_integrity import is_content_lost
@@ -47,7 +47,7 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
         yield found.build_fault(
             f"no rated power of {name}", "a public value, or MLCommons' estimate", Severity.WARNING
         )
-    stated = find_number(found.values, "provisioned_power_kw")
+    stated = find_quantity(found.values, "provisioned_power_kw")
     total = None if found.watts is None else found.watts / W_PER_KW
     if stated is not None and total is not None and abs(stated - total) > POWER_TOLERANCE_KW:
         yield found.build_fault(

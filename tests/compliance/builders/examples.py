@@ -26,6 +26,9 @@ from kinds.endpoints import BASES as ENDPOINTS_BASES
 from kinds.endpoints import INVALID as ENDPOINTS_INVALID
 from kinds.endpoints import KINDS as ENDPOINTS_KINDS
 from kinds.endpoints import VALID as ENDPOINTS_VALID
+from kinds.endpoints_curves import BASES as CURVE_BASES
+from kinds.endpoints_curves import INVALID as CURVE_INVALID
+from kinds.endpoints_curves import VALID as CURVE_VALID
 from kinds.inference import (
     INFERENCE_BASES,
     INFERENCE_INVALID,
@@ -138,6 +141,7 @@ BASES: Final[Mapping[str, Builder]] = {
     **RATE_BASES,
     **NETWORK_BASES,
     **ENDPOINTS_BASES,
+    **CURVE_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
@@ -212,6 +216,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.pace": resumed(training_events(), epoch=1),
     **LEDGER_VALID,
     **ENDPOINTS_VALID,
+    **CURVE_VALID,
     **CALIBRATION_VALID,
     **RECORD_VALID,
     **TRAINED_VALID,
@@ -527,6 +532,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **RATE_INVALID,
     **NETWORK_INVALID,
     **ENDPOINTS_INVALID,
+    **CURVE_INVALID,
 }
 
 

@@ -37,7 +37,7 @@ CONTENT_DEFECTS: Final = frozenset(
 
 def is_content_lost(source: SourceFile) -> bool:
     """Return whether a file's content has a defect that is an error of its own."""
-    return any(source.counts[kind] for kind in CONTENT_DEFECTS)
+    return any(any(group_repeated_errors(source, kind)) for kind in CONTENT_DEFECTS)
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:

@@ -153,7 +153,7 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
             "c.toml",
             "workload = 'resnet50'\n",
             ("--round", "training-v0.8"),
-            "known: endpoints, inference-v0.5, inference-v0.7, inference-v1.0",
+            "known: endpoints, endpoints-v1.0, inference-v0.5, inference-v0.7",
         ),
     ],
 )

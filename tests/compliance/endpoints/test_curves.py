@@ -1,0 +1,391 @@
+"""Submissions of curves to MLPerf Endpoints: honest ones are valid, one edit of a number or a file
+makes each of them broken, and every part of one can be judged.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kinds.endpoints import scaled
+from kinds.endpoints_curves import (
+    DATA_SET,
+    SUMMARY,
+    copy_summary,
+    edit_file,
+    edit_point,
+    quote_watts,
+    remove,
+    submission,
+)
+
+from compliance.documents.endpoints.power import SystemPower, read_system_power
+from compliance.judge import Judge
+from compliance.verdict import PathJudgement, Severity, Verdict
+from suite import registry
+
+ROUND = "endpoints-v1.0"
+CURVE = Path("results/box/deepseek-r1")
+Edit = Callable[[Path], object]
+
+
+def submit(folder: Path, edit: Edit | None = None, curve: str = "elected") -> Path:
+    submission(edit, curve)(folder)
+    return folder / "acme" / "s1"
+
+
+def judge(path: Path) -> PathJudgement:
+    return Judge().judge_path(str(path))
+
+
+def list_rules(result: PathJudgement, severity: Severity = Severity.ERROR) -> set[str]:
+    found = {each.rule for each in result.findings if each.severity is severity}
+    return {each.removeprefix("endpoints.") for each in found}
+
+
+@pytest.mark.parametrize("curve", ["elected", "dedicated", "agentic"])
+def test_an_honest_submission_raises_no_alarm(tmp_path: Path, curve: str) -> None:
+    result = judge(submit(tmp_path, curve=curve))
+    assert (result.round, result.findings) == (ROUND, ())
+    assert {str(each.kind) for each in result.results} == {"point", "curve"}
+
+
+def test_every_part_of_a_submission_is_judged(tmp_path: Path) -> None:
+    root = submit(tmp_path, edit_point(30, "seed_set", value="B"))
+    broken = (
+        root.parent.parent,
+        root.parent,
+        root,
+        root / "results",
+        root / "results" / "box",
+        root / CURVE,
+        root / CURVE / "r30",
+        root / CURVE / "r30" / SUMMARY,
+    )
+    for path in broken:
+        result = judge(path)
+        assert (result.round, result.verdict) == (ROUND, Verdict.BROKEN), path
+        assert "seed_set" in list_rules(result)
+    assert judge(root / CURVE / "r64").verdict is Verdict.VALID
+    assert judge(root / CURVE / "r64" / "point.yaml").verdict is Verdict.VALID
+
+
+def test_a_tree_of_version_0_7_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "acme" / "systems").mkdir(parents=True)
+    (tmp_path / "acme" / "systems" / "box.json").write_text("{}")
+    points = tmp_path / "acme" / "pareto" / "box" / "deepseek-r1" / "points"
+    points.mkdir(parents=True)
+    (points / "point_8.yaml").write_text("concurrency: 8\n")
+    assert judge(tmp_path).verdict is Verdict.UNKNOWN
+
+
+def change_summary(*path: str, value: Any) -> Edit:
+    return edit_file(64, SUMMARY, *path, value=value)
+
+
+def change_counts(root: Path) -> None:
+    change_summary("n_samples_issued", value=DATA_SET - 1)(root)
+    change_summary("n_samples_completed", value=DATA_SET - 1)(root)
+
+
+def halve_duration(root: Path) -> None:
+    change_summary("duration_ns", value=lambda each: each // 2)(root)
+    for name in ("qps", "tps"):
+        change_summary(name, value=lambda each: each * 2)(root)
+
+
+def lengthen_answers(root: Path) -> None:
+    change_summary("output_sequence_lengths", value=lambda each: scaled(each, 3.0))(root)
+    change_summary("tps", value=lambda each: each * 3)(root)
+
+
+EDITS: dict[str, tuple[Edit, str]] = {
+    "requests per second": (change_summary("qps", value=lambda each: each * 2), "rate"),
+    "tokens per second": (change_summary("tps", value=lambda each: each * 10), "rate"),
+    "half the duration": (halve_duration, "in_flight"),
+    "latencies": (change_summary("latency", value=lambda each: scaled(each, 0.5)), "token_time"),
+    "times per token": (change_summary("tpot", value=lambda each: scaled(each, 0.5)), "token_time"),
+    "longer answers": (lengthen_answers, "longer_than_allowed"),
+    "one percentile": (
+        change_summary("tpot", "percentiles", "90.0", value=lambda each: each * 0.7),
+        "series",
+    ),
+    "what early stopping proves": (
+        change_summary("ttft", "early_stopping_percentiles", "90.0", value=lambda each: each / 2),
+        "early_stopping",
+    ),
+    "a histogram": (
+        change_summary("latency", "histogram", "counts", value=lambda each: [*each[::-1]]),
+        "histogram",
+    ),
+    "completed requests": (change_summary("n_samples_completed", value=4000), "counts"),
+    "part of a pass": (change_counts, "whole_passes"),
+    "a run that was stopped": (change_summary("state", value="interrupted"), "state"),
+    "the run's seed": (
+        change_summary("run_config", "dataloader_random_seed", value=42),
+        "seed_set",
+    ),
+    "the disclosed seed": (
+        edit_point(64, "runtime_settings", "runtime", "scheduler_rng_seed", value=42),
+        "seed_set",
+    ),
+    "an unknown set of seeds": (edit_point(64, "seed_set", value="B"), "seed_set"),
+    "a set that is too old": (edit_point(64, "target_cohort", value="2027-01-C0"), "seed_set"),
+    "a cohort that does not exist": (
+        edit_point(64, "target_cohort", value="2026-13-C0"),
+        "disclosure",
+    ),
+    "the run's concurrency": (
+        change_summary("run_config", "load_pattern", "target_concurrency", value=32),
+        "point_load",
+    ),
+    "the disclosed concurrency": (edit_point(64, "concurrency", value=100), "point_load"),
+    "the highest concurrency": (
+        edit_point(64, "max_supported_concurrency", value=512),
+        "regions",
+    ),
+    "a low accuracy": (
+        edit_file(30, "accuracy_results.json", "accuracy_scores", 0, "score", value=70.0),
+        "point_accuracy",
+    ),
+    "an accuracy above all": (
+        edit_file(30, "accuracy_results.json", "accuracy_scores", 0, "score", value=101.0),
+        "point_accuracy",
+    ),
+    "part of the accuracy set": (
+        edit_file(30, "accuracy_results.json", "accuracy_scores", 0, "total_samples", value=438),
+        "accuracy_counts",
+    ),
+    "no accuracy": (remove(*CURVE.parts, "r30", "accuracy_results.json"), "accuracy_points"),
+    "another point's result": (copy_summary(128, 64), "same_summary"),
+    "a window of other samples": (
+        edit_point(256, "steady_state", "window", "n_samples", value=999),
+        "steady_window",
+    ),
+    "a window longer than the run": (
+        edit_point(256, "steady_state", "window", "duration_s", value=1e6),
+        "steady_window",
+    ),
+    "a window of three passes": (
+        edit_point(256, "steady_state", "window", "super_pass_end", value=2),
+        "steady_window",
+    ),
+    "a window that drifts": (
+        edit_point(256, "steady_state", "state", "tpot_p90", value="Drifting Up"),
+        "steady_window",
+    ),
+    "stated throughput": (change_summary("system_tps", value=1e5), "derived"),
+    "stated rate of a user": (change_summary("tps_per_user", value=1e5), "derived"),
+    "stated throughput per kW": (change_summary("system_tps_per_kw", value=1e5), "per_kw"),
+    "stated share": (
+        edit_file(64, "system_desc.json", "tps_utilization", value=0.951),
+        "utilization",
+    ),
+    "a missing point": (remove(*CURVE.parts, "r64"), "points"),
+    "no Offline result": (edit_point(256, "offline", value="none"), "offline_present"),
+    "Offline at another place": (edit_point(64, "offline", value="elected"), "offline_present"),
+    "no power": (remove("results", "box", "system_power.json"), "power"),
+    "no README": (remove("src", "vllm", "README.md"), "tree"),
+    "a path out of the tree": (edit_point(64, "shared_docs", value="../../docs"), "shared_paths"),
+    "an unknown division": (edit_point(64, "division", value="Closed"), "disclosure"),
+    "another benchmark": (edit_point(64, "model_name", value="gpt-oss-120b"), "model_name"),
+    "more reasons to end than answers": (
+        change_summary("finish_reason_counts", "stop", value=99_999),
+        "finish",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
+    edit, rule = EDITS[name]
+    result = judge(submit(tmp_path, edit))
+    assert result.verdict is Verdict.BROKEN
+    assert rule in list_rules(result)
+
+
+def fail_requests(root: Path) -> None:
+    """As the client writes it: the failed are among the completed, and have no reason to end."""
+    change_summary("n_samples_failed", value=30)(root)
+    change_summary("finish_reason_counts", "stop", value=DATA_SET - 30)(root)
+
+
+HARMLESS: dict[str, tuple[Edit, str]] = {
+    "failed requests": (fail_requests, "failed"),
+    "no configuration": (remove(*CURVE.parts, "r64", "config.yaml"), "point_files"),
+    "no warm-up": (edit_point(64, "warmup", value=None), "warm_up"),
+    "logs of the warm-up": (edit_point(64, "warmup", "logs_retained", value=False), "warm_up"),
+    "a fraction": (
+        edit_file(30, "accuracy_results.json", "accuracy_scores", 0, "score", value=0.812),
+        "point_accuracy",
+    ),
+    "the name of a region": (edit_point(64, "region", value="med_concurrency"), "region_name"),
+    "another precision": (edit_point(64, "model_precision", value="int4"), "consistency"),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_the_rules_leave_open_is_a_warning(tmp_path: Path, name: str) -> None:
+    edit, rule = HARMLESS[name]
+    result = judge(submit(tmp_path, edit))
+    assert result.verdict is Verdict.VALID
+    assert list_rules(result, Severity.WARNING) == {rule}
+
+
+def rename_percentiles(root: Path) -> None:
+    """Some builds of the client write 90 for 90.0."""
+    for name in ("ttft", "tpot"):
+        change_summary(
+            name,
+            "percentiles",
+            value=lambda each: {key.removesuffix(".0"): value for key, value in each.items()},
+        )(root)
+
+
+ROUNDED: dict[str, Edit] = {
+    "percentiles by other names": rename_percentiles,
+    "a share in two digits": edit_file(256, "system_desc.json", "tps_utilization", value=1.0),
+    "the region's word": edit_point(64, "region", value="high_concurrency"),
+    "fields of the point's own": edit_file(64, "system_desc.json", "tensor_parallel", value=4),
+    "nodes in use": edit_point(
+        64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_other_ways_to_write_the_same_raise_no_alarm(tmp_path: Path, name: str) -> None:
+    assert judge(submit(tmp_path, ROUNDED[name])).findings == ()
+
+
+DAMAGE = {
+    "empty": b"",
+    "cut": b'{"a": 1',
+    "a list": b"[1]",
+    "NaN": b'{"concurrency": NaN, "duration_ns": NaN}',
+    "beyond 64 bits": b'{"concurrency": 18446744073709551617, "n_samples_issued": 1}',
+    "deep": b"[" * 100_000,
+    "an alias": b"a: &a [1]\nb: *a\n",
+    "a tag": b"a: !!python/object:os.system [x]\n",
+    "a key twice": b'{"score": 1, "score": 2}',
+    "bytes": b"\xff\xfe\x00",
+}
+FILES = ("point.yaml", SUMMARY, "system_desc.json", "accuracy_results.json")
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_found(tmp_path: Path, name: str, damage: str) -> None:
+    root = submit(tmp_path)
+    (root / CURVE / "r30" / name).write_bytes(DAMAGE[damage])
+    assert judge(root).verdict is Verdict.BROKEN
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_power_is_found(tmp_path: Path, damage: str) -> None:
+    root = submit(tmp_path)
+    (root / "results" / "box" / "system_power.json").write_bytes(DAMAGE[damage])
+    result = judge(root)
+    assert result.findings and result.verdict in (Verdict.BROKEN, Verdict.VALID)
+
+
+def test_links_are_found_and_not_followed(tmp_path: Path) -> None:
+    root, other = submit(tmp_path), tmp_path / "secret"
+    other.write_text("{}")
+    path = root / CURVE / "r30" / "server.log"
+    path.symlink_to(other)
+    (found,) = judge(root).findings
+    assert (found.rule, found.file) == ("endpoints.links", str(path))
+
+
+def read_power(folder: Path, **values: object) -> SystemPower:
+    path = folder / "system_power.json"
+    path.write_text(json.dumps(values))
+    rules = registry.load_endpoints_round(ROUND).power
+    return read_system_power(path, "liquid to the rack, air in it", rules, required=True)
+
+
+def test_power_is_added_up_from_components(tmp_path: Path) -> None:
+    """The example of the documentation: (700 + 5600 + 3500) W and 30 % for liquid cooling."""
+    found = read_power(
+        tmp_path,
+        cpu={"num_cpu": 2, "tdp_per_cpu": 350},
+        accelerator={"num_accelerator": 8, "tdp_per_accelerator": 700},
+        scale_up_network={"num_switches": 1, "tdp_per_switch": 3500},
+    )
+    assert found.watts == pytest.approx(12_740)
+    assert found.compute_point_kw({}) == pytest.approx(12.74)
+
+
+def test_power_is_added_up_from_sets_of_nodes(tmp_path: Path) -> None:
+    """Two built from components, of which a point uses one, four published, switches for both."""
+    node = {
+        "cpu": {"count_per_node": 2, "tdp_per_unit": quote_watts(350)},
+        "accelerator": {"count_per_node": 8, "tdp_per_unit": quote_watts(700)},
+        "scale_up_network": {
+            "method": "bandwidth_estimate",
+            "aggregate_bandwidth_tbps": 14.4,
+            "energy_per_bit_pj": {"value_pj": 5.0},
+        },
+    }
+    found = read_power(
+        tmp_path,
+        cooling="air",
+        node_sets=[
+            {
+                "system_node_ensemble_id": 0,
+                "nodes_provisioned": 2,
+                "power_method": "component_sum",
+                "components": node,
+            },
+            {
+                "system_node_ensemble_id": 1,
+                "nodes_provisioned": 4,
+                "power_method": "node_scaling",
+                "published_power": {"value_kw": 16},
+                "nodes_in_published_rack": 8,
+            },
+        ],
+        scale_out={
+            "present": True,
+            "nics": {"counted": True, "count_per_node": 2, "tdp_per_nic": quote_watts(75)},
+            "switches": [{"count": 2, "power_per_switch": quote_watts(900)}],
+        },
+    )
+    of_set = 1.5 * (700 + 5600 + 576 + 150)
+    assert found.watts == pytest.approx(2 * of_set + 8000 + 1800)
+    assert found.compute_point_kw({0: 1.0}) == pytest.approx((of_set + 8000 + 1800 * 5 / 6) / 1000)
+
+
+def test_a_declared_power_counts_alone(tmp_path: Path) -> None:
+    rack = read_power(tmp_path, rack_power_w=140_000, rack_nodes=18, submitted_nodes=9)
+    assert rack.watts == pytest.approx(70_000)
+    assert read_power(tmp_path, provisioned_power_w=5000, cpu={}).watts == 5000
+    missing = read_power(tmp_path, cpu={"num_cpu": 2}, accelerator={"num_accelerator": 0})
+    assert missing.watts is None and list(missing.missing) == ["cpu", "scale_up_network"]
+
+
+def test_regions_are_those_of_the_rules() -> None:
+    round = registry.load_endpoints_round(ROUND)
+    for c_min, c_max, ends in ((32, 8192, (52, 437)), (1, 256, (7, 41)), (10, 1000, (20, 109))):
+        found = round.compute_regions(c_min, c_max)
+        assert found is not None and (found.low_end, found.medium_end) == ends
+    assert round.compute_regions(33, 64) is None and round.compute_regions(1, 32) is None
+
+
+def test_each_open_question_names_a_rule() -> None:
+    from compliance.rules import load_rules
+
+    known = load_rules(registry.load_round_kind(ROUND))
+    asked = registry.load_endpoints_round(ROUND).open
+    assert asked and all(each.rule in known for each in asked.values())
+
+
+def test_two_submissions_are_judged_apart(tmp_path: Path) -> None:
+    root = submit(tmp_path)
+    other = Path(shutil.copytree(root, root.parent / "s2"))
+    edit_point(64, "seed_set", value="B")(other)
+    result = judge(root.parent)
+    assert {each.file.split("/")[-6] for each in result.findings} == {"s2"}

@@ -158,6 +158,11 @@ def resolve_result_kind(result: IndexedResult) -> PathKind:
     )
 
 
+def resolve_path_round(path: Path) -> str:
+    """Return the round that a path is judged by, as the kind that it is."""
+    return Judge().resolve_round_name(recognise_path(path))
+
+
 def resolve_result_round(result: IndexedResult) -> str:
     """Return the round that a result is judged and scored by."""
     path = result.single_log or result.folder

@@ -62,7 +62,8 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
     why two results are not comparable.
 
     The verdict is faster, slower or not separable if both sides have three runs; otherwise it is
-    not tested, and the ratio is in brackets.
+    not tested, and the ratio is in brackets. Of submissions to MLPerf Endpoints it says which curve
+    is ahead at which speed per user.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

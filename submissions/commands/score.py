@@ -13,7 +13,7 @@ from suite.console.parameters import RESULT_PATH_TYPE
 @build_format_option("text", "json", "csv")
 def score(paths: tuple[Path, ...], output_format: str) -> None:
     """Score results folders, parts of them, or bundles: the minutes of each training set and the
-    metric of each scenario.
+    metric of each scenario; of a submission to MLPerf Endpoints the figures of each point.
 
     A folder of logs outside a results tree counts as a set; its logs identify the organisation and
     system. A single training log is scored as one run: to score the set, give its folder. A path
@@ -21,6 +21,6 @@ def score(paths: tuple[Path, ...], output_format: str) -> None:
 
     Example: podium score results --format json
     """
-    from submissions.score.score import run_score_command
+    from submissions.score.command import run_score_command
 
     run_score_command(paths, output_format)

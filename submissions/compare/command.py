@@ -3,7 +3,7 @@ compliant.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,7 @@ from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.cost.prices import read_prices
+from submissions.curves.curve import has_curves
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from suite import registry
 from suite.errors import JudgedError, RequestError
@@ -80,12 +81,17 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     """Print the comparison, then raise JudgedError if a result could not be read, is not compliant,
     or misses a requirement.
     """
+    if any(map(has_curves, paths)):
+        from submissions.curves.command import run_curve_comparison
+
+        run_curve_comparison(paths, options)
+        return
     request = parse_compare_request(
         paths, options
     )  # rejects an invalid request before anything is read
     problems: list[str] = []
     sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
-    check_baseline_name(options.baseline, paths, sides)
+    check_baseline_name(options.baseline, paths, [each.score.system for each in sides])
     found = compare_results(sides, [str(path) for path in paths], request)
     scaled = build_scalings(found) if options.scaling else []
     if found:
@@ -102,11 +108,9 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
 
 
-def check_baseline_name(
-    name: str | None, paths: Sequence[Path], sides: Sequence[ComparisonSide]
-) -> None:
+def check_baseline_name(name: str | None, paths: Sequence[Path], systems: Iterable[str]) -> None:
     """Raise RequestError if the baseline is neither one of the paths nor a system in them."""
-    systems = dict.fromkeys(each.score.system for each in sides)
+    systems = dict.fromkeys(systems)
     if name is not None and name not in {*map(str, paths), *systems}:
         raise RequestError(
             f"--baseline {name}: neither one of the paths ({', '.join(map(str, paths))}) nor a"

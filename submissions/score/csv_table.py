@@ -20,6 +20,15 @@ UNIT_COLUMNS: Final[Mapping[str, tuple[str, float]]] = {
     "samples/query": ("samples_per_query", 1),
 }
 """Unit of a score -> the column for values of this unit, and the number to divide by."""
+POINT_COLUMNS: Final = (
+    "concurrency",
+    "region",
+    "system_tps",
+    "tps_per_user",
+    "ttft_p90_ms",
+    "tps_per_kw",
+)
+"""Columns that only the points of curves fill."""
 RESULT_COLUMNS: Final = (
     "round",
     "profile",
@@ -42,6 +51,7 @@ RESULT_COLUMNS: Final = (
     "whole_run",
     "whole_answers_per_s",
     "late_tokens",
+    *POINT_COLUMNS,
     "convergence_factor",
     "convergence",
     "convergence_point",
@@ -106,6 +116,7 @@ def build_score_cells(row: "Score") -> dict[str, object]:
         "value": row.value,
         "unit": row.unit,
         **build_unit_cell(row),
+        **{name: getattr(row, name, None) for name in POINT_COLUMNS},
         "basis": row.basis,
         "whole_run": row.whole_run,
         "whole_answers_per_s": row.whole_answers_per_s,

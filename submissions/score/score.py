@@ -2,9 +2,8 @@
 set.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -273,21 +272,3 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
         except JudgedError as error:
             problems.append(str(error))
     return rows
-
-
-def run_score_command(paths: Iterable[Path], output_format: str) -> None:
-    """Print the scores, then raise JudgedError if something could not be read."""
-    problems: list[str] = []
-    rows = score_paths(paths, problems)
-    if output_format == "json":
-        click.echo(json.dumps({"scores": [asdict(row) for row in rows]}, indent=2))
-    elif output_format == "csv":
-        from submissions.score.csv_table import format_scores_csv
-
-        click.echo(format_scores_csv(rows), nl=False)
-    elif rows:
-        from submissions.tables import print_scores
-
-        print_scores(rows, paths)
-    if problems:
-        raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))

@@ -1,0 +1,1 @@
+"""Curves of MLPerf Endpoints: their figures, and two curves beside each other."""

@@ -1,0 +1,130 @@
+"""`podium compare` of curves: compares each with that of the baseline, and prints the steps."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
+from submissions.compare.verdicts import SignificanceSettings
+from submissions.curves.comparison import CurveComparison, compare_curves
+from submissions.curves.curve import ScoredCurve, has_curves, read_path_curves
+from submissions.curves.point_scores import describe_curve
+from submissions.curves.tables import (
+    UNTESTED_NOTE,
+    print_curve_comparisons,
+    render_curve_comparisons,
+)
+from submissions.result_index import find_requested_results
+from suite.errors import JudgedError, RequestError
+from suite.rounds.endpoints_curve import fold_model_name
+
+NO_INTERVAL: Final = "one run per point has no interval, so no difference is significant"
+
+
+def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None:
+    """Print how each curve compares with the baseline's of its model, then raise JudgedError if a
+    curve is not compliant, or a requirement is missed.
+    """
+    check_curve_request(paths, options)
+    curves = {path: read_path_curves(path) for path in paths}
+    every = [each for found in curves.values() for each in found]
+    check_baseline_name(options.baseline, paths, [each.system for each in every])
+    baselines = [
+        each
+        for path, found in curves.items()
+        for each in found
+        if (options.baseline or str(paths[0])) in (str(path), each.system)
+    ]
+    compared = list(pair_curves(every, baselines))
+    if not compared:
+        raise RequestError(
+            f"{', '.join(map(str, paths))}: nothing to compare; specify two curves of one model"
+        )
+    print_curve_output(compared, options.output_format)
+    if problems := [describe_broken_curve(each) for each in every if not each.compliant]:
+        raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
+    if options.require and (unmet := [*find_unmet_curves(compared, Requirement(options.require))]):
+        raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
+
+
+def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
+    """Raise RequestError for curves among other results, and for options that curves do not have;
+    JudgedError for a path that does not exist.
+    """
+    for path in paths:
+        if not path.exists():
+            raise JudgedError(f"{path}: no such file or folder")
+        if not has_curves(path) or find_requested_results(path):
+            raise RequestError(
+                f"{path}: has other results than curves of MLPerf Endpoints, which only compare"
+                " with each other"
+            )
+    defaults = SignificanceSettings()
+    given = {
+        "--confidence": options.confidence != defaults.confidence,
+        "--runs-for": options.runs_for,
+        "--per": options.per,
+        "--prices": options.prices,
+        "--scaling": options.scaling,
+        "--published": options.published,
+    }
+    if unused := [name for name, value in given.items() if value]:
+        raise RequestError(
+            f"{', '.join(unused)}: not for curves of MLPerf Endpoints, whose points have one run"
+        )
+
+
+def pair_curves(
+    curves: Sequence[ScoredCurve], baselines: Sequence[ScoredCurve]
+) -> Iterator[CurveComparison]:
+    """Yield the comparison of each curve with the baseline of its model, or, if no baseline has
+    its model, with the first one.
+    """
+    for curve in curves:
+        names = {fold_model_name(each.model): each for each in reversed(baselines)}
+        first = names.get(fold_model_name(curve.model), baselines[0])
+        if first is not curve:
+            yield compare_curves(first, curve)
+
+
+def print_curve_output(found: Sequence[CurveComparison], output_format: str) -> None:
+    """Print the comparisons in the requested format."""
+    if output_format == "json":
+        document = {
+            "comparisons": [describe_comparison(each) for each in found],
+            "legend": [UNTESTED_NOTE],
+        }
+        click.echo(json.dumps(document, indent=2))
+    elif output_format == "markdown":
+        click.echo(render_curve_comparisons(found))
+    else:
+        print_curve_comparisons(found)
+
+
+def describe_comparison(found: CurveComparison) -> dict[str, Any]:
+    """Return a comparison as plain data, with a summary of both curves."""
+    curves = {"first": describe_curve(found.first), "other": describe_curve(found.other)}
+    return asdict(found) | curves | {"comparable": not found.reasons}
+
+
+def describe_broken_curve(curve: ScoredCurve) -> str:
+    """Say that a curve is not compliant, with its rules."""
+    broken = [*curve.failed_rules, *(rule for each in curve.points for rule in each.failed_rules)]
+    rules = ", ".join(dict.fromkeys(broken))
+    return f"{curve.path}: {curve.system}, {curve.model} is not compliant: {rules}"
+
+
+def find_unmet_curves(found: Sequence[CurveComparison], require: Requirement) -> Iterator[str]:
+    """Yield violations of the requirement: all curves must be comparable; no difference between
+    them is ever significant.
+    """
+    for each in found:
+        name = f"{each.first.path} and {each.other.path}"
+        if each.reasons:
+            yield f"{name}: {'; '.join(each.reasons)}"
+        elif require is Requirement.SEPARABLE:
+            yield f"{name}: {NO_INTERVAL}"

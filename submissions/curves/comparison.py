@@ -1,0 +1,269 @@
+"""Two curves beside each other: what each yields at a speed per user, and which is ahead where.
+
+Source: Endpoints rules, 5.2: a curve is a step function, without interpolation. All functions here
+are pure.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
+from pathlib import Path
+from typing import Final
+
+from submissions.curves.curve import ScoredCurve, ScoredPoint
+from suite.rounds.endpoints_curve import fold_model_name
+
+EQUAL: Final = "equal"
+NOT_COMPARABLE: Final = "not comparable"
+FIRST, OTHER = "A", "B"
+"""Names of the two curves: the baseline, and the one that is compared with it."""
+SAME_SIZE_TOLERANCE: Final = 0.01
+"""Systems whose power differs by less are of one size, if their accelerators do not differ."""
+
+Figure = Callable[[ScoredPoint], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveStep:
+    """What both curves yield at a speed per user, or at one concurrency; None if a curve has no
+    point there.
+    """
+
+    tps_per_user: float | None
+    """None in a row of equal concurrency."""
+    concurrency: int | None
+    """None in a row of equal speed."""
+    first_tps: float | None
+    other_tps: float | None
+    ratio: float | None
+    """How many times as much B yields as A."""
+    per_kw_ratio: float | None
+    per_accelerator_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """A speed per user above which another curve is ahead."""
+
+    tps_per_user: float
+    below: str
+    above: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveComparison:
+    """The comparison of a curve with the baseline."""
+
+    first: ScoredCurve
+    other: ScoredCurve
+    verdict: str
+    """`A dominates`, `B dominates`, `equal`, `cross at x = ...`, or `not comparable`."""
+    reasons: tuple[str, ...]
+    """Why they are not comparable; empty if they are."""
+    notes: tuple[str, ...]
+    """What else differs, and which points were left out."""
+    steps: tuple[CurveStep, ...]
+    """At each speed per user that a point has."""
+    matched: tuple[CurveStep, ...]
+    """At each concurrency that both measured."""
+    crossings: tuple[Crossing, ...]
+
+
+def compare_curves(first: ScoredCurve, other: ScoredCurve) -> CurveComparison:
+    """Compare a curve with the baseline."""
+    reasons = tuple(iterate_incomparability_reasons(first, other))
+    steps = () if reasons else tuple(iterate_speed_steps(first, other))
+    crossings = tuple(iterate_crossings(steps))
+    return CurveComparison(
+        first=first,
+        other=other,
+        verdict=NOT_COMPARABLE if reasons else choose_curve_verdict(steps, crossings),
+        reasons=reasons,
+        notes=tuple(iterate_comparison_notes(first, other)),
+        steps=steps,
+        matched=() if reasons else tuple(iterate_concurrency_steps(first, other)),
+        crossings=crossings,
+    )
+
+
+def select_counted_points(curve: ScoredCurve) -> list[ScoredPoint]:
+    """Return the points that count: with a fixed number of requests in flight, with figures, and
+    accepted by the judge.
+    """
+    return [
+        each
+        for each in curve.points
+        if each.is_fixed and each.compliant and None not in (each.system_tps, each.tps_per_user)
+    ]
+
+
+def find_best_figure(points: Sequence[ScoredPoint], speed: float, figure: Figure) -> float | None:
+    """Return the highest figure of the points that are at least so fast for each user; None if none
+    is, or none has the figure.
+    """
+    reached = [each for each in points if (each.tps_per_user or 0.0) >= speed]
+    return max((found for each in reached if (found := figure(each)) is not None), default=None)
+
+
+def get_system_tps(point: ScoredPoint) -> float | None:
+    """Return the tokens per second of all users."""
+    return point.system_tps
+
+
+def get_tps_per_kw(point: ScoredPoint) -> float | None:
+    """Return the tokens per second and kilowatt."""
+    return point.tps_per_kw
+
+
+def iterate_speed_steps(first: ScoredCurve, other: ScoredCurve) -> Iterator[CurveStep]:
+    """Yield what both curves yield at each speed per user that a point of either has."""
+    sides = [select_counted_points(each) for each in (first, other)]
+    speeds = {each.tps_per_user for points in sides for each in points}
+    for speed in sorted(each for each in speeds if each is not None):
+        rates = [find_best_figure(each, speed, get_system_tps) for each in sides]
+        efficiencies = [find_best_figure(each, speed, get_tps_per_kw) for each in sides]
+        yield CurveStep(
+            tps_per_user=speed,
+            concurrency=None,
+            first_tps=rates[0],
+            other_tps=rates[1],
+            ratio=compute_ratio(*rates),
+            per_kw_ratio=compute_ratio(*efficiencies),
+            per_accelerator_ratio=compute_accelerator_ratio(first, other, *rates),
+        )
+
+
+def iterate_concurrency_steps(first: ScoredCurve, other: ScoredCurve) -> Iterator[CurveStep]:
+    """Yield what both curves yield at each concurrency that both measured."""
+    sides = [
+        {each.concurrency: each for each in select_counted_points(curve)}
+        for curve in (first, other)
+    ]
+    for concurrency in sides[0].keys() & sides[1].keys() - {None}:
+        mine, others = (each[concurrency] for each in sides)
+        yield CurveStep(
+            tps_per_user=None,
+            concurrency=concurrency,
+            first_tps=mine.system_tps,
+            other_tps=others.system_tps,
+            ratio=compute_ratio(mine.system_tps, others.system_tps),
+            per_kw_ratio=compute_ratio(mine.tps_per_kw, others.tps_per_kw),
+            per_accelerator_ratio=compute_accelerator_ratio(
+                first, other, mine.system_tps, others.system_tps
+            ),
+        )
+
+
+def compute_ratio(first: float | None, other: float | None) -> float | None:
+    """Return how many times as much the other yields; None if either is unknown."""
+    return other / first if first and other else None
+
+
+def compute_accelerator_ratio(
+    first: ScoredCurve, other: ScoredCurve, first_tps: float | None, other_tps: float | None
+) -> float | None:
+    """Return how many times as much an accelerator of the other system yields; None if either
+    description says no accelerators.
+    """
+    counts = [each.machine.accelerators for each in (first, other)]
+    ratio, share = compute_ratio(first_tps, other_tps), compute_ratio(*counts)
+    return None if ratio is None or share is None else ratio / share
+
+
+def get_leader(step: CurveStep) -> str:
+    """Return which curve is ahead at a step; empty if neither is. One that is never so fast for a
+    user is behind.
+    """
+    mine, others = step.first_tps or 0.0, step.other_tps or 0.0
+    return "" if mine == others else FIRST if mine > others else OTHER
+
+
+def iterate_crossings(steps: Sequence[CurveStep]) -> Iterator[Crossing]:
+    """Yield the speeds up to which one curve is ahead, and above which the other is."""
+    led = [(each.tps_per_user, leader) for each in steps if (leader := get_leader(each))]
+    for (speed, below), (_, above) in pairwise(led):
+        if below != above and speed is not None:
+            yield Crossing(tps_per_user=speed, below=below, above=above)
+
+
+def choose_curve_verdict(steps: Sequence[CurveStep], crossings: Sequence[Crossing]) -> str:
+    """Return which curve dominates: nowhere behind, and ahead somewhere."""
+    if crossings:
+        return f"cross at x = {', '.join(f'{each.tps_per_user:.6g}' for each in crossings)}"
+    leader = next(filter(None, map(get_leader, steps)), None)
+    return f"{leader} dominates" if leader else EQUAL
+
+
+def iterate_incomparability_reasons(first: ScoredCurve, other: ScoredCurve) -> Iterator[str]:
+    """Yield why two curves are not comparable: what must be equal and is not."""
+    for name, mine, others in (
+        ("model", first.model, other.model),
+        ("data set", first.dataset, other.dataset),
+        ("rules", first.round, other.round),
+        ("division", first.division, other.division),
+    ):
+        if fold_model_name(mine) != fold_model_name(others):
+            yield f"{name}: {mine or 'unknown'}, not {others or 'unknown'}"
+    tokenizers = first.tokenizer, other.tokenizer
+    if all(tokenizers) and len(set(map(fold_model_name, tokenizers))) > 1:
+        yield f"tokens: counted with {tokenizers[0]}, not with {tokenizers[1]}"
+    bases = [list_declared_bases(each) for each in (first, other)]
+    if not set(bases[0]) & set(bases[1]) and all(bases):
+        yield f"basis of the official figures: {bases[0][0]}, not {bases[1][0]}"
+    for label, curve in ((FIRST, first), (OTHER, other)):
+        if not select_counted_points(curve):
+            yield f"{label} has no point that counts"
+
+
+def list_declared_bases(curve: ScoredCurve) -> list[str]:
+    """List what the official figures of a curve's points are of."""
+    return sorted({each.declared_basis for each in select_counted_points(curve)})
+
+
+def has_equal_size(first: ScoredCurve, other: ScoredCurve) -> bool | None:
+    """Return whether two systems are of one size; None if their descriptions do not say."""
+    counts = [each.machine.accelerators for each in (first, other)]
+    powers = [each.kw for each in (first, other)]
+    same = []
+    if None not in counts:
+        same.append(counts[0] == counts[1])
+    if powers[0] is not None and powers[1] is not None:
+        same.append(isclose(powers[0], powers[1], rel_tol=SAME_SIZE_TOLERANCE))
+    return all(same) if same else None
+
+
+def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator[str]:
+    """Yield what may differ and does, and which points were left out."""
+    equal = has_equal_size(first, other)
+    if equal is None:
+        yield "the descriptions do not say how large the systems are: a ratio is of whole systems"
+    elif not equal:
+        sizes = " and ".join(f"{format_system_size(each)}" for each in (first, other))
+        yield f"systems of different size: {sizes}"
+    for name, mine, others in (
+        ("precision", first.precision, other.precision),
+        ("cohort", first.cohort, other.cohort),
+    ):
+        if mine != others:
+            yield f"{name}: {mine or 'unknown'} and {others or 'unknown'}"
+    for label, curve in ((FIRST, first), (OTHER, other)):
+        yield from (f"{label}: left out {each}" for each in iterate_broken_points(curve))
+
+
+def iterate_broken_points(curve: ScoredCurve) -> Iterator[str]:
+    """Yield the points that the judge does not accept, those that break the same rules together."""
+    for rules in dict.fromkeys(each.failed_rules for each in curve.points if each.failed_rules):
+        broken = [Path(each.path).name for each in curve.points if each.failed_rules == rules]
+        verb = "breaks" if len(broken) == 1 else "break"
+        yield f"{', '.join(broken)}, which {verb} {', '.join(rules)}"
+
+
+def format_system_size(curve: ScoredCurve) -> str:
+    """Format how large a system is: its accelerators and its power."""
+    count, power = curve.machine.accelerators, curve.kw
+    known = [
+        None if count is None else f"{count} accelerators",
+        None if power is None else f"{power:.4g} kW",
+    ]
+    return f"{curve.system} ({', '.join(filter(None, known)) or 'unknown'})"

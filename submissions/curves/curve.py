@@ -1,0 +1,268 @@
+"""The curves in a path as records: each point's figures, and what the judge says of it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.endpoints.curve import EndpointsCurve, read_endpoints_curve
+from compliance.documents.endpoints.point import EndpointsPoint
+from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
+from compliance.recognition.path_kind import (
+    PathKind,
+    RecognisedPath,
+    find_judgeable_parts,
+    recognise_path,
+)
+from compliance.verdict import Finding, Severity
+from submissions import compliance_check
+from submissions.machines import ComparedMachine, build_compared_machine
+from suite import registry
+from suite.rounds.endpoints_curve import Regions
+
+WHOLE_RUN: Final = "whole_run"
+STEADY_STATE: Final = "steady_state"
+OFFLINE_REGION: Final = "offline"
+"""Stands for a region at an Offline run of its own, which has none."""
+CURVE_KINDS: Final = (PathKind.ENDPOINTS_SUBMISSION, PathKind.ENDPOINTS_CURVE)
+W_PER_KW: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPoint:
+    """The figures of one point."""
+
+    path: str
+    """As the user would write it."""
+    concurrency: int | None
+    region: str | None
+    """By its concurrency; `offline` for an Offline run of its own, None out of range."""
+    offline: str | None
+    """`dedicated`, `elected`, or None if it is not the Offline result."""
+    system_tps: float | None
+    tps_per_user: float | None
+    ttft_p90_ms: float | None
+    tps_per_kw: float | None
+    basis: str
+    """What the figures are of: always the whole run, whose summary is submitted."""
+    declared_basis: str
+    """What the point's official figures are of: `steady_state` if it claims a steady window that
+    supplies them.
+    """
+    compliant: bool
+    failed_rules: tuple[str, ...] = ()
+    """The rules with an error about the point."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it holds a number of requests in flight: all but an Offline run of its own."""
+        return self.region != OFFLINE_REGION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredCurve:
+    """The figures of one system and model."""
+
+    path: str
+    org: str
+    submission: str
+    system: str
+    model: str
+    dataset: str
+    division: str
+    round: str
+    cohort: str
+    precision: str | None
+    tokenizer: str
+    """With which the client counted the tokens; empty if no configuration names it."""
+    c_min: int | None
+    c_max: int | None
+    regions: Regions | None
+    machine: ComparedMachine
+    kw: float | None
+    """Provisioned power of the whole system."""
+    points: tuple[ScoredPoint, ...]
+    """By rising concurrency; only the one that was asked for, if it was."""
+    point_count: int
+    """How many points the curve has."""
+    peak: float | None
+    """The highest system_tps of all points with a fixed number of requests in flight."""
+    offline_tps: float | None
+    """The rate of the Offline result."""
+    compliant: bool
+    """Whether the judge finds no error in the curve, its points, its system's power and what the
+    submission's curves share.
+    """
+    failed_rules: tuple[str, ...] = ()
+    """The rules with an error about the curve, but about none of its points."""
+
+
+def has_curves(path: Path) -> bool:
+    """Return whether a path is, or contains, a curve of MLPerf Endpoints."""
+    return any(list_curve_homes(recognise_path(path)))
+
+
+def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list[ScoredCurve]:
+    """Read and judge the curves in a path, each once; `found` are the judge's findings about the
+    path, if it was judged before. Of a point's path only that point remains.
+    """
+    target = recognise_path(path)
+    curves = []
+    for home in list_curve_homes(target):
+        round = registry.load_endpoints_round(compliance_check.resolve_path_round(home))
+        findings = compliance_check.judge_path(home) if found is None else found
+        errors = [
+            (Path(os.path.abspath(each.file)), each.rule)  # noqa: PTH100 # resolve follows links
+            for each in findings
+            if each.severity is Severity.ERROR
+        ]
+        for folder in list_curve_folders(home):
+            curve = read_endpoints_curve(folder, find_submission_folder(folder), round)
+            curves.append(build_scored_curve(curve, errors, target, path))
+    return curves
+
+
+def list_curve_homes(target: RecognisedPath) -> list[Path]:
+    """Return the outermost folders with curves in a path: a submission, a part of it, or several;
+    the curve of a single point.
+    """
+    if target.kind in CURVE_KINDS:
+        return [target.path]
+    if target.kind is PathKind.ENDPOINTS_POINT:
+        return [target.path.parent]
+    if target.kind is not PathKind.TREES:
+        return []
+    parts = find_judgeable_parts(target.path)
+    return [each for each in parts if recognise_path(each).kind in CURVE_KINDS]
+
+
+def build_scored_curve(
+    curve: EndpointsCurve,
+    errors: Sequence[tuple[Path, str]],
+    target: RecognisedPath,
+    path: Path,
+) -> ScoredCurve:
+    """Build the record of a curve; `errors` are files with the rules that they break."""
+    points = [build_scored_point(curve, each, errors, path) for each in curve.points]
+    rates = [each.system_tps for each in points if each.is_fixed and each.system_tps is not None]
+    folders = [each.folder for each in curve.points]
+    own = [
+        rule
+        for file, rule in errors
+        if is_about_curve(file, curve) and not any(map(file.is_relative_to, folders))
+    ]
+    watts = curve.power.watts
+    return ScoredCurve(
+        path=display_folder(curve.folder, path),
+        org=curve.root.parent.name if curve.root != curve.folder else "",
+        submission=curve.root.name if curve.root != curve.folder else "",
+        system=curve.system,
+        model=curve.folder.name,
+        dataset=find_shared_text(curve, "dataset_name") or find_shared_text(curve, "dataset"),
+        division=find_shared_text(curve, "division"),
+        round=curve.round.name,
+        cohort=find_shared_text(curve, "target_cohort"),
+        precision=find_shared_text(curve, "model_precision") or None,
+        tokenizer=find_tokenizer(curve),
+        c_min=curve.c_min,
+        c_max=curve.c_max,
+        regions=curve.regions,
+        machine=find_machine(curve),
+        kw=watts / W_PER_KW if watts else None,
+        points=tuple(select_requested_points(points, target, path)),
+        point_count=len(points),
+        peak=max(rates, default=None),
+        offline_tps=next((each.system_tps for each in points if each.offline), None),
+        compliant=not own and all(each.compliant for each in points),
+        failed_rules=tuple(sorted(set(own))),
+    )
+
+
+def select_requested_points(
+    points: Sequence[ScoredPoint], target: RecognisedPath, path: Path
+) -> Sequence[ScoredPoint]:
+    """Select the point that a path is; all points of any other path."""
+    if target.kind is not PathKind.ENDPOINTS_POINT:
+        return points
+    return [each for each in points if each.path == display_folder(target.path, path)]
+
+
+def build_scored_point(
+    curve: EndpointsCurve,
+    point: EndpointsPoint,
+    errors: Sequence[tuple[Path, str]],
+    path: Path,
+) -> ScoredPoint:
+    """Build the record of a point."""
+    figures, kilowatts = point.compute_figures(), curve.compute_point_kw(point)
+    rate, failed = figures.system_tps, list_point_rules(point, errors)
+    return ScoredPoint(
+        path=display_folder(point.folder, path),
+        concurrency=point.concurrency,
+        region=OFFLINE_REGION if point.is_offline_run else curve.find_region(point),
+        offline=point.offline,
+        system_tps=rate,
+        tps_per_user=None if point.is_offline_run else figures.tps_per_user,
+        ttft_p90_ms=figures.ttft_p90_ms,
+        tps_per_kw=rate / kilowatts if rate is not None and kilowatts else None,
+        basis=WHOLE_RUN,
+        declared_basis=STEADY_STATE if point.is_windowed else WHOLE_RUN,
+        compliant=not failed,
+        failed_rules=failed,
+    )
+
+
+def list_point_rules(point: EndpointsPoint, errors: Sequence[tuple[Path, str]]) -> tuple[str, ...]:
+    """List the rules that the files of a point break."""
+    return tuple(sorted({rule for file, rule in errors if file.is_relative_to(point.folder)}))
+
+
+def is_about_curve(file: Path, curve: EndpointsCurve) -> bool:
+    """Return whether a file is a curve's, its system's, or shared by the submission's curves."""
+    if file.is_relative_to(curve.folder) or file == curve.power.source.path:
+        return True
+    results = curve.folder.parent.parent
+    return file.is_relative_to(curve.root) and not file.is_relative_to(results)
+
+
+def display_folder(folder: Path, given: Path) -> str:
+    """Return a folder as the user would write it, after the path that was given."""
+    return str(folder) if given.is_absolute() else os.path.relpath(folder)
+
+
+def find_shared_text(curve: EndpointsCurve, name: str) -> str:
+    """Return a text that the points disclose; empty if none does."""
+    return next((found for each in curve.points if (found := each.find_text(name))), "")
+
+
+def find_tokenizer(curve: EndpointsCurve) -> str:
+    """Return the tokenizer in the client's configuration of a point; empty if none names it."""
+    configs = [each.run.config for each in curve.points if each.run.config is not None]
+    values = [each.find_value("model_params", "tokenizer_name") for each in configs]
+    return next((each for each in values if isinstance(each, str) and each), "")
+
+
+def find_machine(curve: EndpointsCurve) -> ComparedMachine:
+    """Return the accelerators and nodes in a system's description: the sum over its types of nodes,
+    or those of a description without types.
+    """
+    system = next((each.system for each in curve.points if each.system), {})
+    listed = system.get("node_types")
+    types: list[Mapping[str, Any]] = [
+        each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)
+    ]
+    machines = [build_compared_machine(flatten_node_type(each)) for each in types or [system]]
+    names = dict.fromkeys(each.accelerator for each in machines if each.accelerator)
+    counts, nodes = [each.accelerators for each in machines], [each.nodes for each in machines]
+    return ComparedMachine(
+        accelerator=" and ".join(names) or None,
+        accelerators=None if None in counts else sum(each or 0 for each in counts),
+        nodes=None if None in nodes else sum(each or 0 for each in nodes),
+    )
+
+
+def flatten_node_type(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a type of nodes with what it says of its accelerators beside the rest."""
+    info = node.get("accelerator_info")
+    return {**node, **info} if isinstance(info, dict) else node

@@ -1,0 +1,61 @@
+"""`podium score`: scores the results and the curves in some paths, and prints them."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from submissions.curves.curve import ScoredCurve, has_curves, read_path_curves
+from submissions.curves.point_scores import describe_curve, iterate_point_scores
+from submissions.result_index import find_requested_results
+from submissions.score.score import Score, score_paths
+from suite.errors import JudgedError
+
+
+def run_score_command(paths: Iterable[Path], output_format: str) -> None:
+    """Print the scores, then raise JudgedError if something could not be read."""
+    paths = tuple(paths)
+    problems: list[str] = []
+    curves = [curve for path in paths for curve in read_path_curves(path)]
+    rows = score_paths((path for path in paths if not has_only_curves(path)), problems)
+    if output_format == "json":
+        click.echo(format_scores_json(rows, curves))
+    elif output_format == "csv":
+        from submissions.score.csv_table import format_scores_csv
+
+        click.echo(format_scores_csv([*rows, *iterate_point_scores(curves)]), nl=False)
+    else:
+        print_scored_tables(rows, curves, paths)
+    if problems:
+        raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
+
+
+def has_only_curves(path: Path) -> bool:
+    """Return whether a path has curves, and no other results."""
+    return has_curves(path) and not find_requested_results(path)
+
+
+def format_scores_json(rows: Iterable[Score], curves: Iterable[ScoredCurve]) -> str:
+    """Format the rows as JSON, with the curves that points belong to, if there are any."""
+    curves = tuple(curves)
+    scores = [*rows, *iterate_point_scores(curves)]
+    document: dict[str, object] = {"scores": [asdict(row) for row in scores]}
+    if curves:
+        document["curves"] = [describe_curve(curve) for curve in curves]
+    return json.dumps(document, indent=2)
+
+
+def print_scored_tables(
+    rows: list[Score], curves: list[ScoredCurve], paths: Iterable[Path]
+) -> None:
+    """Print a table per curve, then one of all other results."""
+    if curves:
+        from submissions.curves.tables import print_curves
+
+        print_curves(curves)
+    if rows:
+        from submissions.tables import print_scores
+
+        print_scores(rows, paths)

@@ -10,7 +10,7 @@ import click
 
 from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
 from submissions.compare.verdicts import SignificanceSettings
-from submissions.curves.comparison import CurveComparison, compare_curves
+from submissions.curves.comparison import CurveComparison, compare_with_baselines
 from submissions.curves.curve import ScoredCurve, has_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (
@@ -20,7 +20,6 @@ from submissions.curves.tables import (
 )
 from submissions.result_index import find_requested_results
 from suite.errors import JudgedError, RequestError
-from suite.rounds.endpoints_curve import fold_model_name
 
 NO_INTERVAL: Final = "one run per point has no interval, so no difference is significant"
 
@@ -39,7 +38,7 @@ def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None
         for each in found
         if (options.baseline or str(paths[0])) in (str(path), each.system)
     ]
-    compared = list(pair_curves(every, baselines))
+    compared = compare_with_baselines(every, baselines)
     if not compared:
         raise RequestError(
             f"{', '.join(map(str, paths))}: nothing to compare; specify two curves of one model"
@@ -76,19 +75,6 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
         raise RequestError(
             f"{', '.join(unused)}: not for curves of MLPerf Endpoints, whose points have one run"
         )
-
-
-def pair_curves(
-    curves: Sequence[ScoredCurve], baselines: Sequence[ScoredCurve]
-) -> Iterator[CurveComparison]:
-    """Yield the comparison of each curve with the baseline of its model, or, if no baseline has
-    its model, with the first one.
-    """
-    for curve in curves:
-        names = {fold_model_name(each.model): each for each in reversed(baselines)}
-        first = names.get(fold_model_name(curve.model), baselines[0])
-        if first is not curve:
-            yield compare_curves(first, curve)
 
 
 def print_curve_output(found: Sequence[CurveComparison], output_format: str) -> None:

@@ -70,6 +70,17 @@ class CurveComparison:
     crossings: tuple[Crossing, ...]
 
 
+def compare_with_baselines(
+    curves: Sequence[ScoredCurve], baselines: Sequence[ScoredCurve]
+) -> list[CurveComparison]:
+    """Compare each curve with the baseline of its model, or, if no baseline has its model, with
+    the first one.
+    """
+    named = {fold_model_name(each.model): each for each in reversed(baselines)}
+    pairs = [(named.get(fold_model_name(each.model), baselines[0]), each) for each in curves]
+    return [compare_curves(first, other) for first, other in pairs if first is not other]
+
+
 def compare_curves(first: ScoredCurve, other: ScoredCurve) -> CurveComparison:
     """Compare a curve with the baseline."""
     reasons = tuple(iterate_incomparability_reasons(first, other))
@@ -106,6 +117,22 @@ def find_best_figure(points: Sequence[ScoredPoint], speed: float, figure: Figure
     return max((found for each in reached if (found := figure(each)) is not None), default=None)
 
 
+def select_front_points(curve: ScoredCurve) -> list[ScoredPoint]:
+    """Return the points that count and that no other one dominates, by rising speed per user."""
+    counted = select_counted_points(curve)
+    found = [
+        each for each in counted if not any(is_dominated_point(each, other) for other in counted)
+    ]
+    return sorted(found, key=lambda each: each.tps_per_user or 0.0)
+
+
+def is_dominated_point(point: ScoredPoint, other: ScoredPoint) -> bool:
+    """Return whether another point is nowhere behind a point, and ahead in one figure."""
+    mine = (point.system_tps or 0.0, point.tps_per_user or 0.0)
+    others = (other.system_tps or 0.0, other.tps_per_user or 0.0)
+    return mine != others and mine[0] <= others[0] and mine[1] <= others[1]
+
+
 def get_system_tps(point: ScoredPoint) -> float | None:
     """Return the tokens per second of all users."""
     return point.system_tps
@@ -140,7 +167,7 @@ def iterate_concurrency_steps(first: ScoredCurve, other: ScoredCurve) -> Iterato
         {each.concurrency: each for each in select_counted_points(curve)}
         for curve in (first, other)
     ]
-    for concurrency in sides[0].keys() & sides[1].keys() - {None}:
+    for concurrency in sorted(each for each in sides[0] if each is not None and each in sides[1]):
         mine, others = (each[concurrency] for each in sides)
         yield CurveStep(
             tps_per_user=None,

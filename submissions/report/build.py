@@ -12,10 +12,13 @@ from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions import compliance_check
 from submissions.attempts import count_result_attempts
 from submissions.compare.compared_results import ComparisonSide, read_comparison_side
+from submissions.curves.comparison import compare_with_baselines
+from submissions.curves.curve import ScoredCurve, read_path_curves
 from submissions.pack.bundle import compare_manifest_with_content
 from submissions.pack.seal import inspect_bundle
 from submissions.report.document import Document, Note, Part, Section, Tone
 from submissions.report.sections import (
+    curve,
     episodes,
     examples,
     findings,
@@ -29,7 +32,7 @@ from submissions.report.sections import (
     studies,
     training,
 )
-from submissions.result_index import IndexedResult, open_results
+from submissions.result_index import IndexedResult, find_requested_results, open_results
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
@@ -53,6 +56,8 @@ class ReportSubject:
     pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """Number of attempts at each result; read while a bundle is unpacked."""
+    curves: list[ScoredCurve] = field(default_factory=list)
+    """Its curves of MLPerf Endpoints."""
     sections: list[Section] = field(default_factory=list)
     among_others: bool = False
     """Whether the report is about other paths, too."""
@@ -60,7 +65,11 @@ class ReportSubject:
     @property
     def several_systems(self) -> bool:
         """Whether the report has several systems, so that each figure names its own."""
-        return self.among_others or names.has_several_systems([each for _, each in self.pairs])
+        return (
+            self.among_others
+            or len({(each.org, each.system) for each in self.curves}) > 1
+            or names.has_several_systems([each for _, each in self.pairs])
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -96,6 +105,10 @@ def judge_and_build_report(
         sections.append(
             orientation.build_comparison_section(sides, every, str(against[0]) if against else None)
         )
+    curves = [found for each in (*others, *subjects) for found in each.curves]
+    first = next((each.curves for each in (*others, *subjects) if each.curves), [])
+    if compared := compare_with_baselines(curves, first):
+        sections.append(curve.build_curve_comparison_section(compared))
     rows = orientation.build_published_section(sides) if sides and published else None
     sections += [rows] if rows else []
     parts = [build_report_part(each) for each in subjects]
@@ -123,10 +136,13 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     if subject.damaged:
         # the part shows its findings only: readers would believe figures from an altered file
         return subject
-    drawn = list(iterate_study_sections(path, subject.findings))
-    if drawn and (
-        recognise_path(path).kind is PathKind.STUDY or not any(list_tree_organisations(path))
-    ):
+    studied = list(iterate_study_sections(path, subject.findings))
+    several = among_others or len(subject.curves) > 1
+    drawn = [
+        *(curve.build_curve_section(each, several=several) for each in subject.curves),
+        *studied,
+    ]
+    if drawn and not has_scored_results(subject):
         subject.sections = [
             *drawn,
             findings.build_findings_section(subject.findings, subject.problems),
@@ -139,6 +155,15 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     except JudgedError as error:
         subject.add_problem(str(error))
     return subject
+
+
+def has_scored_results(subject: ReportSubject) -> bool:
+    """Return whether a path has results beside its curves or its studies."""
+    if subject.curves:
+        return bool(find_requested_results(subject.path))
+    return recognise_path(subject.path).kind is not PathKind.STUDY and any(
+        list_tree_organisations(subject.path)
+    )
 
 
 def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Section]:
@@ -163,6 +188,8 @@ def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Sec
 def read_compared_subject(path: Path) -> ReportSubject:
     """Read one path that is used for comparison only."""
     subject = judge_report_path(path)
+    if subject.curves and not has_scored_results(subject):
+        return subject
     try:
         with open_results(path) as results:
             score_subject_results(subject, results)
@@ -192,7 +219,12 @@ def judge_report_path(path: Path) -> ReportSubject:
     ):
         problems = list(compare_manifest_with_content(path))
     return ReportSubject(
-        path=path, bundle=bundle, findings=judge_findings, problems=problems, damaged=damaged
+        path=path,
+        bundle=bundle,
+        findings=judge_findings,
+        problems=problems,
+        damaged=damaged,
+        curves=read_path_curves(path, judge_findings),
     )
 
 
@@ -340,15 +372,22 @@ def build_report_part(subject: ReportSubject) -> Part:
         title=headlines.format_results_title(
             [each for _, each in subject.pairs], several=subject.several_systems
         )
-        or subject.path.name,
+        or format_curves_title(subject),
         verdict=subject.verdict_label,
         tone=findings.VERDICT_TONES[subject.verdict],
         summary=describe_verdict_scope(subject),
-        facts=tuple(headlines.describe_measured_systems([each for _, each in subject.pairs])),
-        tiles=tuple(
-            headlines.build_result_tiles(
+        facts=(
+            *headlines.describe_measured_systems([each for _, each in subject.pairs]),
+            *(() if subject.pairs else curve.describe_curve_systems(subject.curves)),
+        ),
+        tiles=(
+            *headlines.build_result_tiles(
                 [each for _, each in subject.pairs], several=subject.among_others
-            )
+            ),
+            *(
+                curve.build_curve_tile(each, several=subject.several_systems)
+                for each in subject.curves
+            ),
         ),
         headlines=tuple(
             headlines.build_result_headline(each, begun)
@@ -364,6 +403,17 @@ def build_report_part(subject: ReportSubject) -> Part:
     )
 
 
+def format_curves_title(subject: ReportSubject) -> str:
+    """Return a title for curves: their models, with the system if there is only one; without
+    curves the path's name.
+    """
+    models = " and ".join(dict.fromkeys(each.model for each in subject.curves))
+    systems = list(dict.fromkeys(each.system for each in subject.curves))
+    if not models:
+        return subject.path.name
+    return f"{models}: {systems[0]}" if len(systems) == 1 else models
+
+
 def describe_verdict_scope(subject: ReportSubject) -> str:
     """Describe what the verdict covers."""
     if subject.damaged:
@@ -371,10 +421,9 @@ def describe_verdict_scope(subject: ReportSubject) -> str:
             f"{subject.problems[0]}. This is not the file that was packed, so podium judged "
             "nothing in it, and nothing in it can be relied on."
         )
-    rounds = (
-        ", ".join(dict.fromkeys(each.score.round for _, each in subject.pairs))
-        or registry.DEFAULT_ROUND
-    )
+    scored = [each.score.round for _, each in subject.pairs]
+    drawn = [each.round for each in subject.curves]
+    rounds = ", ".join(dict.fromkeys([*scored, *drawn])) or registry.DEFAULT_ROUND
     judged = (
         f"The judge checked every file by the rules of {rounds}: "
         f"{findings.format_finding_counts(subject.findings)}."
@@ -385,8 +434,9 @@ def describe_verdict_scope(subject: ReportSubject) -> str:
         return f"{judged} For the reasons, see the findings."
     unscored = sum(each.rule == compliance_check.UNSCORED_RULE for each in subject.findings)
     gaps = f", except for {unscored} accuracies that could not be" if unscored else ""
+    read = "summaries of the runs" if drawn and not scored else "logs"
     sealed = "The bundle is sealed and unchanged since. " if subject.bundle else ""
     return (
-        f"{sealed}{judged} Figures were recomputed from the logs{gaps}. No file can prove that "
+        f"{sealed}{judged} Figures were recomputed from the {read}{gaps}. No file can prove that "
         "the runs took place on the machine described."
     )

@@ -28,6 +28,14 @@ class Tone(StrEnum):
     PLAIN = "plain"
 
 
+class Shape(StrEnum):
+    """The shape of a point that stands apart from a line."""
+
+    DOT = "dot"
+    RING = "ring"
+    CROSS = "cross"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """One axis of a chart."""
@@ -59,6 +67,10 @@ class Line:
     """Mark each point, because each was measured separately."""
     loose: bool = False
     """Draw the points only, without a line between them."""
+    steps: bool = False
+    """Draw a step after each point, without interpolation, and from the left edge to the first."""
+    shape: Shape = Shape.DOT
+    """How points without a line between them look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +81,15 @@ class Mark:
     value: float
     upright: bool
     """Whether it marks a value on the x axis; otherwise on the y axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A range of the x axis that is shaded, with its name."""
+
+    name: str
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +104,8 @@ class Chart:
     y: Axis
     lines: tuple[Line, ...]
     marks: tuple[Mark, ...] = ()
+    bands: tuple[Band, ...] = ()
+    """Neighbouring ranges, from left to right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from submissions.report.document import Axis, Chart, Line, Mark
+from submissions.report.document import Axis, Band, Chart, Line, Mark, Shape
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 454, 34, 202
@@ -35,6 +35,10 @@ LEGEND_KEY_WIDTH: Final = 34
 LEGEND_ROW_HEIGHT: Final = 20
 MIN_TICK_DISTANCE: Final = 30
 """Minimum distance between labelled values on an axis of whole numbers."""
+BAND_OPACITIES: Final = (0.14, 0.04)
+"""Shades of neighbouring bands: faint, so that text on them can be read."""
+SHAPE_RADIUS: Final = 4.0
+"""Half the size of a ring and of a cross."""
 MAX_DOTS: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -133,6 +137,7 @@ def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
         TOP,
         room=True,
     )
+    yield from draw_bands(chart.bands, across)
     yield from draw_plot_area(chart, across, up)
     for number, line in enumerate(chart.lines):
         yield from draw_chart_line(line, number, across, up)
@@ -234,6 +239,18 @@ def draw_plot_area(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[M
     yield draw_text(8, 16, format_axis_title(chart.y), "start")
 
 
+def draw_bands(bands: Sequence[Band], across: AxisScale) -> Iterator[Markup]:
+    """Shade every other range, and name those that have room for their name."""
+    for number, band in enumerate(bands):
+        left, right = across.map_value(band.low), across.map_value(band.high)
+        yield Markup(
+            '<rect class="grid" x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="currentColor"'
+            ' fill-opacity="{}"/>'
+        ).format(left, TOP, right - left, BOTTOM - TOP, BAND_OPACITIES[number % 2])
+        if len(band.name) * NARROW_LETTER_WIDTH <= right - left:
+            yield draw_text((left + right) / 2, TOP + 14, band.name, "middle")
+
+
 def format_axis_title(axis: Axis) -> str:
     """Label an axis, with its unit."""
     return f"{axis.name} ({axis.unit})" if axis.unit and axis.unit != axis.name else axis.name
@@ -254,15 +271,10 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
         return
     name = f"s{number % COLOUR_CLASSES}"
     if line.loose:
-        yield from (
-            Markup(
-                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor"'
-                ' fill-opacity="0.75"/>'
-            ).format(name, *at)
-            for at in places
-        )
+        yield from (draw_shape(line.shape, name, *at) for at in places)
         return
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    corners = list(iterate_step_corners(places)) if line.steps else places
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
         yield Markup(
@@ -286,6 +298,39 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
                 '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
                 " {:.6g}, {:.6g}</title></circle>"
             ).format(name, x, y, line.name, value_x, value_y)
+
+
+def iterate_step_corners(
+    places: Sequence[tuple[float, float]],
+) -> Iterator[tuple[float, float]]:
+    """Yield the corners of a step line, which keeps its height from the point before to each."""
+    before = float(LEFT)
+    for x, y in places:
+        yield before, y
+        yield x, y
+        before = x
+
+
+def draw_shape(shape: Shape, name: str, x: float, y: float) -> Markup:
+    """Draw a point that stands apart from a line."""
+    r = SHAPE_RADIUS
+    match shape:
+        case Shape.DOT:
+            return Markup(
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor"'
+                ' fill-opacity="0.75"/>'
+            ).format(name, x, y)
+        case Shape.RING:
+            return Markup(
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}" fill="none"'
+                ' stroke="currentColor" stroke-width="1.8"/>'
+            ).format(name, x, y, r)
+        case Shape.CROSS:
+            ends = (x - r, y - r, x + r, y + r, x - r, y + r, x + r, y - r)
+            return Markup(
+                '<path class="{}" d="M{:.1f} {:.1f}L{:.1f} {:.1f}M{:.1f} {:.1f}L{:.1f} {:.1f}"'
+                ' fill="none" stroke="currentColor" stroke-width="2.2"/>'
+            ).format(name, *ends)
 
 
 def compute_bar_width(count: int) -> float:
@@ -360,17 +405,18 @@ def draw_legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> 
         )
         for number in row:
             line = chart.lines[number]
-            yield draw_straight_line(
-                x,
-                y,
-                x + 18,
-                y,
-                f"s{number % COLOUR_CLASSES}",
-                dash=LINE_DASHES[number % len(LINE_DASHES)],
-                width=2.2,
-            )
+            yield draw_legend_key(line, number, x, y)
             yield draw_text(x + 23, y + 4, line.name, "start")
             x += estimate_legend_width(line)
+
+
+def draw_legend_key(line: Line, number: int, x: float, y: float) -> Markup:
+    """Draw a sample of a line, or of the shape of its points."""
+    name = f"s{number % COLOUR_CLASSES}"
+    if line.loose and line.shape is not Shape.DOT:
+        return draw_shape(line.shape, name, x + 9, y)
+    dash = LINE_DASHES[number % len(LINE_DASHES)]
+    return draw_straight_line(x, y, x + 18, y, name, dash=dash, width=2.2)
 
 
 def draw_straight_line(

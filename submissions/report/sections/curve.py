@@ -1,0 +1,318 @@
+"""The curves of a report: throughput against speed per user, the time to the first token against
+the number of requests in flight, and a table with the same values.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from submissions.curves.comparison import (
+    CurveComparison,
+    is_dominated_point,
+    select_counted_points,
+    select_front_points,
+)
+from submissions.curves.curve import ScoredCurve, ScoredPoint
+from submissions.curves.tables import (
+    REGION_NAMES,
+    UNKNOWN,
+    UNTESTED_NOTE,
+    format_figure,
+    format_region,
+    iterate_comparison_heading,
+    iterate_comparison_lines,
+    iterate_comparison_tables,
+    iterate_curve_notes,
+)
+from submissions.report.document import (
+    Axis,
+    Band,
+    Chart,
+    Line,
+    Mark,
+    Note,
+    Section,
+    Shape,
+    Table,
+    Tile,
+    Tone,
+)
+from suite.files.layout import convert_to_slug
+
+SPEED_AXIS: Final = Axis(name="speed per user", unit="tokens/s", log=True)
+RATE_AXIS: Final = Axis(name="throughput", unit="tokens/s", log=True)
+TTFT_AXIS: Final = Axis(name="TTFT P90", unit="ms", log=True)
+POINT_COLUMNS: Final = (
+    "region",
+    "in flight",
+    "tokens/s",
+    "tokens/s per user",
+    "TTFT P90, ms",
+    "tokens/s per kW",
+    "basis",
+    "in the figure",
+    "rules that it breaks",
+)
+STEP_NOTE: Final = (
+    "The line is a step function: it shows the highest throughput at which each user still gets at"
+    " least so many tokens per second, without interpolation."
+)
+
+
+def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
+    """Draw one curve; `several` means that the report has others, so that each names itself."""
+    name = f"{curve.model}, {curve.system}"
+    id = convert_to_slug(
+        "-".join(("curve", curve.org, curve.submission, curve.system, curve.model))
+    )
+    return Section(
+        id=id,
+        title=f"Curve: {name}" if several else "Curve",
+        intro=describe_curve_extent(curve),
+        charts=tuple(iterate_curve_charts(curve, id, f": {name}" if several else "")),
+        notes=tuple(
+            Note(text=each, tone=Tone.PLAIN if curve.compliant else Tone.CAUTION)
+            for each in iterate_curve_notes(curve)
+        ),
+        tables=(build_points_table(curve),),
+    )
+
+
+def describe_curve_extent(curve: ScoredCurve) -> str:
+    """Describe a curve's points, their range and the peak."""
+    return (
+        f"{curve.point_count} points of MLPerf Endpoints, each one run: C_min"
+        f" {curve.c_min or UNKNOWN}, C_max {curve.c_max or UNKNOWN}, peak"
+        f" {format_figure(curve.peak, 'tokens/s')}."
+    )
+
+
+def iterate_curve_charts(curve: ScoredCurve, id: str, origin: str) -> Iterator[Chart]:
+    """Yield the two panels; one without points is left out."""
+    rates = tuple(iterate_rate_lines(curve))
+    if rates:
+        yield Chart(
+            id=f"{id}-rate",
+            title=f"Throughput against speed per user{origin}",
+            description=describe_rate_panel(curve),
+            x=SPEED_AXIS,
+            y=RATE_AXIS,
+            lines=rates,
+            marks=tuple(iterate_offline_marks(curve)),
+        )
+    times = tuple(iterate_ttft_lines(curve))
+    if times:
+        yield Chart(
+            id=f"{id}-ttft",
+            title=f"Time to the first token{origin}",
+            description=describe_ttft_panel(curve),
+            x=Axis(
+                name="requests in flight",
+                log=True,
+                whole=True,
+                low=curve.c_min / 2 if curve.c_min else None,
+            ),
+            y=TTFT_AXIS,
+            lines=times,
+            bands=tuple(iterate_region_bands(curve)),
+        )
+
+
+def iterate_rate_lines(curve: ScoredCurve) -> Iterator[Line]:
+    """Yield the step line, the dominated points, and the points that break a rule."""
+    counted = select_counted_points(curve)
+    front = select_front_points(curve)
+    if front:
+        yield Line(name="curve", points=locate_rates(front), steps=True, dots=True)
+    dominated = [each for each in counted if each not in front]
+    if dominated:
+        yield Line(name="dominated", points=locate_rates(dominated), loose=True, shape=Shape.RING)
+    for name, points in group_broken_points(curve).items():
+        if places := locate_rates(points):
+            yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
+
+
+def iterate_ttft_lines(curve: ScoredCurve) -> Iterator[Line]:
+    """Yield the times of the points that count, and of those that break a rule."""
+    if places := locate_times(select_counted_points(curve)):
+        yield Line(name="TTFT P90", points=places, dots=True)
+    for name, points in group_broken_points(curve).items():
+        if places := locate_times(points):
+            yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
+
+
+def locate_rates(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
+    """Return where points lie in the first panel."""
+    figures = [(each.tps_per_user, each.system_tps) for each in points]
+    return tuple((speed, rate) for speed, rate in figures if speed and rate)
+
+
+def locate_times(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
+    """Return where points lie in the second panel."""
+    figures = [(each.concurrency, each.ttft_p90_ms) for each in points]
+    return tuple((float(count), time) for count, time in figures if count and time)
+
+
+def group_broken_points(curve: ScoredCurve) -> dict[str, list[ScoredPoint]]:
+    """Return the points with a fixed number of requests that break a rule, by what they break."""
+    found: dict[str, list[ScoredPoint]] = {}
+    for point in curve.points:
+        if point.is_fixed and point.failed_rules:
+            first, *others = point.failed_rules
+            name = f"breaks {first}" + (f" and {len(others)} more" if others else "")
+            found.setdefault(name, []).append(point)
+    return found
+
+
+def iterate_offline_marks(curve: ScoredCurve) -> Iterator[Mark]:
+    """Yield the ceiling: the rate of the Offline result, which has no speed per user."""
+    if curve.offline_tps:
+        name = f"Offline {format_figure(curve.offline_tps)}"
+        yield Mark(name=name, value=curve.offline_tps, upright=False)
+
+
+def iterate_region_bands(curve: ScoredCurve) -> Iterator[Band]:
+    """Yield the regions as ranges of requests in flight."""
+    if curve.regions is None:
+        return
+    found = curve.regions
+    ends = (
+        found.c_min / 2,
+        found.c_min,
+        found.low_end,
+        found.medium_end,
+        found.c_max,
+        found.margin_end,
+    )
+    for name, (low, high) in zip(REGION_NAMES, pairwise(ends), strict=False):
+        if high > low:
+            yield Band(name=REGION_NAMES[name], low=float(low), high=float(high))
+
+
+def describe_rate_panel(curve: ScoredCurve) -> str:
+    """Describe the first panel in words."""
+    front = select_front_points(curve)
+    parts = [STEP_NOTE]
+    if front:
+        fast, slow = front[-1], front[0]
+        parts.append(
+            f"From {format_figure(slow.system_tps)} tokens/s at"
+            f" {format_figure(slow.tps_per_user)} tokens/s per user to"
+            f" {format_figure(fast.system_tps)} at {format_figure(fast.tps_per_user)}."
+        )
+    if curve.offline_tps:
+        parts.append(
+            f"The dashed line is the Offline result, {format_figure(curve.offline_tps)} tokens/s."
+        )
+    if any(name for name in group_broken_points(curve)):
+        parts.append("Crossed points break a rule and do not count.")
+    return " ".join(parts)
+
+
+def describe_ttft_panel(curve: ScoredCurve) -> str:
+    """Describe the second panel in words."""
+    places = locate_times(select_counted_points(curve))
+    parts = ["90 of 100 answers begin within this time."]
+    if places:
+        parts.append(
+            f"From {format_figure(places[0][1], 'ms')} at {places[0][0]:.0f} requests in flight to"
+            f" {format_figure(places[-1][1], 'ms')} at {places[-1][0]:.0f}."
+        )
+    if curve.regions is not None:
+        found = curve.regions
+        parts.append(
+            f"Regions: low latency up to {found.c_min} requests in flight, low up to"
+            f" {found.low_end}, medium up to {found.medium_end}, high up to {found.c_max}, margin"
+            f" up to {found.margin_end}."
+        )
+    return " ".join(parts)
+
+
+def build_points_table(curve: ScoredCurve) -> Table:
+    """List the points with the values of both panels."""
+    counted = select_counted_points(curve)
+    rows = [
+        (
+            format_region(each),
+            UNKNOWN if each.concurrency is None else str(each.concurrency),
+            format_figure(each.system_tps),
+            format_figure(each.tps_per_user),
+            format_figure(each.ttft_p90_ms),
+            format_figure(each.tps_per_kw),
+            each.basis.replace("_", " "),
+            describe_point_role(each, counted),
+            ", ".join(each.failed_rules),
+        )
+        for each in curve.points
+    ]
+    return Table(title="Points", columns=POINT_COLUMNS, rows=tuple(rows), numeric=(1, 2, 3, 4, 5))
+
+
+def describe_point_role(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> str:
+    """Say how a point is drawn."""
+    if not point.compliant:
+        return "crossed out"
+    if not point.is_fixed:
+        return "dashed line"
+    if point not in counted:
+        return "no"
+    dominated = any(is_dominated_point(point, other) for other in counted)
+    return "dominated" if dominated else "on the curve"
+
+
+def build_curve_comparison_section(found: Sequence[CurveComparison]) -> Section:
+    """Compare curves as `podium compare` does."""
+    return Section(
+        id="curve-comparison",
+        title="Comparison of curves",
+        intro=UNTESTED_NOTE[0].upper() + UNTESTED_NOTE[1:] + ".",
+        parts=tuple(
+            Section(
+                id=f"curve-comparison-{number}",
+                title=f"{each.first.system} and {each.other.system}: {each.verdict}",
+                notes=tuple(
+                    Note(text=line)
+                    for line in (*iterate_comparison_heading(each), *iterate_comparison_lines(each))
+                ),
+                tables=tuple(
+                    Table(
+                        title=f"By {columns[0]}",
+                        columns=tuple(columns),
+                        rows=tuple(map(tuple, rows)),
+                        numeric=tuple(range(len(columns))),
+                    )
+                    for columns, rows in iterate_comparison_tables(each)
+                ),
+            )
+            for number, each in enumerate(found, 1)
+        ),
+    )
+
+
+def build_curve_tile(curve: ScoredCurve, *, several: bool) -> Tile:
+    """Return the headline of a curve: its peak."""
+    return Tile(
+        name=f"{curve.model}: peak",
+        value=format_figure(curve.peak),
+        unit="tokens/s",
+        note="not tested: one run per point" + ("" if curve.compliant else ". Not compliant"),
+        tone=Tone.PLAIN if curve.compliant else Tone.BAD,
+        origin=f"{curve.org} {curve.system}".strip() if several else "",
+    )
+
+
+def describe_curve_systems(curves: Sequence[ScoredCurve]) -> Iterator[tuple[str, str]]:
+    """Yield the facts: who submitted what, and on which machine."""
+    described = (
+        ("Round", [each.round for each in curves]),
+        ("Cohort", [each.cohort for each in curves]),
+        ("Division", [each.division for each in curves]),
+        ("Organisation", [each.org for each in curves]),
+        ("System", [each.system for each in curves]),
+        ("Machine", [str(each.machine) for each in curves]),
+        ("Precision", [each.precision or "" for each in curves]),
+        ("Data set", [each.dataset for each in curves]),
+    )
+    for name, values in described:
+        if words := ("; " if name == "Machine" else ", ").join(dict.fromkeys(filter(None, values))):
+            yield name, words

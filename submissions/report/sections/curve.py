@@ -39,7 +39,6 @@ from submissions.report.document import (
 )
 from suite.files.layout import convert_to_slug
 
-SPEED_AXIS: Final = Axis(name="speed per user", unit="tokens/s", log=True)
 RATE_AXIS: Final = Axis(name="throughput", unit="tokens/s", log=True)
 TTFT_AXIS: Final = Axis(name="TTFT P90", unit="ms", log=True)
 POINT_COLUMNS: Final = (
@@ -50,9 +49,10 @@ POINT_COLUMNS: Final = (
     "TTFT P90, ms",
     "tokens/s per kW",
     "basis",
-    "in the figure",
-    "rules that it breaks",
+    "in the figures",
 )
+AXIS_ROOM: Final = 0.8
+"""Share of the slowest point's speed at which its axis begins."""
 STEP_NOTE: Final = (
     "The line is a step function: it shows the highest throughput at which each user still gets at"
     " least so many tokens per second, without interpolation."
@@ -95,7 +95,7 @@ def iterate_curve_charts(curve: ScoredCurve, id: str, origin: str) -> Iterator[C
             id=f"{id}-rate",
             title=f"Throughput against speed per user{origin}",
             description=describe_rate_panel(curve),
-            x=SPEED_AXIS,
+            x=build_speed_axis(rates),
             y=RATE_AXIS,
             lines=rates,
             marks=tuple(iterate_offline_marks(curve)),
@@ -118,18 +118,24 @@ def iterate_curve_charts(curve: ScoredCurve, id: str, origin: str) -> Iterator[C
         )
 
 
+def build_speed_axis(lines: Sequence[Line]) -> Axis:
+    """Build the axis of speeds per user, with room before the slowest point."""
+    slowest = min(speed for line in lines for speed, _ in line.points)
+    return Axis(name="speed per user", unit="tokens/s", log=True, low=AXIS_ROOM * slowest)
+
+
 def iterate_rate_lines(curve: ScoredCurve) -> Iterator[Line]:
     """Yield the step line, the dominated points, and the points that break a rule."""
     counted = select_counted_points(curve)
     front = select_front_points(curve)
     if front:
         yield Line(name="curve", points=locate_rates(front), steps=True, dots=True)
-    dominated = [each for each in counted if each not in front]
-    if dominated:
-        yield Line(name="dominated", points=locate_rates(dominated), loose=True, shape=Shape.RING)
     for name, points in group_broken_points(curve).items():
         if places := locate_rates(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
+    dominated = [each for each in counted if each not in front]
+    if dominated:
+        yield Line(name="dominated", points=locate_rates(dominated), loose=True, shape=Shape.RING)
 
 
 def iterate_ttft_lines(curve: ScoredCurve) -> Iterator[Line]:
@@ -241,7 +247,6 @@ def build_points_table(curve: ScoredCurve) -> Table:
             format_figure(each.tps_per_kw),
             each.basis.replace("_", " "),
             describe_point_role(each, counted),
-            ", ".join(each.failed_rules),
         )
         for each in curve.points
     ]
@@ -251,7 +256,7 @@ def build_points_table(curve: ScoredCurve) -> Table:
 def describe_point_role(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> str:
     """Say how a point is drawn."""
     if not point.compliant:
-        return "crossed out"
+        return f"crossed out, breaks {', '.join(point.failed_rules)}"
     if not point.is_fixed:
         return "dashed line"
     if point not in counted:

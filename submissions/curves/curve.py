@@ -248,13 +248,15 @@ def find_machine(curve: EndpointsCurve) -> ComparedMachine:
     or those of a description without types.
     """
     system = next((each.system for each in curve.points if each.system), {})
-    listed = system.get("node_types")
-    types: list[Mapping[str, Any]] = [
-        each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)
+    types = list_tables(system.get("node_types")) or [system]
+    groups = [
+        build_compared_machine({**node, **info})
+        for node in types
+        for info in list_tables(node.get("accelerator_info")) or [{}]
     ]
-    machines = [build_compared_machine(flatten_node_type(each)) for each in types or [system]]
-    names = dict.fromkeys(each.accelerator for each in machines if each.accelerator)
-    counts, nodes = [each.accelerators for each in machines], [each.nodes for each in machines]
+    names = dict.fromkeys(each.accelerator for each in groups if each.accelerator)
+    counts = [each.accelerators for each in groups]
+    nodes = [build_compared_machine(each).nodes for each in types]
     return ComparedMachine(
         accelerator=" and ".join(names) or None,
         accelerators=None if None in counts else sum(each or 0 for each in counts),
@@ -262,7 +264,7 @@ def find_machine(curve: EndpointsCurve) -> ComparedMachine:
     )
 
 
-def flatten_node_type(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a type of nodes with what it says of its accelerators beside the rest."""
-    info = node.get("accelerator_info")
-    return {**node, **info} if isinstance(info, dict) else node
+def list_tables(value: object) -> list[Mapping[str, Any]]:
+    """List the tables in a value of a description: in a list, or a single one."""
+    values = value if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, dict)]

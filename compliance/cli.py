@@ -34,6 +34,15 @@ def list_rule_ids() -> list[str]:
     help="Folder of labels or references, for results trees that have none.",
 )
 @click.option(
+    "--tokenizer",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help=(
+        "tokenizer.json of the model, to recount the tokens of runs of the Endpoints client from"
+        " their events."
+    ),
+)
+@click.option(
     "--config",
     type=PATH_TYPE,
     help=(
@@ -59,6 +68,7 @@ def check(
     paths: tuple[str, ...],
     round_name: str | None,
     truth: Path | None,
+    tokenizer: Path | None,
     config: Path | None,
     workload: str | None,
     strict: bool,
@@ -67,7 +77,8 @@ def check(
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
     PATH separately.
 
-    podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
+    podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, Endpoints v1.0, or
+    podium-v1. Results
     of any other round are reported as unknown, neither valid nor invalid. In a published
     round, only findings that affect the result (its score, quality, rules or identity) are errors;
     findings about its form (file layout and log format) are warnings.
@@ -78,7 +89,7 @@ def check(
 
     Without --config, at least one PATH is required. Exit code 0: every PATH is valid. 1: a PATH is
     invalid, unreadable, missing, or of an unknown round. 2: the request is wrong. 3: all other
-    PATHs are valid, but the package of a workload is not installed.
+    PATHs are valid, but the package of a workload is not installed; or what an option needs is not.
 
     Example: podium check results --format json
     """
@@ -90,7 +101,9 @@ def check(
         )
     if not paths:
         raise click.UsageError("nothing to judge: name a PATH")
-    return run_check_command(paths, round_name, truth, output_format, strict=strict)
+    return run_check_command(
+        paths, round_name, truth, output_format, strict=strict, tokenizer=tokenizer
+    )
 
 
 @click.command()

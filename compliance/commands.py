@@ -43,11 +43,12 @@ def run_check_command(
     output_format: str,
     *,
     strict: bool = False,
+    tokenizer: Path | None = None,
 ) -> int:
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
     package is missing, else 1. If `strict`, warnings about the form are errors.
 
-    RequestError for an unknown round or truth folder, and for an archive.
+    RequestError for an unknown round, truth folder or tokenizer, and for an archive.
     """
     if "" in paths:
         raise RequestError("PATH is empty; use `.` for the current directory")
@@ -55,7 +56,12 @@ def run_check_command(
         raise RequestError(f"--truth {truth}: no such folder")
     for path in paths:
         refuse_archive(Path(path))
-    judge = Judge(round_name, truth)
+    counter = None
+    if tokenizer is not None:
+        from compliance.documents.endpoints.answers import load_token_counter
+
+        counter = load_token_counter(tokenizer)
+    judge = Judge(round_name, truth, counter)
     results = [judge.judge_path(path) for path in paths]
     if strict:
         results = [judge_strictly(each) for each in results]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from compliance.judges.empty_path import judge_without_round
 from compliance.judges.recorder import ResultRecorder
@@ -36,6 +36,9 @@ from compliance.verdict import (
 )
 from suite import registry
 from suite.rounds import RoundKind
+
+if TYPE_CHECKING:
+    from compliance.documents.endpoints.answers import TokenCounter
 
 MAX_CACHED_FOLDERS: Final = 4_096
 """Maximum number of folders for which a judge remembers whether they are an organisation's; many
@@ -82,8 +85,13 @@ class Judge:
     path's content.
     """
 
-    def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
-        self.round_name, self.truth = round_name, truth
+    def __init__(
+        self,
+        round_name: str | None = None,
+        truth: Path | None = None,
+        counter: "TokenCounter | None" = None,
+    ) -> None:
+        self.round_name, self.truth, self.counter = round_name, truth, counter
         self.judges: dict[str, RoundJudge] = {}
         self.match_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
@@ -265,11 +273,13 @@ class Judge:
         once.
         """
         if round_name not in self.judges:
-            self.judges[round_name] = build_round_judge(round_name, self.truth)
+            self.judges[round_name] = build_round_judge(round_name, self.truth, self.counter)
         return self.judges[round_name]
 
 
-def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
+def build_round_judge(
+    round_name: str, truth: Path | None, counter: "TokenCounter | None"
+) -> RoundJudge:
     """Create the judge of a round; only this round's rules and parsers are imported."""
     match registry.load_round_kind(round_name):
         case RoundKind.TRAINING:
@@ -283,11 +293,11 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
         case RoundKind.INFERENCE_MLLOG:
             from compliance.judges.inference_mllog import InferenceMllogJudge
 
-            return InferenceMllogJudge(registry.load_inference_mllog_round(round_name))
+            return InferenceMllogJudge(registry.load_inference_mllog_round(round_name), counter)
         case RoundKind.ENDPOINTS:
             from compliance.judges.endpoints import EndpointsJudge
 
-            return EndpointsJudge(round_name)
+            return EndpointsJudge(round_name, counter)
         case RoundKind.ENDPOINTS_CURVE:
             from compliance.judges.endpoints_curve import EndpointsCurveJudge
 

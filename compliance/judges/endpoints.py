@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from compliance.documents.endpoints.entry import find_endpoints_summary
+from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind, SourceFile
-from compliance.recognition.path_kind import PathKind, RecognisedPath
+from compliance.recognition.path_kind import PathKind, RecognisedPath, find_endpoints_summary
 from compliance.rules import judge_document
 from compliance.verdict import Finding, ResultKind
 
@@ -18,7 +18,8 @@ ApplyRules = Callable[[object], Iterator[Finding]]
 class EndpointsJudge:
     """Judges run folders by the rules that hold for any run of the client."""
 
-    def __init__(self, round_name: str) -> None:
+    def __init__(self, round_name: str, counter: TokenCounter | None = None) -> None:
+        self.counter = counter
         self.apply_rules: ApplyRules = partial(judge_document, round=round_name)
         self.recorder = ResultRecorder()
 
@@ -26,7 +27,7 @@ class EndpointsJudge:
         """Apply the rules to a run folder; anything else is none of the client's."""
         summary = find_endpoints_summary(target.path)
         if target.kind is PathKind.ENDPOINTS_RUN and summary:
-            run = read_endpoints_run(target.path, summary)
+            run = read_endpoints_run(target.path, summary, counter=self.counter)
             yield from self.recorder.record_result(
                 ResultKind.RUN,
                 target.path,

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compliance.documents.endpoints.curve import EndpointsCurve, read_endpoints_curve
-from compliance.documents.endpoints.entry import find_endpoints_summary
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
 from compliance.documents.endpoints.run import read_endpoints_run
 from compliance.documents.endpoints.submission import EndpointsSubmission
@@ -14,7 +13,7 @@ from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.endpoints_files import RESULTS_FOLDER
 from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
-from compliance.recognition.path_kind import PathKind, RecognisedPath
+from compliance.recognition.path_kind import PathKind, RecognisedPath, find_endpoints_summary
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import judge_document
 from compliance.verdict import Finding, ResultKind

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.audit import read_endpoints_audit
-from compliance.documents.endpoints.entry import (
-    EndpointsEntry,
-    find_endpoints_summary,
-    read_endpoints_entry,
-)
+from compliance.documents.endpoints.entry import EndpointsEntry, read_endpoints_entry
 from compliance.documents.inference_mllog.entry_documents import (
     MllogSystem,
     read_entry_documents,
@@ -32,7 +29,12 @@ from compliance.judges.endpoints import judge_endpoints_run
 from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import PathKind, RecognisedPath, has_loadgen_logs
+from compliance.recognition.path_kind import (
+    PathKind,
+    RecognisedPath,
+    find_endpoints_summary,
+    has_loadgen_logs,
+)
 from compliance.recognition.tree_path import (
     TreePosition,
     is_folder,
@@ -51,8 +53,8 @@ RUN_FOLDER_NAMES: Final = ("accuracy", "performance")
 class InferenceMllogJudge:
     """Judges paths by one published inference round since v1.0."""
 
-    def __init__(self, round: InferenceMllogRound) -> None:
-        self.round = round
+    def __init__(self, round: InferenceMllogRound, counter: TokenCounter | None = None) -> None:
+        self.round, self.counter = round, counter
         self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
@@ -149,7 +151,7 @@ class InferenceMllogJudge:
         self, path: Path, summary: Path, place: TreePosition | None
     ) -> Iterator[Finding]:
         """Judge an entry that was measured with the Endpoints client, without LoadGen's rules."""
-        entry = read_endpoints_entry(path, summary, place, self.round)
+        entry = read_endpoints_entry(path, summary, place, self.round, self.counter)
         yield from self.recorder.record_result(
             ResultKind.ENTRY,
             path,

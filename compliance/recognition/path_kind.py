@@ -305,11 +305,17 @@ def is_endpoints_run(path: Path) -> bool:
     """Return whether a folder is a run of the Endpoints client: it has the client's configuration
     and summary, and no LoadGen logs.
     """
-    return (
-        is_file(path / ENDPOINTS_CONFIG)
-        and any(is_file(path / name) for name in ENDPOINTS_SUMMARY_PATHS)
-        and not any(has_loadgen_logs(path / name) for name in ENDPOINTS_RUN_FOLDERS)
-    )
+    return is_file(path / ENDPOINTS_CONFIG) and find_endpoints_summary(path) is not None
+
+
+def find_endpoints_summary(folder: Path) -> Path | None:
+    """Return the Endpoints client's summary in the folder of a run or a scenario; None if there is
+    none, or LoadGen's logs are there as well.
+    """
+    if any(has_loadgen_logs(folder / name) for name in ENDPOINTS_RUN_FOLDERS):
+        return None
+    summaries = (folder / name for name in ENDPOINTS_SUMMARY_PATHS)
+    return next((path for path in summaries if is_file(path)), None)
 
 
 def has_loadgen_logs(path: Path) -> bool:

@@ -19,6 +19,7 @@ EVIDENCE_WORDS: Final[Mapping[str, str]] = {
     "summary": "checked by their summaries alone",
     "snapshot": "checked by summary and snapshot",
     "events": "recounted from events",
+    "tokenizer": "recounted from events, with their tokens",
 }
 """The most telling evidence of a result -> how its figures were checked."""
 J = TypeVar("J", PathJudgement, JudgedResult)

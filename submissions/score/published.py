@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints.entry import find_endpoints_summary, read_endpoints_entry
+from compliance.documents.endpoints.entry import read_endpoints_entry
 from compliance.documents.endpoints.headline import find_endpoints_headline
 from compliance.documents.inference_mllog.entry_documents import read_entry_documents
 from compliance.documents.inference_mllog.headline import find_mllog_headline
@@ -33,7 +33,7 @@ from compliance.documents.training.log import (
     read_published_set,
 )
 from compliance.logs.loadgen.summary import PRINTED_NUMBER_PATTERN
-from compliance.recognition.path_kind import recognise_path
+from compliance.recognition.path_kind import find_endpoints_summary, recognise_path
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN, compute_olympic_mean
 from submissions.result_index import IndexedResult
 from submissions.score.log_values import PUBLISHED_PROFILE, ResultValues

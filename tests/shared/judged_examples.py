@@ -52,7 +52,7 @@ def ensure_examples() -> None:
         shutil.rmtree(partial, ignore_errors=True)
         subprocess.run(
             [sys.executable, BUILDERS / "examples.py", partial],
-            env={**os.environ, "PYTHONPATH": str(BUILDERS)},
+            env={**os.environ, "PYTHONPATH": f"{BUILDERS}{os.pathsep}{ROOT}"},
             check=True,
         )
         (partial / STAMP).write_text(digest, encoding="utf-8")

@@ -11,7 +11,7 @@ import msgspec
 
 from compliance.documents.endpoints.result_summary import ResultSummary, read_result_summary
 from compliance.logs.source_file import SourceFile, read_json_document
-from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_PATHS
+from compliance.recognition.path_kind import find_endpoints_summary
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
 
@@ -71,6 +71,5 @@ def read_endpoints_audit(entry: Path) -> EndpointsAudit | None:
 
 def read_audit_run(folder: Path) -> ResultSummary | None:
     """Read the summary of one run of the test; None if there is none that can be read."""
-    paths = (folder / name for name in ENDPOINTS_SUMMARY_PATHS)
-    path = next((each for each in paths if is_file(each)), None)
+    path = find_endpoints_summary(folder)
     return read_result_summary(SourceFile(path)) if path else None

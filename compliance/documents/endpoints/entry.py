@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from compliance.documents.endpoints.accuracy import EndpointsAccuracy, read_endpoints_accuracy
+from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.documents.inference_mllog.run import parse_scenario_folder
-from compliance.recognition.endpoints_files import ENDPOINTS_RUN_FOLDERS, ENDPOINTS_SUMMARY_PATHS
-from compliance.recognition.path_kind import has_loadgen_logs
-from compliance.recognition.tree_path import TreePosition, is_file
+from compliance.recognition.tree_path import TreePosition
 from compliance.verdict import Fault, Severity
 from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
 
@@ -61,18 +60,12 @@ class EndpointsEntry:
         return self.accuracy.compute_claims(tuple(self.model.find_minimums(self.scenario)))
 
 
-def find_endpoints_summary(folder: Path) -> Path | None:
-    """Return the Endpoints client's summary in a scenario's folder; None if there is none, or
-    LoadGen's logs are there as well.
-    """
-    if any(has_loadgen_logs(folder / name) for name in ENDPOINTS_RUN_FOLDERS):
-        return None
-    summaries = (folder / name for name in ENDPOINTS_SUMMARY_PATHS)
-    return next((path for path in summaries if is_file(path)), None)
-
-
 def read_endpoints_entry(
-    folder: Path, summary: Path, place: TreePosition | None, round: InferenceMllogRound
+    folder: Path,
+    summary: Path,
+    place: TreePosition | None,
+    round: InferenceMllogRound,
+    counter: TokenCounter | None = None,
 ) -> EndpointsEntry:
     """Read an entry; every problem becomes a parse error of its file."""
     benchmark = round.find_benchmark(folder.parent.name)
@@ -85,7 +78,7 @@ def read_endpoints_entry(
         benchmark=benchmark,
         model=model,
         division=division,
-        run=read_endpoints_run(folder, summary),
+        run=read_endpoints_run(folder, summary, counter=counter),
         accuracy=read_endpoints_accuracy(
             folder / ACCURACY_RESULTS,
             scale=model.endpoints_scale if model else 1.0,

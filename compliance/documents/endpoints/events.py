@@ -16,6 +16,12 @@ from typing import Annotated, BinaryIO, Final, cast
 
 import msgspec
 
+from compliance.documents.endpoints.answers import (
+    TokenCount,
+    TokenCounter,
+    is_known_prompt,
+    parse_answer,
+)
 from compliance.logs.source_file import ParseErrorKind, SourceFile, format_excerpt
 from suite.files.untrusted_files import open_regular_file
 
@@ -37,6 +43,8 @@ that a first fragment may seem to come up to this much after the end.
 """
 
 
+MIN_COMPARED_BYTES: Final = 200
+"""Answers of fewer bytes, with what JSON adds to them, are not compared with others."""
 MAX_TIMESTAMP_NS: Final = 1 << 62
 """Sums and differences of two stamps fit into 64 bits."""
 
@@ -56,6 +64,8 @@ class OpenSample(msgspec.Struct):
 
     issued_ns: int
     tracked: bool
+    place: int = 0
+    """Of a tracked sample, in the order of issue."""
     first_ns: int | None = None
     failed: bool = False
 
@@ -66,11 +76,9 @@ class EventCount:
 
     source: SourceFile
     issued: int = 0
-    """Samples issued while performance was tracked ..."""
+    """Samples issued while performance was tracked."""
     completed: int = 0
     failed: int = 0
-    unfinished: int = 0
-    """... that never completed."""
     latencies_ns: "array[int]" = field(default_factory=lambda: array("q"))
     first_token_ns: "array[int]" = field(default_factory=lambda: array("q"))
     negative_token_times: int = 0
@@ -87,6 +95,20 @@ class EventCount:
     last_issued_latency_ns: int | None = None
     answer_bytes: int = 0
     """Bytes of the answers, with what JSON adds to them."""
+    completed_places: "array[int]" = field(default_factory=lambda: array("q"))
+    """Place of each completed sample in the order of issue, beside its latency."""
+    answer_hashes: "array[int]" = field(default_factory=lambda: array("q"))
+    """Hash of each completed sample's answer; 0 of a short one, which may well be given twice."""
+    streamed: int = 0
+    """Answers that came in chunks, without reasoning and calls of tools."""
+    blank_first_chunks: int = 0
+    """... of which the first one says nothing."""
+    warm_up_samples: int = 0
+    """Samples issued before performance was tracked, of which the events say what was asked."""
+    warmed_up_prompts: int = 0
+    """Tracked samples that ask what one of them asked."""
+    tokens: TokenCount | None = None
+    """None if no tokenizer was named."""
     issue_digest: str = ""
     """Digest of the identifiers of tracked samples, in the order of their issue."""
     lines: int = 0
@@ -110,6 +132,8 @@ class EventReader:
     seen: set[str] = field(default_factory=set)
     tracking: bool = False
     last_issued: str = ""
+    warm_up_prompts: set[int] = field(default_factory=set)
+    """Hashes of what was asked before performance was tracked."""
     identifiers: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def handle_event(self, event: ClientEvent, line: int) -> None:
@@ -124,13 +148,24 @@ class EventReader:
         elif kind == SAMPLE_COMPLETED:
             self.handle_completion(event, line)
         elif kind.startswith(ERROR_PREFIX):
-            sample = self.open.get(event.sample_uuid)
-            if sample is not None:
-                sample.failed = True
+            self.handle_error(event, line)
         elif kind == TRACKING_STARTED:
             self.tracking, self.count.started_ns = True, event.timestamp_ns
         elif kind == TRACKING_STOPPED:
             self.tracking = False
+
+    def handle_error(self, event: ClientEvent, line: int) -> None:
+        """Mark a sample as failed; its error comes before its completion."""
+        sample = self.open.get(event.sample_uuid)
+        if sample is not None:
+            sample.failed = True
+        elif event.sample_uuid in self.seen:
+            add_event_error(
+                self.count.source,
+                f"an error of sample {event.sample_uuid[:32]} after its completion",
+                "errors before the completion",
+                line,
+            )
 
     def handle_issue(self, event: ClientEvent, line: int) -> None:
         """Remember a sample; each identifier is issued once."""
@@ -141,13 +176,28 @@ class EventReader:
         if len(self.seen) >= MAX_REMEMBERED_SAMPLES:
             count.truncated = True
             return
+        if not uuid:
+            add_event_error(count.source, "a sample without an identifier", "one each", line)
+            return
         self.seen.add(uuid)
-        self.open[uuid] = OpenSample(issued_ns=event.timestamp_ns, tracked=self.tracking)
+        self.open[uuid] = OpenSample(
+            issued_ns=event.timestamp_ns, tracked=self.tracking, place=count.issued
+        )
+        self.handle_prompt(event)
         if self.tracking:
             count.issued += 1
             count.issue_ns.append(event.timestamp_ns)
             self.last_issued = uuid
             self.identifiers.update(uuid.encode() + b"\n")
+
+    def handle_prompt(self, event: ClientEvent) -> None:
+        """Remember what the warm-up asked, and count what is asked again while tracked."""
+        if self.tracking:
+            if self.warm_up_prompts:
+                self.count.warmed_up_prompts += hash(bytes(event.data)) in self.warm_up_prompts
+        elif self.count.started_ns is None and is_known_prompt(event.data):
+            self.count.warm_up_samples += 1
+            self.warm_up_prompts.add(hash(bytes(event.data)))
 
     def handle_completion(self, event: ClientEvent, line: int) -> None:
         """Count a completed sample."""
@@ -188,6 +238,23 @@ class EventReader:
             count.unexplained_ends += 1
         if sample.first_ns is not None:
             self.handle_first_token(sample, event.timestamp_ns, uuid, line)
+        self.handle_answer(event, sample)
+
+    def handle_answer(self, event: ClientEvent, sample: OpenSample) -> None:
+        """Count the chunks and tokens of an answer, and remember what it said."""
+        count = self.count
+        count.completed_places.append(sample.place)
+        long = len(event.data) >= MIN_COMPARED_BYTES and not sample.failed
+        count.answer_hashes.append(hash(bytes(event.data)) if long else 0)
+        answer = None if sample.failed else parse_answer(event.data)
+        if answer is None:
+            return
+        if answer.is_streamed and answer.is_plain:
+            count.streamed += 1
+            count.blank_first_chunks += not answer.chunks[0].strip()
+        if count.tokens is not None:
+            first = sample.first_ns
+            count.tokens.add_answer(answer, None if first is None else event.timestamp_ns - first)
 
     def handle_first_token(self, sample: OpenSample, end_ns: int, uuid: str, line: int) -> None:
         """Count the time to the first token of a completed sample."""
@@ -213,9 +280,11 @@ def find_events_file(folder: Path) -> Path | None:
     return next((folder / name for name in EVENT_FILES if os.path.lexists(folder / name)), None)
 
 
-def count_events(path: Path, source: SourceFile) -> EventCount:
-    """Recount a run; what cannot be read becomes parse errors of the source."""
-    count = EventCount(source=source)
+def count_events(path: Path, source: SourceFile, counter: TokenCounter | None = None) -> EventCount:
+    """Recount a run, its tokens as well if something counts them; what cannot be read becomes parse
+    errors of the source.
+    """
+    count = EventCount(source=source, tokens=TokenCount(counter) if counter else None)
     reader = EventReader(count=count)
     decoder = msgspec.json.Decoder(ClientEvent)
     try:
@@ -234,8 +303,9 @@ def count_events(path: Path, source: SourceFile) -> EventCount:
             reader.handle_event(event, count.lines)
     except (OSError, ValueError, EOFError) as error:
         source.add_read_error(error)
+    if count.tokens is not None:
+        count.tokens.count_waiting_texts()
     count.issue_digest = reader.identifiers.hexdigest()
-    count.unfinished = sum(each.tracked for each in reader.open.values())
     return count
 
 

@@ -78,7 +78,6 @@ class Warmup(msgspec.Struct, frozen=True):
     """Requests before the measurement."""
 
     enabled: bool | None = None
-    n_requests: int | None = None
     salt: bool | None = None
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.client_config import ClientConfig, read_client_config
 from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
 from compliance.documents.endpoints.result_summary import (
@@ -24,7 +25,7 @@ SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
 SAMPLE_MAP_FILE: Final = "sample_idx_map.json"
 SAMPLE_MAP_DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, int]])
 PERFORMANCE_PHASE: Final = "performance"
-EVIDENCE_NAMES: Final = ("summary", "snapshot", "events")
+EVIDENCE_NAMES: Final = ("summary", "snapshot", "events", "tokenizer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +61,8 @@ class EndpointsRun:
     def evidence(self) -> tuple[str, ...]:
         """Return what the run's figures can be checked against."""
         recounted = self.events if self.events and not self.events.truncated else None
-        held = (self.summary, self.snapshot, recounted)
+        tokens = recounted.tokens if recounted else None
+        held = (self.summary, self.snapshot, recounted, tokens)
         return tuple(
             name for name, each in zip(EVIDENCE_NAMES, held, strict=True) if each is not None
         )
@@ -72,7 +74,6 @@ class EndpointsRun:
         *,
         file: Path | None = None,
         severity: Severity | None = None,
-        line: int | None = None,
     ) -> Fault:
         """Build a Fault about the summary, or another file of the run."""
         return Fault(
@@ -80,14 +81,19 @@ class EndpointsRun:
             found=found,
             required=required,
             severity=severity,
-            line=line,
         )
 
 
 def read_endpoints_run(
-    folder: Path, summary: Path, *, tolerates_failures: bool = False
+    folder: Path,
+    summary: Path,
+    *,
+    tolerates_failures: bool = False,
+    counter: TokenCounter | None = None,
 ) -> EndpointsRun:
-    """Read a run folder; every problem becomes a parse error of its file."""
+    """Read a run folder; every problem becomes a parse error of its file. `counter` counts tokens
+    as the run's tokenizer does.
+    """
     summary_source = SourceFile(summary, about=About.SCORE)
     config_source = open_optional_source(folder, CONFIG_FILE)
     snapshot_source = open_optional_source(folder, SNAPSHOT_FILE)
@@ -103,7 +109,7 @@ def read_endpoints_run(
         config=read_client_config(config_source) if config_source else None,
         snapshot_source=snapshot_source,
         snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
-        events=read_events(folder, events) if events else None,
+        events=read_events(folder, events, counter) if events else None,
         map_source=map_source,
         map_digest=hashlib.sha256("".join(f"{name}\n" for name in issued).encode()).hexdigest(),
         sample_order=tuple(issued.values()),
@@ -121,13 +127,13 @@ def open_optional_source(folder: Path, name: str) -> SourceFile | None:
     return source
 
 
-def read_events(folder: Path, path: Path) -> EventCount:
+def read_events(folder: Path, path: Path, counter: TokenCounter | None) -> EventCount:
     """Recount a run's events; a line that was cut at the end is an error, since events were
     lost.
     """
     source = SourceFile(path, about=About.SCORE, leniency={ParseErrorKind.CUT: Severity.ERROR})
     report_foreign_file(folder, source)
-    return count_events(path, source)
+    return count_events(path, source, counter)
 
 
 def report_foreign_file(folder: Path, source: SourceFile) -> None:

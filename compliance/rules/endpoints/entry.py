@@ -7,7 +7,7 @@ from typing import Final
 from compliance.documents.endpoints.entry import EndpointsEntry
 from compliance.rules import rule
 from compliance.rules.endpoints.accuracy import find_metric_limit
-from compliance.verdict import About, Fault
+from compliance.verdict import About, Fault, Severity
 from suite.units import MS_PER_S, NS_PER_S
 
 LOAD_PATTERNS: Final = {
@@ -22,7 +22,7 @@ v6.1.
 BOUND_PERCENTILE: Final = "99.0"
 TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
 MIN_STREAM_SHARE: Final = 0.9
-TOOL_DELAY: Final = "'inject_tool_delay': True"
+MAX_LENGTH_RATIO: Final = 1.5
 NS_PER_MS: Final = NS_PER_S // MS_PER_S
 
 
@@ -169,14 +169,26 @@ def single_stream(entry: EndpointsEntry) -> Iterator[Fault]:
     summary = entry.run.summary
     if summary is None or entry.scenario != "SingleStream" or not summary.duration_ns:
         return
-    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
-    if summary.latency.total is None or TOOL_DELAY in str(data_sets):
+    if summary.latency.total is None or delays_tools(entry):
         return
     held = summary.latency.total / summary.duration_ns
     if held < MIN_STREAM_SHARE:
         yield entry.build_fault(
             f"latencies of {held:.3g} of the duration", f"{MIN_STREAM_SHARE:g} or more"
         )
+
+
+def delays_tools(entry: EndpointsEntry) -> bool:
+    """Return whether a configuration lets the tools of a data set take time."""
+    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
+    settings = [
+        each.get("agentic_inference")
+        for each in (data_sets if isinstance(data_sets, list) else [])
+        if isinstance(each, dict)
+    ]
+    return any(
+        isinstance(each, dict) and each.get("inject_tool_delay") is True for each in settings
+    )
 
 
 @rule("endpoints.model", EndpointsEntry, About.IDENTITY, doubt="which benchmark was measured")
@@ -197,6 +209,38 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
             f"{entry.benchmark}, as in the entry's folder",
             file=entry.run.config_source.path if entry.run.config_source else None,
         )
+
+
+@rule("endpoints.other_answers", EndpointsEntry, About.QUALITY, severity=Severity.WARNING)
+def other_answers(entry: EndpointsEntry) -> Iterator[Fault]:
+    """Answers of the performance run are as long on average as those of the accuracy run, within
+    half of that, where the configuration gives both the same data file.
+
+    Source: reviewers compare both runs, so that none answers more briefly than the other.
+    Advice: explain the difference, or repeat both runs with one configuration.
+    """
+    summary = entry.run.summary
+    mean = summary.output_sequence_lengths.avg if summary else None
+    lengths = [each.output_sequence_lengths for each in entry.accuracy.list_scores()]
+    answers = sum(each.count for each in lengths)
+    if not mean or not answers or not is_data_shared(entry):
+        return
+    other = sum(float(each.total or 0) for each in lengths) / answers
+    if other and not 1 / MAX_LENGTH_RATIO <= mean / other <= MAX_LENGTH_RATIO:
+        yield entry.build_fault(
+            f"answers of {mean:.6g} tokens on average",
+            f"about {other:.6g}, as in the accuracy run",
+        )
+
+
+def is_data_shared(entry: EndpointsEntry) -> bool:
+    """Return whether a configuration's performance and accuracy data sets are one file."""
+    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
+    paths: dict[object, set[object]] = {}
+    for each in data_sets if isinstance(data_sets, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("path"), str):
+            paths.setdefault(each.get("type"), set()).add(each["path"])
+    return bool(paths.get("performance")) and paths.get("performance") == paths.get("accuracy")
 
 
 @rule("endpoints.tokens_per_sample", EndpointsEntry, About.QUALITY, doubt="the accuracy")

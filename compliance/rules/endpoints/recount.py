@@ -20,7 +20,11 @@ from compliance.documents.endpoints.result_summary import (
 )
 from compliance.documents.endpoints.run import SAMPLE_MAP_FILE, SNAPSHOT_FILE, EndpointsRun
 from compliance.rules import rule
-from compliance.rules.endpoints.run_counts import MAX_DRAWN_GAPS, draw_poisson_gaps_ns
+from compliance.rules.endpoints.run_counts import (
+    MAX_DRAWN_GAPS,
+    draw_poisson_gaps_ns,
+    is_drawn_rate,
+)
 from compliance.rules.endpoints.run_series import parse_percents
 from compliance.verdict import About, Fault, Severity
 from suite.units import NS_PER_S
@@ -261,7 +265,7 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
     count = len(events.issue_ns)
     if config.load_pattern.type != "poisson" or not rate or seed is None:
         return
-    if not 1 < count <= MAX_DRAWN_GAPS or rate <= 0:
+    if not 1 < count <= MAX_DRAWN_GAPS or not is_drawn_rate(rate):
         return
     late, due = array("q"), 0
     for issued, gap in zip(

@@ -1,7 +1,9 @@
 """Check the counts and rates of a run of the Endpoints client."""
 
 import math
+from array import array
 from collections.abc import Iterator
+from functools import lru_cache
 from random import Random
 from typing import Final
 
@@ -228,7 +230,7 @@ def schedule(run: EndpointsRun) -> Iterator[Fault]:
     issued, stated = summary.n_samples_issued, summary.legacy_loadgen_window_duration_ns
     if pattern.type != "poisson":
         return
-    if pattern.target_qps is None or not MIN_DRAWN_RATE <= pattern.target_qps <= MAX_DRAWN_RATE:
+    if pattern.target_qps is None or not is_drawn_rate(pattern.target_qps):
         yield run.build_fault(f"target_qps {pattern.target_qps}", "the rate of Poisson arrivals")
         return
     if seed is None or not issued or not 1 < issued <= MAX_DRAWN_GAPS:
@@ -248,10 +250,16 @@ def schedule(run: EndpointsRun) -> Iterator[Fault]:
         )
 
 
-def draw_poisson_gaps_ns(seed: int, rate: float, queries: int) -> list[int]:
+def is_drawn_rate(rate: float) -> bool:
+    """Return whether the gaps of a rate can be drawn, in whole nanoseconds."""
+    return MIN_DRAWN_RATE <= rate <= MAX_DRAWN_RATE
+
+
+@lru_cache(maxsize=1)  # two rules of a run draw the same
+def draw_poisson_gaps_ns(seed: int, rate: float, queries: int) -> "array[int]":
     """Draw the time before each query, in nanoseconds."""
     generator, per_ns = Random(seed), rate / NS_PER_S  # noqa: S311 - repeats the client's draws
-    return [max(1, int(generator.expovariate(per_ns))) for _ in range(queries)]
+    return array("q", (max(1, int(generator.expovariate(per_ns))) for _ in range(queries)))
 
 
 @rule("endpoints.in_flight", EndpointsRun, About.SCORE, doubt="the time that the run took")

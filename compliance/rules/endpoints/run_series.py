@@ -182,34 +182,35 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
     Advice: submit the client's files unmodified.
     """
     for name, each in list_measured_series(run.summary) if run.summary else ():
-        proven = each.early_stopping_percentiles
-        if proven is None or not 0 < each.count <= MAX_EARLY_STOPPING_SAMPLES:
+        for key, value, required in find_early_stopping_problems(each):
+            yield run.build_fault(f"{name}: early stopping's percentile {key} {value}", required)
+
+
+def find_early_stopping_problems(each: Series) -> Iterator[tuple[str, object, str]]:
+    """Yield the percentiles of a series that early stopping cannot have proven: name, value, and
+    what is required.
+    """
+    proven = each.early_stopping_percentiles or {}
+    if not 0 < each.count <= MAX_EARLY_STOPPING_SAMPLES or not is_whole_histogram(each):
+        return
+    below = list(accumulate(each.histogram.counts))
+    measured = dict(parse_percents(each))
+    for key, value in proven.items():
+        percent = next((p for p in measured if f"{p:.1f}" == key), None)
+        if percent is None or not 0 < percent < 100:
             continue
-        if not is_whole_histogram(each):
-            continue
-        below = list(accumulate(each.histogram.counts))
-        measured = dict(parse_percents(each))
-        for key, value in proven.items():
-            percent = next((p for p in measured if f"{p:.1f}" == key), None)
-            if percent is None or not 0 < percent < 100:
-                continue
-            rank = estimate_early_stopping(each.count, percent).rank_from_top
+        rank = estimate_early_stopping(each.count, percent).rank_from_top
+        if value is None or rank is None:
             if (value is None) != (rank is None):
-                yield run.build_fault(
-                    f"{name}: early stopping's percentile {key} {value}",
-                    "null, with too few samples" if rank is None else "a value",
-                )
-            elif value is not None and rank is not None:
-                if not measured[percent] <= value <= float(each.max or 0):
-                    yield run.build_fault(
-                        f"{name}: early stopping's percentile {key} {value}",
-                        f"between {measured[percent]:.12g} and the highest value, {each.max}",
-                    )
-                elif not is_in_bucket_of_rank(each, below, each.count - rank, float(value)):
-                    yield run.build_fault(
-                        f"{name}: early stopping's percentile {key} {value}",
-                        f"a value in the histogram's bucket of rank {each.count - rank + 1}",
-                    )
+                yield key, value, "null, with too few samples" if rank is None else "a value"
+        elif not measured[percent] <= value <= float(each.max or 0):
+            yield (
+                key,
+                value,
+                f"between {measured[percent]:.12g} and the highest value, {each.max}",
+            )
+        elif not is_in_bucket_of_rank(each, below, each.count - rank, float(value)):
+            yield key, value, f"a value in the histogram's bucket of rank {each.count - rank + 1}"
 
 
 @rule("endpoints.token_time", EndpointsRun, About.SCORE, doubt="the times of tokens")

@@ -108,20 +108,16 @@ def check_row_records(study: PrecisionFile, runs: RowRuns) -> Iterator[Fault]:
                     f"{value!r}, as in the table",
                     RUN_RECORD,
                 )
-    wanted = {
-        "AccuracyOnly": [(Scenario.OFFLINE, runs.accuracy)],
-        "PerformanceOnly": list(runs.performance.items()),
-    }
-    for mode, pairs in wanted.items():
-        for scenario, run in pairs:
-            for key, required in (
-                ("effective_scenario", scenario.label),
-                ("effective_test_mode", mode),
-            ):
-                if run.find_value(key) != required:
-                    yield run.build_fault(
-                        f"{key} {run.find_value(key)!r}", f"{required!r}", key=key
-                    )
+    yield from check_run_mode(runs.accuracy, Scenario.OFFLINE, "AccuracyOnly")
+    for scenario, run in runs.performance.items():
+        yield from check_run_mode(run, scenario, "PerformanceOnly")
+
+
+def check_run_mode(run: RateRun, scenario: Scenario, mode: str) -> Iterator[Fault]:
+    """Yield the scenario and mode of a run's log if they are others."""
+    for key, required in (("effective_scenario", scenario.label), ("effective_test_mode", mode)):
+        if run.find_value(key) != required:
+            yield run.build_fault(f"{key} {run.find_value(key)!r}", f"{required!r}", key=key)
 
 
 def check_precision_cells(study: PrecisionFile, runs: RowRuns) -> Iterator[Fault]:

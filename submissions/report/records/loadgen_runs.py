@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints.entry import find_endpoints_summary
 from compliance.documents.endpoints.result_summary import (
     ResultSummary,
     Series,
@@ -21,7 +20,7 @@ from compliance.logs.loadgen.legacy_summary import read_legacy_summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_FILES
-from compliance.recognition.path_kind import has_loadgen_logs
+from compliance.recognition.path_kind import find_endpoints_summary, has_loadgen_logs
 from submissions.report.records.queries import LOADGEN_PERCENTILES
 from submissions.result_index import IndexedResult
 from submissions.score import log_values

@@ -104,6 +104,7 @@ from spoiling import (
     with_offline_of_ten,
 )
 
+from compliance.documents.endpoints.answers import load_token_counter
 from compliance.judge import Judge
 from compliance.rules import example_findings
 from compliance.verdict import PathJudgement
@@ -573,9 +574,13 @@ def path_of(folder: Path) -> Path:
 
 
 def result_of(folder: Path) -> PathJudgement:
-    """Judge an example, by the labels that lie in it where it has some."""
-    labels = folder / "labels"
-    return Judge(truth=labels if labels.is_dir() else None).judge_path(str(path_of(folder)))
+    """Judge an example, by the labels and the tokenizer that lie in it where it has some."""
+    labels, tokenizer = folder / "labels", folder / "tokenizer.json"
+    judge = Judge(
+        truth=labels if labels.is_dir() else None,
+        counter=load_token_counter(tokenizer) if tokenizer.is_file() else None,
+    )
+    return judge.judge_path(str(path_of(folder)))
 
 
 def seen(root: Path, judged: Callable[[Path], PathJudgement] = result_of) -> dict[str, str]:

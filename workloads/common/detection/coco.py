@@ -269,10 +269,14 @@ def find_non_finite_fields(table: Any) -> Iterator[str]:
     """Yield a description of each field of an annotation or image with a NaN or an infinity."""
     for group, kind in (("annotations", "annotation"), ("images", "image")):
         entries = table.get(group) if isinstance(table, dict) else None
-        for entry in entries if isinstance(entries, list) else ():
-            for field, value in entry.items() if isinstance(entry, dict) else ():
-                if name := find_non_finite_number(value):
-                    yield f"{kind} id {entry.get('id')}: {name} in {field}"
+        entries = entries if isinstance(entries, list) else []
+        tables = [each for each in entries if isinstance(each, dict)]
+        yield from (
+            f"{kind} id {entry.get('id')}: {name} in {field}"
+            for entry in tables
+            for field, value in entry.items()
+            if (name := find_non_finite_number(value))
+        )
 
 
 def find_non_finite_number(value: Any) -> str | None:

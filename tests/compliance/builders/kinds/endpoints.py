@@ -63,8 +63,8 @@ class Simulated:
     data_set: int = 100
     seeds: Mapping[str, int] = field(default_factory=lambda: dict(ROUND_SEEDS))
     latency_ms: tuple[float, float] = (150.0, 400.0)
-    stretch: int = 1
-    """Everything takes this many times as long, but for the latencies."""
+    upside_down: bool = False
+    """All at once, and the request that came last is answered first."""
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
@@ -129,11 +129,14 @@ def simulate(folder: Path, run: Simulated, events: bool = True) -> None:
     drawn = random.Random(4)
     due, issues = 1_000_000_000, list[int]()
     poisson = random.Random(run.seeds["scheduler_random_seed"])
-    one_at_a_time = run.pattern["type"] != "poisson"
+    one_at_a_time = run.pattern["type"] != "poisson" and not run.upside_down
     latencies, firsts = list[int](), list[int]()
     for _ in range(run.samples):
         latency = int(drawn.uniform(*run.latency_ms) * MS)
-        if not one_at_a_time:
+        if run.upside_down:
+            latency = (run.samples - len(issues)) * 100 * MS
+            due += 1000
+        elif not one_at_a_time:
             gap = poisson.expovariate(run.pattern["target_qps"] / 1e9)
             due += max(1, int(gap)) if issues else 0
         issues.append(due)
@@ -195,7 +198,7 @@ def simulate(folder: Path, run: Simulated, events: bool = True) -> None:
                 "input_sequence_lengths": lengths,
             },
         )
-        write_events(folder, start, issues, firsts, ends)
+        write_events(folder, start, issues, firsts, ends, lengths)
         names = {
             "performance": {
                 f"{place:032x}": index for place, index in enumerate(indices[: run.samples])
@@ -278,16 +281,25 @@ def write_snapshot(
 
 
 def write_events(
-    folder: Path, start: int, issues: Sequence[int], firsts: Sequence[int], ends: Sequence[int]
+    folder: Path,
+    start: int,
+    issues: Sequence[int],
+    firsts: Sequence[int],
+    ends: Sequence[int],
+    lengths: Sequence[int],
 ) -> None:
-    """Write the events of a run, in the order of their times."""
+    """Write the events of a run, in the order of their times. An answer has as many words as it has
+    tokens.
+    """
     found: list[tuple[int, int, dict[str, Any]]] = [
         (start, 0, {"event_type": "session.start_performance_tracking"})
     ]
-    for place, (issued, first, end) in enumerate(zip(issues, firsts, ends, strict=True)):
+    for place, (issued, first, end, length) in enumerate(
+        zip(issues, firsts, ends, lengths, strict=True)
+    ):
         uuid = f"{place:032x}"
         text = ["PromptData", f"question {place}", None]
-        answer = ["TextModelOutput", ["It", " is" * 20], None]
+        answer = ["TextModelOutput", ["It", " is" * (length - 1)], None]
         found += [
             (issued, 1, {"event_type": "sample.issued", "sample_uuid": uuid, "data": text}),
             (issued + first, 2, {"event_type": "sample.recv_first", "sample_uuid": uuid}),
@@ -411,6 +423,91 @@ def without_audit(folder: Path) -> None:
     shutil.rmtree(audit)
 
 
+def change_events(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change each event of a run."""
+    path = folder / "events.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    for each in found:
+        change(each)
+    path.write_text("".join(json.dumps(each) + "\n" for each in found))
+
+
+def blank_chunks(folder: Path) -> None:
+    """Let each answer begin with a chunk that says nothing."""
+
+    def change(event: dict[str, Any]) -> None:
+        if event["event_type"] == "sample.complete":
+            first, rest = event["data"][1]
+            event["data"][1] = [" ", first + rest]
+
+    change_events(folder, change)
+
+
+def same_answers(folder: Path) -> None:
+    """Let each answer be the same long text, at a temperature above 0."""
+
+    def change(event: dict[str, Any]) -> None:
+        if event["event_type"] == "sample.complete":
+            event["data"][1] = ["It", " is" * 100]
+
+    change_events(folder, change)
+    in_text("config.yaml", "streaming: 'on'", "streaming: 'on'\n  temperature: 0.7")(folder)
+
+
+def asked_before(folder: Path) -> None:
+    """Warm up with the first measured request."""
+    path = folder / "events.jsonl"
+    lines = path.read_text().splitlines()
+    first = json.loads(lines[0])["timestamp_ns"]
+    issued = json.loads(next(line for line in lines if "sample.issued" in line))
+    warm = {**issued, "sample_uuid": "f" * 32}
+    events = [
+        {**warm, "timestamp_ns": first - 2},
+        {**warm, "event_type": "sample.complete", "timestamp_ns": first - 1, "data": None},
+    ]
+    path.write_text("\n".join([*(json.dumps(each) for each in events), *lines]) + "\n")
+
+
+def counted_run(change: Callable[[Path], object] | None = None) -> Builder:
+    """A run beside its tokenizer, which counts words."""
+
+    def build(folder: Path) -> None:
+        client_run(change)(folder)
+        write_json(folder / "tokenizer.json", WORDS)
+
+    return build
+
+
+def longer_answers(folder: Path) -> None:
+    """Let each answer of the events have three words more than were counted."""
+
+    def change(event: dict[str, Any]) -> None:
+        if event["event_type"] == "sample.complete":
+            event["data"][1][1] += " is is is"
+
+    change_events(folder, change)
+
+
+def briefer_answers(home: Path) -> None:
+    """Let the performance run, on the same data, answer more briefly than the accuracy run."""
+    in_text(
+        "config.yaml",
+        "- name: invented\n  type: performance",
+        "- {name: invented, type: performance, path: data.jsonl}\n"
+        "- {name: invented, type: accuracy, path: data.jsonl}",
+    )(home)
+    document = json.loads((home / ACCURACY).read_text())
+    document["accuracy_scores"][0]["output_sequence_lengths"] = series([99, 100, 101], proven=False)
+    write_json(home / ACCURACY, document)
+
+
+OFFLINE: Final = {"type": "max_throughput", "target_qps": None, "target_concurrency": None}
+WORDS: Final = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "It": 1, "is": 2}, "unk_token": "[UNK]"},
+}
 CLOSED_LOOP: Final = {"type": "concurrency", "target_qps": None, "target_concurrency": 1}
 
 
@@ -518,6 +615,8 @@ VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.held": "endpoints-closed-loop",
     "endpoints.tokens_per_sample": language_entry(9_000),
     "endpoints.audit_present": "endpoints-audit",
+    "endpoints.recount_tokens": counted_run(),
+    "endpoints.other_answers": "endpoints-entry",
     "endpoints.single_stream": "endpoints-audit",
     "endpoints.accuracy_lengths": "endpoints-entry",
     "endpoints.model": "endpoints-entry",
@@ -574,6 +673,12 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.recount": client_run(edited(SUMMARY, "duration_ns", value=lambda took: took + MS)),
     "endpoints.cut": client_run(without_reason),
     "endpoints.lag": client_run(shifted_events),
+    "endpoints.first_chunk": client_run(blank_chunks),
+    "endpoints.repeated": client_run(same_answers),
+    "endpoints.warm_up_data": client_run(asked_before),
+    "endpoints.reordered": client_run(pattern=OFFLINE, upside_down=True, samples=200),
+    "endpoints.recount_tokens": counted_run(longer_answers),
+    "endpoints.other_answers": client_entry(briefer_answers),
     "endpoints.held": client_run(events_with_pauses, pattern=CLOSED_LOOP),
     "endpoints.order": client_run(swapped_samples),
     "endpoints.seeds": client_entry(

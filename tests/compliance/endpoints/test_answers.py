@@ -1,0 +1,192 @@
+"""What the events of a run of the Endpoints client say about its answers: chunks, tokens, repeats,
+and what the warm-up asked.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from corpus import PUBLISHED, needs_corpus
+from kinds.endpoints import (
+    OFFLINE,
+    asked_before,
+    blank_chunks,
+    change_events,
+    client_run,
+    counted_run,
+    edited,
+    in_text,
+    longer_answers,
+    same_answers,
+)
+
+from compliance.cli import check
+from compliance.documents.endpoints.answers import load_token_counter
+from compliance.judge import Judge
+from compliance.verdict import PathJudgement, Severity, Verdict
+from suite.errors import PodiumError
+
+SUMMARY = "performance/result_summary.json"
+CHARACTERS = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {
+        "type": "Split",
+        "pattern": {"Regex": r"[\\s\\S]"},
+        "behavior": "Isolated",
+        "invert": False,
+    },
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
+}
+"""The published runs were made with a tokenizer of characters."""
+
+
+def judge(path: Path, tokenizer: Path | None = None) -> PathJudgement:
+    counter = load_token_counter(tokenizer) if tokenizer else None
+    return Judge(counter=counter).judge_path(str(path))
+
+
+def list_rules(result: PathJudgement) -> dict[str, Severity]:
+    return {each.rule.removeprefix("endpoints."): each.severity for each in result.findings}
+
+
+@pytest.fixture
+def characters(tmp_path: Path) -> Path:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(CHARACTERS))
+    return path
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ["c4", "poisson", "offline"])
+def test_tokens_of_a_genuine_run_are_recounted_to_the_last_digit(
+    name: str, characters: Path
+) -> None:
+    result = judge(PUBLISHED / "endpoints" / name, characters)
+    assert result.verdict is Verdict.VALID and "recount_tokens" not in list_rules(result)
+    assert result.results[0].evidence == ("summary", "snapshot", "events", "tokenizer")
+
+
+def test_tokens_are_recounted(tmp_path: Path) -> None:
+    counted_run()(tmp_path)
+    assert judge(tmp_path / "run", tmp_path / "tokenizer.json").findings == ()
+
+
+def test_more_tokens_than_were_counted_are_found(tmp_path: Path) -> None:
+    counted_run(longer_answers)(tmp_path)
+    result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
+    assert list_rules(result) == {"recount_tokens": Severity.ERROR}
+    assert judge(tmp_path / "run").findings == ()
+
+
+def test_few_other_tokens_are_a_warning(tmp_path: Path) -> None:
+    """Another version of the tokenizer counts a few answers otherwise."""
+    counted_run(in_text("events.jsonl", " is is", " is is is"))(tmp_path)
+    result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
+    assert list_rules(result) == {"recount_tokens": Severity.WARNING}
+
+
+def test_answers_with_reasoning_are_not_recounted(tmp_path: Path) -> None:
+    """The client counts them through the model's chat template."""
+
+    def reason(event: dict[str, object]) -> None:
+        if event["event_type"] == "sample.complete":
+            event["data"] = ["TextModelOutput", ["", "It is"], ["Let", " me see"], None]
+
+    counted_run(lambda run: change_events(run, reason))(tmp_path)
+    result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
+    assert list_rules(result)["recount_tokens"] is Severity.INFO
+    assert "first_chunk" not in list_rules(result)
+
+
+FOUND: dict[str, tuple[Callable[[Path], object], str, Severity]] = {
+    "a blank first chunk": (blank_chunks, "first_chunk", Severity.WARNING),
+    "the same answers again": (same_answers, "repeated", Severity.WARNING),
+    "a warm-up with measured data": (asked_before, "warm_up_data", Severity.ERROR),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_suspicious_answers_are_found(tmp_path: Path, name: str) -> None:
+    change, rule, severity = FOUND[name]
+    client_run(change)(tmp_path)
+    assert list_rules(judge(tmp_path / "run")) == {rule: severity}
+
+
+def test_a_warm_up_with_salt_may_ask_the_same(tmp_path: Path) -> None:
+    client_run(
+        lambda run: (
+            asked_before(run),
+            edited(SUMMARY, "run_config", "warmup", "salt", value=True)(run),
+        )
+    )(tmp_path)
+    assert judge(tmp_path / "run").findings == ()
+
+
+def test_greedy_answers_may_repeat(tmp_path: Path) -> None:
+    client_run(
+        lambda run: (
+            same_answers(run),
+            in_text("config.yaml", "temperature: 0.7", "temperature: 0.0")(run),
+        )
+    )(tmp_path)
+    assert judge(tmp_path / "run").findings == ()
+
+
+@pytest.mark.parametrize(("upside_down", "rules"), [(True, {"reordered"}), (False, set())])
+def test_passes_of_an_offline_run_keep_their_order(
+    tmp_path: Path, upside_down: bool, rules: set[str]
+) -> None:
+    client_run(pattern=OFFLINE, upside_down=upside_down, samples=200)(tmp_path)
+    assert set(list_rules(judge(tmp_path / "run"))) == rules
+
+
+@pytest.mark.parametrize("rate", [1e-310, 1e300, 0.0, -1.0])
+def test_a_rate_that_no_run_has_is_found(tmp_path: Path, rate: float) -> None:
+    client_run(edited(SUMMARY, "run_config", "load_pattern", "target_qps", value=rate))(tmp_path)
+    assert list_rules(judge(tmp_path / "run"))["schedule"] is Severity.ERROR
+
+
+def test_an_error_behind_its_completion_is_found(tmp_path: Path) -> None:
+    def append_error(run: Path) -> None:
+        lines = (run / "events.jsonl").read_text().splitlines()
+        done = next(json.loads(line) for line in lines if "sample.complete" in line)
+        late = {**done, "event_type": "error.timeout", "data": None}
+        lines.insert(-1, json.dumps(late))
+        (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+
+    client_run(append_error)(tmp_path)
+    result = judge(tmp_path / "run")
+    assert [each.rule for each in result.findings] == ["file.record"]
+
+
+def check_with_tokenizer(path: Path, folder: Path) -> PodiumError:
+    """Return what stops the command."""
+    result = CliRunner().invoke(
+        check, ["--tokenizer", str(path), str(folder)], standalone_mode=False
+    )
+    assert isinstance(result.exception, PodiumError)
+    return result.exception
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), (b"root:x:0", "no tokenizer.json"), (b"\xff", "no UTF-8 text")],
+)
+def test_what_is_no_tokenizer_is_a_wrong_request(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    if content is not None:
+        path.write_bytes(content)
+    error = check_with_tokenizer(path, tmp_path)
+    assert error.exit_code == 2 and f"--tokenizer {path}: {words}" in str(error)
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    error = check_with_tokenizer(tmp_path / "x.json", tmp_path)
+    assert error.exit_code == 3 and "[tokenizer]" in str(error)

@@ -18,6 +18,7 @@ from compliance.recognition.path_kind import (
 from compliance.verdict import Finding, Severity
 from submissions import compliance_check
 from submissions.machines import ComparedMachine, build_compared_machine
+from submissions.result_index import find_requested_results
 from suite import registry
 from suite.rounds.endpoints_curve import Regions
 
@@ -101,6 +102,11 @@ class ScoredCurve:
 def has_curves(path: Path) -> bool:
     """Return whether a path is, or contains, a curve of MLPerf Endpoints."""
     return any(list_curve_homes(recognise_path(path)))
+
+
+def has_only_curves(path: Path) -> bool:
+    """Return whether a path has curves, and no other results."""
+    return has_curves(path) and not find_requested_results(path)
 
 
 def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list[ScoredCurve]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -202,21 +203,26 @@ def build_scored_point(
 ) -> ScoredPoint:
     """Build the record of a point."""
     figures, kilowatts = point.compute_figures(), curve.compute_point_kw(point)
-    rate, failed = figures.system_tps, list_point_rules(point, errors)
+    rate, failed = select_figure(figures.system_tps), list_point_rules(point, errors)
     return ScoredPoint(
         path=display_folder(point.folder, path),
         concurrency=point.concurrency,
         region=OFFLINE_REGION if point.is_offline_run else curve.find_region(point),
         offline=point.offline,
         system_tps=rate,
-        tps_per_user=None if point.is_offline_run else figures.tps_per_user,
-        ttft_p90_ms=figures.ttft_p90_ms,
-        tps_per_kw=rate / kilowatts if rate is not None and kilowatts else None,
+        tps_per_user=None if point.is_offline_run else select_figure(figures.tps_per_user),
+        ttft_p90_ms=select_figure(figures.ttft_p90_ms),
+        tps_per_kw=select_figure(rate / kilowatts) if rate and kilowatts else None,
         basis=WHOLE_RUN,
         declared_basis=STEADY_STATE if point.is_windowed else WHOLE_RUN,
         compliant=not failed,
         failed_rules=failed,
     )
+
+
+def select_figure(value: float | None) -> float | None:
+    """Return a figure that is finite and positive; None for any other, which measures nothing."""
+    return value if value is not None and 0 < value < inf else None
 
 
 def list_point_rules(point: EndpointsPoint, errors: Sequence[tuple[Path, str]]) -> tuple[str, ...]:

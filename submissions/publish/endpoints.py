@@ -35,8 +35,8 @@ class PointRow:
     verdict: str
 
 
-def build_point_row(curve: ScoredCurve, point: ScoredPoint) -> PointRow:
-    """Build the row of a point."""
+def convert_point_to_row(curve: ScoredCurve, point: ScoredPoint) -> PointRow:
+    """Convert a point to a row."""
     return PointRow(
         org=curve.org,
         submission=curve.submission,
@@ -63,7 +63,7 @@ def format_points_csv(curves: Iterable[ScoredCurve]) -> str:
     writer.writeheader()
     for curve in curves:
         for point in curve.points:
-            row = asdict(build_point_row(curve, point))
+            row = asdict(convert_point_to_row(curve, point))
             writer.writerow({name: encode_cell(value) for name, value in row.items()})
     return text.getvalue()
 

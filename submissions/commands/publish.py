@@ -51,6 +51,8 @@ def publish(
     Every bundle is checked again. A bundle that is not valid is left out and listed with the
     reason, and the command exits with 1. Results that no test can separate share a letter; there
     are no ranks. data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
+    A folder with a submission to MLPerf Endpoints is listed with its curves, and its points in
+    data/endpoints.csv.
 
     Example: podium publish bundles/*.tar.zst -o site
     """

@@ -11,14 +11,13 @@ import click
 from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
 from submissions.compare.verdicts import SignificanceSettings
 from submissions.curves.comparison import CurveComparison, compare_with_baselines
-from submissions.curves.curve import ScoredCurve, has_curves, read_path_curves
+from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (
     UNTESTED_NOTE,
     print_curve_comparisons,
     render_curve_comparisons,
 )
-from submissions.result_index import find_requested_results
 from suite.errors import JudgedError, RequestError
 
 NO_INTERVAL: Final = "one run per point has no interval, so no difference is significant"
@@ -57,7 +56,7 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
     for path in paths:
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
-        if not has_curves(path) or find_requested_results(path):
+        if not has_only_curves(path):
             raise RequestError(
                 f"{path}: has other results than curves of MLPerf Endpoints, which only compare"
                 " with each other"

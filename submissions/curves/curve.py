@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from compliance.recognition.path_kind import (
 from compliance.verdict import Finding, Severity
 from submissions import compliance_check
 from submissions.machines import ComparedMachine, build_compared_machine
+from submissions.result_index import find_requested_results
 from suite import registry
 from suite.rounds.endpoints_curve import Regions
 
@@ -101,6 +103,11 @@ class ScoredCurve:
 def has_curves(path: Path) -> bool:
     """Return whether a path is, or contains, a curve of MLPerf Endpoints."""
     return any(list_curve_homes(recognise_path(path)))
+
+
+def has_only_curves(path: Path) -> bool:
+    """Return whether a path has curves, and no other results."""
+    return has_curves(path) and not find_requested_results(path)
 
 
 def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list[ScoredCurve]:
@@ -196,21 +203,26 @@ def build_scored_point(
 ) -> ScoredPoint:
     """Build the record of a point."""
     figures, kilowatts = point.compute_figures(), curve.compute_point_kw(point)
-    rate, failed = figures.system_tps, list_point_rules(point, errors)
+    rate, failed = select_figure(figures.system_tps), list_point_rules(point, errors)
     return ScoredPoint(
         path=display_folder(point.folder, path),
         concurrency=point.concurrency,
         region=OFFLINE_REGION if point.is_offline_run else curve.find_region(point),
         offline=point.offline,
         system_tps=rate,
-        tps_per_user=None if point.is_offline_run else figures.tps_per_user,
-        ttft_p90_ms=figures.ttft_p90_ms,
-        tps_per_kw=rate / kilowatts if rate is not None and kilowatts else None,
+        tps_per_user=None if point.is_offline_run else select_figure(figures.tps_per_user),
+        ttft_p90_ms=select_figure(figures.ttft_p90_ms),
+        tps_per_kw=select_figure(rate / kilowatts) if rate and kilowatts else None,
         basis=WHOLE_RUN,
         declared_basis=STEADY_STATE if point.is_windowed else WHOLE_RUN,
         compliant=not failed,
         failed_rules=failed,
     )
+
+
+def select_figure(value: float | None) -> float | None:
+    """Return a figure that is finite and positive; None for any other, which measures nothing."""
+    return value if value is not None and 0 < value < inf else None
 
 
 def list_point_rules(point: EndpointsPoint, errors: Sequence[tuple[Path, str]]) -> tuple[str, ...]:

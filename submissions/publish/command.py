@@ -13,8 +13,10 @@ import click
 
 from compliance.bundle import trailer
 from compliance.verdict import Severity
+from submissions.curves.curve import has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
+from submissions.publish.endpoints import compute_submission_digest
 from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
 from submissions.published_rows import list_published_files, read_published_rows
@@ -149,7 +151,7 @@ def check_linkable_bundles(target: Path, entries: Iterable[SiteEntry]) -> None:
     """Raise RequestError for bundles on another file system, where hard links are impossible."""
     device = target.absolute().parent.stat().st_dev
     for entry in entries:
-        if not entry.problems and entry.path.stat().st_dev != device:
+        if entry.is_bundle and not entry.problems and entry.path.stat().st_dev != device:
             raise RequestError(
                 f"--bundles link: {entry.path} is on another file system than {target}; --bundles"
                 " copy copies it"
@@ -163,8 +165,8 @@ def collect_site_entries(paths: Iterable[Path], signers: TrustedSigners) -> list
     judged_entries = [read_site_entry(path, signers) for path in paths]
     chosen: dict[str, SiteEntry] = {}
     for _, entry in sorted(judged_entries, key=lambda pair: not pair[0]):
-        if entry.part and not entry.problems:
-            chosen.setdefault(entry.part.seal, entry)
+        if not entry.problems:
+            chosen.setdefault(entry.digest, entry)
     return [entry for _, entry in judged_entries if entry.problems or entry in chosen.values()]
 
 
@@ -178,9 +180,10 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
     part = document.parts[0]
     signed = verify_readable_signatures(path, signers) if part.seal else []
+    complete = bool(part.seal) or has_only_curves(path)
     bad = (
         []
-        if part.seal
+        if complete
         else [
             (
                 part.summary
@@ -190,11 +193,16 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         ]
     )
     bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
-    bad += [describe_rejection(part)] if problems and part.seal and not bad else []
+    bad += [describe_rejection(part)] if problems and complete and not bad else []
     rows = () if bad else tuple(build_bundle_rows(part, describe_signers(signed, signers)))
     trusted = any(each.standing is SignatureStatus.GOOD for each in signed)
     return trusted, SiteEntry(
-        name=path.name, path=path, report=document, rows=rows, problems=tuple(bad)
+        name=path.name,
+        path=path,
+        report=document,
+        rows=rows,
+        problems=tuple(bad),
+        digest=part.seal or (compute_submission_digest(path) if not bad else ""),
     )
 
 
@@ -248,7 +256,9 @@ def drop_contained_bundles(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
     packed later, and name both.
     """
     content = {
-        id(entry): read_sealed_results(entry.path) for entry in entries if not entry.problems
+        id(entry): read_sealed_results(entry.path)
+        for entry in entries
+        if entry.is_bundle and not entry.problems
     }
     kept = []
     for entry in entries:
@@ -342,7 +352,7 @@ def add_bundles_to_site(folder: Path, entries: Sequence[SiteEntry], how: BundleM
     """Copy or link the valid bundles, under names made unique by their seals."""
     (folder / SITE_BUNDLES_FOLDER).mkdir()  # with their detached signatures
     for entry in entries:
-        if entry.problems:
+        if entry.problems or not entry.is_bundle:
             continue
         transfer = link_bundle_into_site if how is BundleMode.LINK else shutil.copyfile
         transfer(entry.path, folder / entry.bundle_path)

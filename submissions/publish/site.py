@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from submissions.curves.curve import ScoredCurve
+from submissions.curves.tables import format_figure
 from submissions.metrics import LATENCY_PREFIX
+from submissions.publish.endpoints import format_points_csv
 from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
 from submissions.publish.intervals_figure import draw_intervals_figure
 from submissions.publish.mlcommons import format_mlcommons_summary
@@ -59,7 +62,7 @@ PROFILE_ORDER: Final = ("full", "quick", "smoke", "published")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteEntry:
-    """One bundle of a site."""
+    """One bundle of a site, or a submission of curves."""
 
     name: str
     path: Path
@@ -68,6 +71,8 @@ class SiteEntry:
     rows: tuple[Row, ...] = ()
     problems: tuple[str, ...] = ()
     """Reasons why it is left out."""
+    digest: str = ""
+    """SHA-256 that names it on the site: in the bundle's seal, or of a submission's files."""
 
     @property
     def part(self) -> Part | None:
@@ -80,10 +85,29 @@ class SiteEntry:
         return self.part.nonces if self.part else ()
 
     @property
+    def is_bundle(self) -> bool:
+        """Whether it is sealed; else it is a submission of curves."""
+        return bool(self.part and self.part.seal)
+
+    @property
+    def curves(self) -> tuple[ScoredCurve, ...]:
+        """Its curves of MLPerf Endpoints."""
+        return self.part.curves if self.part else ()
+
+    @property
+    def public_name(self) -> str:
+        """Name of what was published, without the publisher's folders."""
+        return Path(self.bundle_path).name if self.is_bundle else self.name
+
+    @property
     def bundle_path(self) -> str:
         """Path of its copy in the site."""
-        name = self.part.seal[:SEAL_PREFIX_DIGITS] if self.part else ""
-        return f"{SITE_BUNDLES_FOLDER}/{name}.tar.zst"
+        return f"{SITE_BUNDLES_FOLDER}/{self.digest[:SEAL_PREFIX_DIGITS]}.tar.zst"
+
+    @property
+    def page(self) -> str:
+        """Path of its report in the site."""
+        return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/index.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,13 +223,14 @@ def iterate_site_files(
     )
     every = (*rows, *published)
     boards = list(iterate_result_boards(every))
-    copies = {entry.part.seal: entry.bundle_path for entry in good if bundles and entry.part}
+    copies = {entry.digest: entry.bundle_path for entry in good if bundles and entry.is_bundle}
     common = {
         "title": encode_invisible_characters(title),
         "version": __version__,
         "legend": legend,
         "entries": entries,
         "copies": copies,
+        "curves": [(entry, curve) for entry in good for curve in entry.curves],
     }
     yield (
         "index.html",
@@ -232,7 +257,7 @@ def iterate_site_files(
     for entry in good:
         if entry.report and entry.part:
             yield (
-                f"r/{entry.part.seal[:SEAL_PREFIX_DIGITS]}/index.html",
+                entry.page,
                 page.render_report_page(
                     parse_document_data(
                         replace_bundle_names(convert_document_to_data(entry.report), entry)
@@ -249,12 +274,12 @@ def iterate_site_data(
     """Yield path and content of the machine-readable files."""
     yield "data/results.json", format_site_json(every, encode_invisible_characters(title)).encode()
     yield "data/results.csv", format_site_csv(every).encode()
+    if curves := [curve for entry in good for curve in entry.curves]:
+        yield "data/endpoints.csv", format_points_csv(curves).encode()
     reported = {
-        (
-            entry.bundle_path if bundles else f"r/{entry.part.seal[:SEAL_PREFIX_DIGITS]}/index.html"
-        ): entry.part
+        (entry.bundle_path if bundles else entry.page): entry.part
         for entry in good
-        if entry.part
+        if entry.part and entry.is_bundle
     }
     yield "data/mlcommons.json", format_mlcommons_summary(dict(sorted(reported.items()))).encode()
     yield "data/results.schema.json", (json.dumps(build_site_schema(), indent=1) + "\n").encode()
@@ -270,7 +295,7 @@ def replace_bundle_names(content: Any, entry: SiteEntry) -> Any:
     """Replace the publisher's paths in a report by the site's name for the bundle, so that the
     publisher's folders stay private.
     """
-    given, site_name = str(entry.path), Path(entry.bundle_path).name
+    given, site_name = str(entry.path), entry.public_name
     if isinstance(content, dict):
         return {key: replace_bundle_names(value, entry) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -288,7 +313,11 @@ def replace_bundle_names(content: Any, entry: SiteEntry) -> Any:
 
 def build_site_links(entry: SiteEntry, bundles: bool) -> tuple[PageLink, ...]:
     """Return the links of a report within the site."""
-    bundle = (PageLink(words="The bundle", target=f"../../{entry.bundle_path}"),) if bundles else ()
+    bundle = (
+        (PageLink(words="The bundle", target=f"../../{entry.bundle_path}"),)
+        if bundles and entry.is_bundle
+        else ()
+    )
     return (PageLink(words="All results", target="../../index.html"), *bundle)
 
 
@@ -381,6 +410,7 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         "metric": format_row_metric,
         "heading": format_table_heading,
         "visible": encode_invisible_characters,
+        "figure": format_figure,
     }
     html = environment.get_template(name).render(
         style=Markup(style), policy=build_site_policy(style), **context

@@ -399,6 +399,7 @@ def build_report_part(subject: ReportSubject) -> Part:
             else (findings.build_findings_section(subject.findings, subject.problems),)
         ),
         seal=provenance.read_seal_digest(subject.path) if subject.bundle else "",
+        curves=tuple(subject.curves),
         nonces=tuple(dict.fromkeys(each.campaign for _, each in subject.pairs if each.campaign)),
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from submissions.curves.curve import ScoredCurve
 from suite.examples import Example
 
 DOCUMENT_FORMAT_VERSION: Final = 1
@@ -225,6 +226,8 @@ class Part:
     """SHA-256 in the bundle's seal; empty for a folder."""
     nonces: tuple[str, ...] = ()
     """Nonces of its campaigns."""
+    curves: tuple[ScoredCurve, ...] = ()
+    """Its curves of MLPerf Endpoints, with the figures of each point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

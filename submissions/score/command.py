@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from submissions.curves.curve import ScoredCurve, has_curves, read_path_curves
+from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve, iterate_point_scores
-from submissions.result_index import find_requested_results
 from submissions.score.score import Score, score_paths
 from suite.errors import JudgedError
 
@@ -30,11 +29,6 @@ def run_score_command(paths: Iterable[Path], output_format: str) -> None:
         print_scored_tables(rows, curves, paths)
     if problems:
         raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
-
-
-def has_only_curves(path: Path) -> bool:
-    """Return whether a path has curves, and no other results."""
-    return has_curves(path) and not find_requested_results(path)
 
 
 def format_scores_json(rows: Iterable[Score], curves: Iterable[ScoredCurve]) -> str:

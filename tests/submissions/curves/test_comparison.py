@@ -1,0 +1,152 @@
+"""Two curves beside each other: steps without interpolation, who is ahead where, and when nothing
+may be said.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from submissions.curves.comparison import (
+    compare_curves,
+    compare_with_baselines,
+    find_best_figure,
+    get_system_tps,
+    select_front_points,
+)
+from submissions.curves.curve import ScoredCurve, ScoredPoint
+from submissions.machines import ComparedMachine
+
+Curves = Callable[..., ScoredCurve]
+Points = Callable[..., ScoredPoint]
+
+
+def test_a_curve_is_a_step_function(curve_of: Curves) -> None:
+    """Interpolated, it would promise rates at which nobody measured."""
+    points = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0)).points
+    found = [
+        find_best_figure(points, speed, get_system_tps) for speed in (5, 10, 10.1, 40, 99, 101)
+    ]
+    assert found == [90.0, 90.0, 50.0, 50.0, 10.0, None]
+
+
+def test_a_slower_point_never_hides_a_faster_one(curve_of: Curves) -> None:
+    curve = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (16, 45.0, 30.0))
+    assert find_best_figure(curve.points, 25.0, get_system_tps) == 50.0
+    assert [each.concurrency for each in select_front_points(curve)] == [8, 1]
+
+
+def test_a_curve_that_is_nowhere_behind_dominates(curve_of: Curves) -> None:
+    low, high = (curve_of((1, 10.0 * f, 100.0), (8, 50.0 * f, 40.0)) for f in (1, 2))
+    assert compare_curves(low, high).verdict == "B dominates"
+    assert compare_curves(high, low).verdict == "A dominates"
+    assert compare_curves(low, low).verdict == "equal"
+
+
+def test_a_curve_that_reaches_further_is_ahead_there(curve_of: Curves) -> None:
+    """Where one has no point that is fast enough, there is no ratio, but a leader."""
+    found = compare_curves(curve_of((1, 10.0, 50.0)), curve_of((1, 10.0, 80.0)))
+    assert found.verdict == "B dominates"
+    assert [(each.tps_per_user, each.first_tps, each.ratio) for each in found.steps] == [
+        (50.0, 10.0, 1.0),
+        (80.0, None, None),
+    ]
+
+
+def test_every_crossing_is_named(curve_of: Curves) -> None:
+    first = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0))
+    other = curve_of((1, 12.0, 100.0), (8, 40.0, 40.0), (64, 95.0, 10.0))
+    found = compare_curves(first, other)
+    assert found.verdict == "cross at x = 10, 40"
+    assert [(each.tps_per_user, each.below, each.above) for each in found.crossings] == [
+        (10.0, "B", "A"),
+        (40.0, "A", "B"),
+    ]
+
+
+def test_equal_steps_between_do_not_hide_a_crossing(curve_of: Curves) -> None:
+    first = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0))
+    other = curve_of((1, 12.0, 100.0), (8, 50.0, 40.0), (64, 80.0, 10.0))
+    assert compare_curves(first, other).verdict == "cross at x = 10"
+
+
+def test_only_fixed_points_that_the_judge_accepts_count(curve_of: Curves, point_of: Points) -> None:
+    offline = point_of(4388, 999.0, 500.0, region="offline", offline="dedicated")
+    broken = point_of(64, 900.0, 90.0, compliant=False, failed_rules=("endpoints.derived",))
+    curve = curve_of((8, 50.0, 40.0), offline, broken, compliant=False)
+    found = compare_curves(curve_of((8, 50.0, 40.0)), curve)
+    assert found.verdict == "equal"
+    assert "B: left out r64, which breaks endpoints.derived" in found.notes
+
+
+def test_equal_concurrencies_are_rows_of_their_own(curve_of: Curves) -> None:
+    first = curve_of((64, 90.0, 10.0), (8, 50.0, 40.0), (1, 10.0, 100.0))
+    other = curve_of((8, 60.0, 39.0), (16, 70.0, 30.0), (64, 180.0, 9.0))
+    rows = compare_curves(first, other).matched
+    assert [(each.concurrency, each.ratio) for each in rows] == [(8, 1.2), (64, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model": "gpt-oss-120b"}, "model: deepseek-r1, not gpt-oss-120b"),
+        ({"dataset": "other"}, "data set: deepseek-r1, not other"),
+        ({"round": "endpoints-v2.0"}, "rules: endpoints-v1.0, not endpoints-v2.0"),
+        ({"division": "RDI"}, "division: Standardized, not RDI"),
+        ({"tokenizer": "b/other"}, "tokens: counted with a/own, not with b/other"),
+    ],
+)
+def test_what_must_be_equal_is_named(
+    curve_of: Curves, changes: dict[str, Any], reason: str
+) -> None:
+    first = curve_of((8, 50.0, 40.0), tokenizer="a/own")
+    found = compare_curves(first, curve_of((8, 50.0, 40.0), **changes))
+    assert (found.verdict, found.reasons) == ("not comparable", (reason,))
+    assert (found.steps, found.matched, found.crossings) == ((), (), ())
+
+
+def test_spellings_of_a_model_are_one_model(curve_of: Curves) -> None:
+    first, other = (
+        curve_of((8, 50.0, 40.0), model=each) for each in ("llama3_1-8b", "Llama3.1-8B")
+    )
+    assert compare_curves(first, other).verdict == "equal"
+
+
+def test_official_figures_of_another_time_do_not_compare(
+    curve_of: Curves, point_of: Points
+) -> None:
+    steady = curve_of(point_of(8, 50.0, 40.0, declared_basis="steady_state"))
+    whole = curve_of((8, 50.0, 40.0))
+    assert compare_curves(steady, whole).reasons == (
+        "basis of the official figures: steady_state, not whole_run",
+    )
+    mixed = curve_of((1, 10.0, 90.0), point_of(8, 50.0, 40.0, declared_basis="steady_state"))
+    assert compare_curves(mixed, whole).reasons == ()
+
+
+def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_of: Points) -> None:
+    """Twice the machine is twice the rate, and no faster."""
+    large = ComparedMachine(accelerator="Chip", accelerators=16, nodes=2)
+    other = curve_of(point_of(8, 100.0, 40.0, tps_per_kw=5.0), machine=large, kw=20.0)
+    [step] = compare_curves(curve_of((8, 50.0, 40.0)), other).steps
+    assert (step.ratio, step.per_kw_ratio, step.per_accelerator_ratio) == (2.0, 1.0, 1.0)
+    notes = compare_curves(curve_of((8, 50.0, 40.0)), other).notes
+    assert notes == (
+        "systems of different size: box (8 accelerators, 10 kW) and box (16 accelerators, 20 kW)",
+    )
+
+
+def test_systems_of_unknown_size_are_called_so(curve_of: Curves) -> None:
+    unknown = curve_of((8, 50.0, 40.0), machine=ComparedMachine(), kw=None)
+    [note] = compare_curves(curve_of((8, 50.0, 40.0)), unknown).notes
+    assert note.startswith("the descriptions do not say how large the systems are")
+
+
+def test_each_curve_is_compared_with_that_of_its_model(curve_of: Curves) -> None:
+    names = ("deepseek-r1", "gpt-oss-120b")
+    base = [curve_of((8, 50.0, 40.0), model=each) for each in names]
+    others = [curve_of((8, 60.0, 40.0), model=each) for each in reversed(names)]
+    found = compare_with_baselines([*base, *others], base)
+    assert [each.first.model for each in found] == ["gpt-oss-120b", "deepseek-r1"]
+    [alone] = compare_with_baselines([base[0], others[0]], base[:1])
+    assert alone.verdict == "not comparable"

@@ -33,8 +33,6 @@ class AccuracyScore(msgspec.Struct, frozen=True):
 
     dataset_name: str = ""
     score: int | float | Mapping[str, Any] | None = None
-    unit_samples: int | None = None
-    num_repeats: int | None = None
     total_samples: int | None = None
     complete: bool | None = None
     dataset_type: str | None = None
@@ -46,13 +44,6 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     def counts_for_accuracy(self) -> bool:
         """Return whether the score is of an accuracy data set, not of the performance run."""
         return self.dataset_type in ACCURACY_TYPES
-
-    @property
-    def samples(self) -> int | None:
-        """Return the number of answers: the data set's samples times their repeats."""
-        if self.total_samples is not None or self.unit_samples is None:
-            return self.total_samples
-        return self.unit_samples * (self.num_repeats or 1)
 
     def list_scores(self) -> Mapping[str, float]:
         """Return the scores by their metric; some of the client's scorers write numbers as text."""
@@ -123,7 +114,7 @@ class EndpointsAccuracy:
             for name, score in each.list_scores().items():
                 metric = named.get(fold_metric_name(name))
                 if metric:
-                    yield metric, score * self.scale, float(max(each.samples or 1, 1))
+                    yield metric, score * self.scale, float(max(each.total_samples or 1, 1))
 
 
 def read_endpoints_accuracy(

@@ -32,7 +32,7 @@ def accuracy_counts(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     size = accuracy.required_samples
     if size is None or not accuracy.list_scores():
         return
-    found = sum(each.samples or 0 for each in accuracy.list_scores())
+    found = sum(each.total_samples or 0 for each in accuracy.list_scores())
     if found != size:
         yield accuracy.build_fault(
             f"an accuracy run over {found} samples",

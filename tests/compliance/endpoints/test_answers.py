@@ -35,7 +35,7 @@ CHARACTERS = {
     "added_tokens": [],
     "pre_tokenizer": {
         "type": "Split",
-        "pattern": {"Regex": r"[\\s\\S]"},
+        "pattern": {"Regex": r"[\s\S]"},
         "behavior": "Isolated",
         "invert": False,
     },

@@ -6,7 +6,9 @@ convergence points, beside the package
 checker. Both run in this process, on one core, over the same files, alternated; MB/s of processor
 time, reading and judging together.
 Of the Endpoints client a simulated run of 100,000 samples is recounted from its events, beside
-msgspec's decoder alone, which is the limit.
+msgspec's decoder alone, which is the limit; a submission of 32 points to MLPerf Endpoints is judged
+beside the official checker (PyPI endpoints-submission-cli, extra `bench`; without it, alone), and
+beside the decoders of its JSON and YAML, which are the limit.
 Besides: how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how
 much memory on one of 1 GB.
 
@@ -14,6 +16,7 @@ Usage: python benchmarks/judge.py [--logs DIR] [--pairs N] [--large-mb N] [--for
 """
 
 import argparse
+import importlib.util
 import json
 import logging
 import os
@@ -38,9 +41,11 @@ from mlperf_logging.package_checker import package_checker
 from compliance.documents.endpoints.events import ClientEvent
 from compliance.judge import Judge
 from compliance.verdict import Verdict
+from suite.files.untrusted_yaml import parse_untrusted_yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "compliance" / "builders"))
 from kinds.endpoints import Simulated, simulate  # noqa: E402 - from that folder
+from kinds.endpoints_curves import Curve, submit  # noqa: E402 - from that folder
 
 ROUND: Final = "training-v0.7"
 RULESET: Final = "0.7.0"
@@ -145,6 +150,43 @@ def client_run(pairs: int) -> dict[str, str]:
             f" with all rules; the decoder alone {size_mb / least:.0f} MB/s"
         )
     }
+
+
+def curve(pairs: int) -> dict[str, str]:
+    """Judge a submission of 32 points beside the official checker, and beside its decoders."""
+    fixed = (1, 6, 16, 30, *range(40, 256, 8))[:30]
+    made = Curve(concurrencies=(*fixed, 256), offline="dedicated")
+    with TemporaryDirectory(prefix="podium-benchmark-") as work:
+        root = Path(work) / "acme" / "s1"
+        submit(root, made)
+        files = [path for path in root.rglob("*") if path.suffix in (".json", ".yaml")]
+
+        def judge() -> int:
+            return int(Judge().judge_path(str(root)).verdict is Verdict.VALID)
+
+        def decode() -> int:
+            return sum(
+                bool(
+                    msgspec.json.decode(path.read_bytes())
+                    if path.suffix == ".json"
+                    else parse_untrusted_yaml(path.read_bytes())
+                )
+                for path in files
+            )
+
+        if not judge():
+            sys.exit("the simulated submission is not valid")
+        took, least = (
+            statistics.median(taken(work) for _ in range(pairs)) for work in (judge, decode)
+        )
+        points = len(list(root.rglob("point.yaml")))
+        text = f"{points} points in {took:.2f} s, the decoders alone {least:.2f} s"
+        if importlib.util.find_spec("submission_checker") is None:
+            return {"Curve": f"{text}; endpoints-submission-cli is not installed"}
+        from submission_checker.checker import SubmissionChecker
+
+        ratio = median_ratio(judge, lambda: bool(SubmissionChecker(root).run()), pairs)
+    return {"Curve": f"{text}; {ratio:.1f} times endpoints-submission-cli"}
 
 
 def median_ratio(mine: Callable[[], int], other: Callable[[], int], pairs: int) -> float:
@@ -308,6 +350,7 @@ def main() -> None:
     if LATER[2].is_dir():
         notes |= later(given.pairs)
     notes |= client_run(given.pairs)
+    notes |= curve(given.pairs)
     mine, other = zip(*pairs, strict=True)
     show(
         "the judge: reading and judging training logs of v0.7",

@@ -1,4 +1,4 @@
-"""Files of a run of the MLPerf Endpoints client."""
+"""Files of a run of the MLPerf Endpoints client, and of a submission of curves."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,6 +19,15 @@ FILES: Final = (
     "events.jsonl",
 )
 
+POINT: Final = "results/box/deepseek-r1/r256"
+CURVE_FILES: Final = (
+    f"{POINT}/point.yaml",
+    f"{POINT}/result_summary.json",
+    f"{POINT}/system_desc.json",
+    f"{POINT}/accuracy_results.json",
+    "results/box/system_power.json",
+)
+
 
 def client_runs(work: Path) -> Iterator[Reader]:
     """A run folder, of which one file is spoilt."""
@@ -32,5 +41,22 @@ def client_runs(work: Path) -> Iterator[Reader]:
             file=run / name,
             seeds=[(run / name).read_bytes()],
             read=partial(judged, run),
+            share=0.3,
+        )
+
+
+def curves(work: Path) -> Iterator[Reader]:
+    """A submission of a curve, of which one file is spoilt; of the other points two are left."""
+    example = EXAMPLES / "endpoints-curve" / "acme" / "s1"
+    for name in CURVE_FILES:
+        root = Path(shutil.copytree(example, work / f"curve-{Path(name).name}" / "s1"))
+        for folder in (root / POINT).parent.iterdir():
+            if folder.name not in ("r1", "r30", "r256"):
+                shutil.rmtree(folder)
+        yield Reader(
+            name=f"curve-{Path(name).name}",
+            file=root / name,
+            seeds=[(root / name).read_bytes()],
+            read=partial(judged, root),
             share=0.3,
         )

@@ -133,8 +133,10 @@ def print_aligned_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def align_cell(text: str, width: int, column: str) -> str:
     """Align a cell in its column: words to the left, numbers to the right."""
-    if column in ("region", "basis", "ok"):
-        return apply_answer_colour(text.ljust(width))
+    if column == POINT_COLUMNS[-1]:
+        return apply_answer_colour(text)
+    if column in ("region", "basis"):
+        return text.ljust(width)
     return text.rjust(width)
 
 
@@ -169,7 +171,8 @@ def iterate_comparison_heading(found: CurveComparison) -> Iterator[str]:
     """Yield the model and which curve has which name."""
     yield f"{found.first.model}, {found.first.round}"
     for label, curve in ((FIRST, found.first), (OTHER, found.other)):
-        yield f"{label}: {curve.system}, {curve.machine} ({curve.path})"
+        name = ", ".join(filter(None, (curve.org, curve.system)))
+        yield f"{label}: {name}, {curve.machine} ({curve.path})"
 
 
 def iterate_comparison_tables(
@@ -178,7 +181,7 @@ def iterate_comparison_tables(
     """Yield columns and rows: at each speed per user, then at each concurrency of both."""
     sized = has_equal_size(found.first, found.other) is False
     added = ["B/A per kW", "B/A per accelerator"] if sized else []
-    for name, steps in (("tokens/s per user", found.steps), ("in flight", found.matched)):
+    for name, steps in (("tokens/s per user", found.steps), ("requests in flight", found.matched)):
         columns = [name, "A tokens/s", "B tokens/s", "B/A", *added]
         if steps:
             yield columns, [build_step_cells(each, sized) for each in steps]
@@ -200,8 +203,15 @@ def build_step_cells(step: CurveStep, sized: bool) -> list[str]:
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
-    """Yield the verdict, the reasons, and what else to know."""
+    """Yield the verdict, and what to know with it."""
     yield f"verdict: {found.verdict}"
+    yield from iterate_comparison_remarks(found)
+    if found.steps:
+        yield UNTESTED_NOTE
+
+
+def iterate_comparison_remarks(found: CurveComparison) -> Iterator[str]:
+    """Yield why two curves are not comparable, which is ahead where, and what differs."""
     yield from (f"not comparable: {each}" for each in found.reasons)
     for each in found.crossings:
         yield (
@@ -209,5 +219,3 @@ def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
             f" {each.above} above"
         )
     yield from found.notes
-    if found.steps:
-        yield UNTESTED_NOTE

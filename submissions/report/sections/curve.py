@@ -20,7 +20,7 @@ from submissions.curves.tables import (
     format_figure,
     format_region,
     iterate_comparison_heading,
-    iterate_comparison_lines,
+    iterate_comparison_remarks,
     iterate_comparison_tables,
     iterate_curve_notes,
 )
@@ -274,11 +274,9 @@ def build_curve_comparison_section(found: Sequence[CurveComparison]) -> Section:
         parts=tuple(
             Section(
                 id=f"curve-comparison-{number}",
-                title=f"{each.first.system} and {each.other.system}: {each.verdict}",
-                notes=tuple(
-                    Note(text=line)
-                    for line in (*iterate_comparison_heading(each), *iterate_comparison_lines(each))
-                ),
+                title=f"{each.other.model}: {each.verdict}",
+                intro="; ".join(iterate_comparison_heading(each)),
+                notes=tuple(Note(text=line) for line in iterate_comparison_remarks(each)),
                 tables=tuple(
                     Table(
                         title=f"By {columns[0]}",

@@ -76,7 +76,7 @@ def build_point_cells(point: ScoredPoint) -> tuple[str, ...]:
     """Build the cells of a point."""
     return (
         format_region(point),
-        UNKNOWN if point.concurrency is None else str(point.concurrency),
+        format_count(point.concurrency),
         format_figure(point.system_tps),
         format_figure(point.tps_per_user),
         format_figure(point.ttft_p90_ms, "ms"),
@@ -90,6 +90,11 @@ def format_region(point: ScoredPoint) -> str:
     """Format the region of a point, and whether it is elected as the Offline result."""
     name = REGION_NAMES.get(point.region or "", UNKNOWN)
     return f"{name}, Offline" if point.offline and point.is_fixed else name
+
+
+def format_count(value: int | None) -> str:
+    """Format a number of requests in flight."""
+    return UNKNOWN if value is None else str(value)
 
 
 def format_figure(value: float | None, unit: str = "") -> str:
@@ -191,15 +196,13 @@ def build_step_cells(step: CurveStep, sized: bool) -> list[str]:
     """Build the cells of a step; `sized` adds what a kilowatt and an accelerator yield."""
     place = format_figure(step.tps_per_user) if step.concurrency is None else str(step.concurrency)
     ratios = [step.ratio, *((step.per_kw_ratio, step.per_accelerator_ratio) if sized else ())]
-    return [
-        place,
-        format_figure(step.first_tps),
-        format_figure(step.other_tps),
-        *(
-            UNKNOWN if each is None else f"({format_ratio(each, MIN_RATIO_DIGITS)})"
-            for each in ratios
-        ),
-    ]
+    rates = [format_figure(each) for each in (step.first_tps, step.other_tps)]
+    return [place, *rates, *map(format_untested_ratio, ratios)]
+
+
+def format_untested_ratio(ratio: float | None) -> str:
+    """Format a ratio in brackets, as one that was not tested."""
+    return UNKNOWN if ratio is None else f"({format_ratio(ratio, MIN_RATIO_DIGITS)})"
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:

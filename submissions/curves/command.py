@@ -1,7 +1,7 @@
 """`podium compare` of curves: compares each with that of the baseline, and prints the steps."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -31,12 +31,7 @@ def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None
     curves = {path: read_path_curves(path) for path in paths}
     every = [each for found in curves.values() for each in found]
     check_baseline_name(options.baseline, paths, [each.system for each in every])
-    baselines = [
-        each
-        for path, found in curves.items()
-        for each in found
-        if (options.baseline or str(paths[0])) in (str(path), each.system)
-    ]
+    baselines = select_baseline_curves(curves, options.baseline or str(paths[0]))
     compared = compare_with_baselines(every, baselines)
     if not compared:
         raise RequestError(
@@ -47,6 +42,17 @@ def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None
         raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
     if options.require and (unmet := [*find_unmet_curves(compared, Requirement(options.require))]):
         raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
+
+
+def select_baseline_curves(
+    curves: Mapping[Path, Sequence[ScoredCurve]], name: str
+) -> Sequence[ScoredCurve]:
+    """Select the curves of the path, or of the system, that is the baseline."""
+    for path, found in curves.items():
+        if str(path) == name:
+            return found
+    every = [each for found in curves.values() for each in found]
+    return [each for each in every if each.system == name]
 
 
 def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:

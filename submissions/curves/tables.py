@@ -76,7 +76,7 @@ def build_point_cells(point: ScoredPoint) -> tuple[str, ...]:
     """Build the cells of a point."""
     return (
         format_region(point),
-        UNKNOWN if point.concurrency is None else str(point.concurrency),
+        format_count(point.concurrency),
         format_figure(point.system_tps),
         format_figure(point.tps_per_user),
         format_figure(point.ttft_p90_ms, "ms"),
@@ -90,6 +90,11 @@ def format_region(point: ScoredPoint) -> str:
     """Format the region of a point, and whether it is elected as the Offline result."""
     name = REGION_NAMES.get(point.region or "", UNKNOWN)
     return f"{name}, Offline" if point.offline and point.is_fixed else name
+
+
+def format_count(value: int | None) -> str:
+    """Format a number of requests in flight."""
+    return UNKNOWN if value is None else str(value)
 
 
 def format_figure(value: float | None, unit: str = "") -> str:
@@ -133,8 +138,10 @@ def print_aligned_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def align_cell(text: str, width: int, column: str) -> str:
     """Align a cell in its column: words to the left, numbers to the right."""
-    if column in ("region", "basis", "ok"):
-        return apply_answer_colour(text.ljust(width))
+    if column == POINT_COLUMNS[-1]:
+        return apply_answer_colour(text)
+    if column in ("region", "basis"):
+        return text.ljust(width)
     return text.rjust(width)
 
 
@@ -169,7 +176,8 @@ def iterate_comparison_heading(found: CurveComparison) -> Iterator[str]:
     """Yield the model and which curve has which name."""
     yield f"{found.first.model}, {found.first.round}"
     for label, curve in ((FIRST, found.first), (OTHER, found.other)):
-        yield f"{label}: {curve.system}, {curve.machine} ({curve.path})"
+        name = ", ".join(filter(None, (curve.org, curve.system)))
+        yield f"{label}: {name}, {curve.machine} ({curve.path})"
 
 
 def iterate_comparison_tables(
@@ -178,7 +186,7 @@ def iterate_comparison_tables(
     """Yield columns and rows: at each speed per user, then at each concurrency of both."""
     sized = has_equal_size(found.first, found.other) is False
     added = ["B/A per kW", "B/A per accelerator"] if sized else []
-    for name, steps in (("tokens/s per user", found.steps), ("in flight", found.matched)):
+    for name, steps in (("tokens/s per user", found.steps), ("requests in flight", found.matched)):
         columns = [name, "A tokens/s", "B tokens/s", "B/A", *added]
         if steps:
             yield columns, [build_step_cells(each, sized) for each in steps]
@@ -188,20 +196,25 @@ def build_step_cells(step: CurveStep, sized: bool) -> list[str]:
     """Build the cells of a step; `sized` adds what a kilowatt and an accelerator yield."""
     place = format_figure(step.tps_per_user) if step.concurrency is None else str(step.concurrency)
     ratios = [step.ratio, *((step.per_kw_ratio, step.per_accelerator_ratio) if sized else ())]
-    return [
-        place,
-        format_figure(step.first_tps),
-        format_figure(step.other_tps),
-        *(
-            UNKNOWN if each is None else f"({format_ratio(each, MIN_RATIO_DIGITS)})"
-            for each in ratios
-        ),
-    ]
+    rates = [format_figure(each) for each in (step.first_tps, step.other_tps)]
+    return [place, *rates, *map(format_untested_ratio, ratios)]
+
+
+def format_untested_ratio(ratio: float | None) -> str:
+    """Format a ratio in brackets, as one that was not tested."""
+    return UNKNOWN if ratio is None else f"({format_ratio(ratio, MIN_RATIO_DIGITS)})"
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
-    """Yield the verdict, the reasons, and what else to know."""
+    """Yield the verdict, and what to know with it."""
     yield f"verdict: {found.verdict}"
+    yield from iterate_comparison_remarks(found)
+    if found.steps:
+        yield UNTESTED_NOTE
+
+
+def iterate_comparison_remarks(found: CurveComparison) -> Iterator[str]:
+    """Yield why two curves are not comparable, which is ahead where, and what differs."""
     yield from (f"not comparable: {each}" for each in found.reasons)
     for each in found.crossings:
         yield (
@@ -209,5 +222,3 @@ def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
             f" {each.above} above"
         )
     yield from found.notes
-    if found.steps:
-        yield UNTESTED_NOTE

@@ -17,10 +17,11 @@ from submissions.curves.tables import (
     REGION_NAMES,
     UNKNOWN,
     UNTESTED_NOTE,
+    format_count,
     format_figure,
     format_region,
     iterate_comparison_heading,
-    iterate_comparison_lines,
+    iterate_comparison_remarks,
     iterate_comparison_tables,
     iterate_curve_notes,
 )
@@ -62,6 +63,7 @@ STEP_NOTE: Final = (
 def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
     """Draw one curve; `several` means that the report has others, so that each names itself."""
     name = f"{curve.model}, {curve.system}"
+    tone = Tone.PLAIN if curve.compliant else Tone.CAUTION
     id = convert_to_slug(
         "-".join(("curve", curve.org, curve.submission, curve.system, curve.model))
     )
@@ -70,10 +72,7 @@ def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
         title=f"Curve: {name}" if several else "Curve",
         intro=describe_curve_extent(curve),
         charts=tuple(iterate_curve_charts(curve, id, f": {name}" if several else "")),
-        notes=tuple(
-            Note(text=each, tone=Tone.PLAIN if curve.compliant else Tone.CAUTION)
-            for each in iterate_curve_notes(curve)
-        ),
+        notes=tuple(Note(text=each, tone=tone) for each in iterate_curve_notes(curve)),
         tables=(build_points_table(curve),),
     )
 
@@ -210,7 +209,7 @@ def describe_rate_panel(curve: ScoredCurve) -> str:
         parts.append(
             f"The dashed line is the Offline result, {format_figure(curve.offline_tps)} tokens/s."
         )
-    if any(name for name in group_broken_points(curve)):
+    if group_broken_points(curve):
         parts.append("Crossed points break a rule and do not count.")
     return " ".join(parts)
 
@@ -240,7 +239,7 @@ def build_points_table(curve: ScoredCurve) -> Table:
     rows = [
         (
             format_region(each),
-            UNKNOWN if each.concurrency is None else str(each.concurrency),
+            format_count(each.concurrency),
             format_figure(each.system_tps),
             format_figure(each.tps_per_user),
             format_figure(each.ttft_p90_ms),
@@ -274,11 +273,9 @@ def build_curve_comparison_section(found: Sequence[CurveComparison]) -> Section:
         parts=tuple(
             Section(
                 id=f"curve-comparison-{number}",
-                title=f"{each.first.system} and {each.other.system}: {each.verdict}",
-                notes=tuple(
-                    Note(text=line)
-                    for line in (*iterate_comparison_heading(each), *iterate_comparison_lines(each))
-                ),
+                title=f"{each.other.model}: {each.verdict}",
+                intro="; ".join(iterate_comparison_heading(each)),
+                notes=tuple(Note(text=line) for line in iterate_comparison_remarks(each)),
                 tables=tuple(
                     Table(
                         title=f"By {columns[0]}",

@@ -99,7 +99,7 @@ def test_points_that_break_a_rule_are_crossed_out_with_it(altered: Path) -> None
 def test_several_curves_are_compared(submitted: Path) -> None:
     document = build_document(submitted / "beta" / "s1", against=(submitted / "acme" / "s1",))
     [section] = [each for each in document.sections if each.id == "curve-comparison"]
-    assert [each.title for each in section.parts] == ["box and box: B dominates"]
+    assert [each.title for each in section.parts] == ["deepseek-r1: B dominates"]
     several = build_document(submitted)
     assert len({each.id for each in several.parts[0].sections}) == 5
 

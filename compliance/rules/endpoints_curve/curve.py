@@ -1,8 +1,7 @@
 """Check a curve as a whole: its regions and points, Offline, accuracy, seeds and shape."""
 
-import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -261,11 +260,11 @@ def report_unequal_values(
     curve: EndpointsCurve, name: str, values: Sequence[tuple[EndpointsPoint, Any]]
 ) -> Iterator[Fault]:
     """Yield the points whose value is not that of most points."""
-    groups = defaultdict[Hashable, list[EndpointsPoint]](list)
+    groups = defaultdict[str, list[EndpointsPoint]](list)
     for point, value in values:
         if value is None:  # a missing field is the disclosure's
             continue
-        groups[json.dumps(value, default=str)].append(point)
+        groups[str(value)].append(point)
     usual = max(groups, key=lambda each: len(groups[each]), default=None)
     for value, found in groups.items():
         for point in found if value != usual else ():

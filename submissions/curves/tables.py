@@ -76,7 +76,7 @@ def build_point_cells(point: ScoredPoint) -> tuple[str, ...]:
     """Build the cells of a point."""
     return (
         format_region(point),
-        format_count(point.concurrency),
+        format_concurrency(point.concurrency),
         format_figure(point.system_tps),
         format_figure(point.tps_per_user),
         format_figure(point.ttft_p90_ms, "ms"),
@@ -92,7 +92,7 @@ def format_region(point: ScoredPoint) -> str:
     return f"{name}, Offline" if point.offline and point.is_fixed else name
 
 
-def format_count(value: int | None) -> str:
+def format_concurrency(value: int | None) -> str:
     """Format a number of requests in flight."""
     return UNKNOWN if value is None else str(value)
 

@@ -17,7 +17,7 @@ from submissions.curves.tables import (
     REGION_NAMES,
     UNKNOWN,
     UNTESTED_NOTE,
-    format_count,
+    format_concurrency,
     format_figure,
     format_region,
     iterate_comparison_heading,
@@ -239,7 +239,7 @@ def build_points_table(curve: ScoredCurve) -> Table:
     rows = [
         (
             format_region(each),
-            format_count(each.concurrency),
+            format_concurrency(each.concurrency),
             format_figure(each.system_tps),
             format_figure(each.tps_per_user),
             format_figure(each.ttft_p90_ms),

@@ -275,7 +275,7 @@ def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator
         if mine != others:
             yield f"{name}: {mine or 'unknown'} and {others or 'unknown'}"
     for label, curve in ((FIRST, first), (OTHER, other)):
-        yield from (f"{label}: left out {each}" for each in iterate_broken_points(curve))
+        yield from (f"{label}: left out: {each}" for each in iterate_broken_points(curve))
 
 
 def iterate_broken_points(curve: ScoredCurve) -> Iterator[str]:

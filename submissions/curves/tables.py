@@ -113,7 +113,7 @@ def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
             f"{steady} of {len(curve.points)} points declare a steady window for their official"
             " figures; these are of the whole run"
         )
-    yield from iterate_broken_points(curve)
+    yield from (f"left out: {each}" for each in iterate_broken_points(curve))
     if curve.failed_rules:
         yield f"the curve breaks {', '.join(curve.failed_rules)}"
     if not curve.compliant:

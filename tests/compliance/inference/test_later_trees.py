@@ -126,5 +126,6 @@ def test_what_accuracy_txt_tells_in_an_odd_way_is_a_warning(
 def test_known_rounds_are_told_as_ranges() -> None:
     """A list of thirty names was cut in the middle of one."""
     told = list(format_round_ranges(registry.list_round_names()))
-    assert told[0] == "endpoints" and told[1].startswith("inference-v0.5 to v")
-    assert told[2:] == ["podium-v1", "training-v0.6 to v6.1"]
+    assert told[:2] == ["endpoints", "endpoints-v1.0"]
+    assert told[2].startswith("inference-v0.5 to v")
+    assert told[3:] == ["podium-v1", "training-v0.6 to v6.1"]

@@ -76,7 +76,7 @@ def test_only_fixed_points_that_the_judge_accepts_count(curve_of: Curves, point_
     curve = curve_of((8, 50.0, 40.0), offline, broken, compliant=False)
     found = compare_curves(curve_of((8, 50.0, 40.0)), curve)
     assert found.verdict == "equal"
-    assert "B: left out r64, which breaks endpoints.derived" in found.notes
+    assert "B: left out: r64, which breaks endpoints.derived" in found.notes
 
 
 def test_equal_concurrencies_are_rows_of_their_own(curve_of: Curves) -> None:

@@ -7,11 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from suite.process import garbage, openmp
+
+if TYPE_CHECKING:
+    from browser import Browser
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of
@@ -85,3 +89,12 @@ def pytest_pyfunc_call() -> None:
 def pytest_runtest_setup() -> None:
     """Look seldom again: a run in this process has returned to the usual threshold."""
     gc.set_threshold(garbage.SELDOM_THRESHOLD)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """A real browser, started once in each process: a second one could not start beside it."""
+    from browser import launched
+
+    with launched() as found:
+        yield found

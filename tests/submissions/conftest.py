@@ -4,7 +4,7 @@ comparing are what is tested.
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if beside not in sys.path:
     sys.path.insert(0, beside)
 
 if TYPE_CHECKING:
-    from browser import Browser
+    pass
 
 NONCE = "0123456789abcdef" * 2
 SHA256 = "ab" * 32
@@ -303,12 +303,3 @@ def objection() -> Finding:
         source="a rule",
         advice="train on",
     )
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:
-    """A real browser, started once."""
-    from browser import launched
-
-    with launched() as found:
-        yield found

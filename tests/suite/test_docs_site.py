@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,14 +37,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
     )
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from browser import launched
-
-    with launched() as found:
-        yield found
 
 
 def test_no_page_loads_anything_from_another_host(site: Path) -> None:

@@ -37,13 +37,23 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     complete: bool | None = None
     dataset_type: str | None = None
     breakdown: Mapping[str, Any] | None = None
-    response_counts: ResponseCounts = ResponseCounts()
-    output_sequence_lengths: Series = Series()
+    response_counts: ResponseCounts | None = None
+    output_sequence_lengths: Series | None = None
 
     @property
     def counts_for_accuracy(self) -> bool:
         """Return whether the score is of an accuracy data set, not of the performance run."""
         return self.dataset_type in ACCURACY_TYPES
+
+    @property
+    def counts(self) -> ResponseCounts:
+        """How many answers there are, as far as it is stated."""
+        return self.response_counts or ResponseCounts()
+
+    @property
+    def lengths(self) -> Series:
+        """Lengths of the answers, in tokens; without values if they are not stated."""
+        return self.output_sequence_lengths or Series()
 
     def list_scores(self) -> Mapping[str, float]:
         """Return the scores by their metric; some of the client's scorers write numbers as text."""

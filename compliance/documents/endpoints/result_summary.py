@@ -118,7 +118,7 @@ class ResultSummary(msgspec.Struct, frozen=True):
     tps: Number | None = None
     finish_reason_counts: Mapping[str, int] | None = None
     run_config: RunConfig = RunConfig()
-    output_sequence_lengths_full_run: FullRunLengths = FullRunLengths()
+    output_sequence_lengths_full_run: FullRunLengths | None = None
     system_tps: Number | None = None
     """Figures that a point of a curve may state; the client does not write them."""
     tps_per_user: Number | None = None

@@ -43,7 +43,7 @@ def accuracy_counts(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
 
 def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> Iterator[Fault]:
     """Yield what is missing of one data set's answers."""
-    name, count = each.dataset_name, each.response_counts
+    name, count = each.dataset_name, each.counts
     if each.complete is False:
         yield accuracy.build_fault(f"{name}: complete false", "true")
     if count.issued is not None and count.issued != (count.scored or 0) + (count.missing or 0):
@@ -74,7 +74,7 @@ def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     Advice: submit the client's files unmodified.
     """
     for each in accuracy.list_scores():
-        lengths, whole = each.output_sequence_lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
+        lengths, whole = each.lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
         problems = [*find_series_problems(lengths)] if lengths.min is not None else []
         if lengths.min is not None and is_whole_histogram(lengths):
             problems += find_histogram_problems(lengths)

@@ -221,7 +221,7 @@ def other_answers(entry: EndpointsEntry) -> Iterator[Fault]:
     """
     summary = entry.run.summary
     mean = summary.output_sequence_lengths.avg if summary else None
-    lengths = [each.output_sequence_lengths for each in entry.accuracy.list_scores()]
+    lengths = [each.lengths for each in entry.accuracy.list_scores()]
     answers = sum(each.count for each in lengths)
     if not mean or not answers or not is_data_shared(entry):
         return
@@ -254,7 +254,7 @@ def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
     most = entry.model.accuracy_most.get(TOKENS_METRIC) if entry.model else None
     if most is None or not entry.is_closed:
         return
-    series = [each.output_sequence_lengths for each in entry.accuracy.list_scores()]
+    series = [each.lengths for each in entry.accuracy.list_scores()]
     tokens = sum(float(each.total or 0) for each in series)
     answers = sum(each.count for each in series)
     if answers and tokens / answers > most:

@@ -25,6 +25,7 @@ COHORTS_PER_YEAR: Final = 24
 STATUSES: Final = (WINDOWABLE, "insufficient_duration", "insufficient_passes", "partial_dataset")
 VERDICTS: Final = ("STEADY STATE", "drifting_up", "drifting_down", "anomaly", "not found")
 METRIC_STATES: Final = ("Plateau", "Drifting Up", "Drifting Down")
+PER_CENT: Final = 100.0
 WINDOW: Final = ("steady_state", "window")
 SUMMARY_SEEDS: Final = {
     "scheduler_rng_seed": "scheduler_random_seed",
@@ -465,7 +466,8 @@ def is_near(point: EndpointsPoint, stated: float, found: float) -> bool:
 @rule("endpoints.point_accuracy", EndpointsPoint, About.QUALITY, doubt="whether it is accurate")
 def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
     """A point with an accuracy run reaches each metric of its benchmark; a point of an agentic
-    benchmark reaches the minimum of its own answers.
+    benchmark reaches the minimum of its own answers. A missing length of answers is a warning,
+    since the client's scorer need not write it.
 
     Source: Endpoints rules, 4.3, 6.6; client, benchmark definitions: 0.99 of the reference.
     Advice: repeat the accuracy run; fix the model if it is not accurate enough.
@@ -481,7 +483,12 @@ def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
     for metric, least in row.accuracy.items():
         found, most = claims.get(metric), row.accuracy_most.get(metric, math.inf)
         if found is None:
-            yield point.build_fault(f"no {metric}", f"{metric}, {least:g} or more", file=file)
+            yield point.build_fault(
+                f"no {metric}",
+                f"{metric}, {least:g} or more",
+                file=file,
+                severity=None if least <= PER_CENT else Severity.WARNING,
+            )
             continue
         if least > 1 >= found >= 0:
             yield point.build_fault(
@@ -490,8 +497,8 @@ def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
                 file=file,
                 severity=Severity.WARNING,
             )
-            found *= 100
-        limit = min(most, 100.0) if least <= 100 else most
+            found *= PER_CENT
+        limit = min(most, PER_CENT) if least <= PER_CENT else most
         if not least <= found <= limit:
             yield point.build_fault(
                 f"{metric} {found:.6g}", f"between {least:g} and {limit:g}", file=file
@@ -516,7 +523,9 @@ def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(f"a score of {found:g}", "a fraction", file=file)
     elif found * point.model.accuracy_scale < least if point.model else False:
         yield point.build_fault(
-            f"{found * 100:.6g} % of the performance run's answers", f"{least:g} or more", file=file
+            f"{found * PER_CENT:.6g} % of the performance run's answers",
+            f"{least:g} or more",
+            file=file,
         )
 
 
@@ -531,7 +540,8 @@ def turn_tokens(point: EndpointsPoint) -> Iterator[Fault]:
     if row is None or summary is None or len(row.turn_tokens) != 2:
         return
     least, most = row.turn_tokens
-    mean = summary.output_sequence_lengths_full_run.output_sequence_lengths.avg
+    full_run = summary.output_sequence_lengths_full_run
+    mean = full_run.output_sequence_lengths.avg if full_run else None
     file = point.run.summary_source.path
     if mean is None:
         yield point.build_fault(

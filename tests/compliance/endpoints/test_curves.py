@@ -249,6 +249,7 @@ ROUNDED: dict[str, Edit] = {
     "a share in two digits": edit_file(256, "system_desc.json", "tps_utilization", value=1.0),
     "the region's word": edit_point(64, "region", value="high_concurrency"),
     "fields of the point's own": edit_file(64, "system_desc.json", "tensor_parallel", value=4),
+    "null for what is not measured": change_summary("output_sequence_lengths_full_run", value=None),
     "nodes in use": edit_point(
         64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]
     ),

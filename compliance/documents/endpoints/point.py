@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from compliance.documents.endpoints.accuracy import EndpointsAccuracy, read_endpoints_accuracy
-from compliance.documents.endpoints.client_config import ClientConfig, read_client_config
 from compliance.documents.endpoints.result_summary import ResultSummary
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
+from compliance.documents.endpoints.settings_table import SettingsTable, read_settings_table
 from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.recognition.endpoints_files import POINT_FILE, POINT_SUMMARY
 from compliance.recognition.endpoints_tree import parse_point_folder
@@ -62,7 +62,7 @@ class EndpointsPoint:
     root: Path
     """The submission's folder."""
     disclosure_source: SourceFile
-    disclosure: ClientConfig | None
+    disclosure: SettingsTable | None
     run: EndpointsRun
     system_source: SourceFile
     system: Mapping[str, Any] | None
@@ -192,7 +192,7 @@ def compute_interactivity(summary: ResultSummary) -> float | None:
 def read_endpoints_point(folder: Path, root: Path, round: EndpointsRound) -> EndpointsPoint:
     """Read a point; every problem becomes a parse error of its file."""
     disclosure_source = SourceFile(folder / POINT_FILE, about=About.RULES)
-    disclosure = read_client_config(disclosure_source)
+    disclosure = read_settings_table(disclosure_source)
     named = disclosure.find_value("model_name") if disclosure else None
     model = round.find_model(folder.parent.name) or round.find_model(
         named if isinstance(named, str) else None

@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 import msgspec
 
 from compliance.documents.endpoints.answers import TokenCounter
-from compliance.documents.endpoints.client_config import ClientConfig, read_client_config
 from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
 from compliance.documents.endpoints.result_summary import (
     FinalSnapshot,
@@ -17,6 +16,7 @@ from compliance.documents.endpoints.result_summary import (
     read_final_snapshot,
     read_result_summary,
 )
+from compliance.documents.endpoints.settings_table import SettingsTable, read_settings_table
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.verdict import About, Fault, Severity
 
@@ -38,7 +38,7 @@ class EndpointsRun:
     summary_source: SourceFile
     summary: ResultSummary | None
     config_source: SourceFile | None
-    config: ClientConfig | None
+    config: SettingsTable | None
     snapshot_source: SourceFile | None
     snapshot: FinalSnapshot | None
     events: EventCount | None
@@ -106,7 +106,7 @@ def read_endpoints_run(
         summary_source=summary_source,
         summary=read_result_summary(summary_source),
         config_source=config_source,
-        config=read_client_config(config_source) if config_source else None,
+        config=read_settings_table(config_source) if config_source else None,
         snapshot_source=snapshot_source,
         snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
         events=read_events(folder, events, counter) if events else None,

@@ -1,4 +1,6 @@
-"""Read `config.yaml`, the settings that the Endpoints client was run with."""
+"""Read YAML as nested tables: `config.yaml`, the settings that the Endpoints client was run with, and
+`point.yaml`, what is disclosed of a point.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +11,8 @@ from suite.files.untrusted_yaml import MAX_YAML_BYTES, YamlError, parse_untruste
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
-    """The settings of a run, as nested tables."""
+class SettingsTable:
+    """Settings, as nested tables."""
 
     values: dict[str, Any] = field(default_factory=dict)
 
@@ -27,8 +29,8 @@ class ClientConfig:
         return found if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
-def read_client_config(source: SourceFile) -> ClientConfig | None:
-    """Read a configuration; None with a parse error if that fails."""
+def read_settings_table(source: SourceFile) -> SettingsTable | None:
+    """Read a table; None with a parse error if that fails."""
     try:
         with open_regular_file(source.path) as stream:
             text = stream.read(MAX_YAML_BYTES + 1)
@@ -39,10 +41,10 @@ def read_client_config(source: SourceFile) -> ClientConfig | None:
         values = parse_untrusted_yaml(text)
     except YamlError as error:
         source.add_parse_error(
-            ParseErrorKind.RECORD, str(error), "plain YAML, as the client wrote it", error.line
+            ParseErrorKind.RECORD, str(error), "plain YAML without aliases and tags", error.line
         )
         return None
     if not isinstance(values, dict):
-        source.add_parse_error(ParseErrorKind.SHAPE, "no settings", "the settings of the run", 1)
+        source.add_parse_error(ParseErrorKind.SHAPE, "no settings", "a table of settings", 1)
         return None
-    return ClientConfig(values=values)
+    return SettingsTable(values=values)

@@ -1,4 +1,4 @@
-"""Read YAML as nested tables: `config.yaml`, the settings that the Endpoints client was run with, and
+"""Read YAML as nested tables: `config.yaml`, the settings of a run of the Endpoints client, and
 `point.yaml`, what is disclosed of a point.
 """
 

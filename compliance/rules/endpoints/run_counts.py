@@ -154,8 +154,10 @@ def finish(run: EndpointsRun) -> Iterator[Fault]:
     if ended > whole:
         yield run.build_fault(f"{ended} answers with a reason to end", f"at most {whole}")
     elif 0 < ended < whole:
+        failures = summary.n_samples_failed or 0
+        of_them = f", {failures} of which failed" if failures else ""
         yield run.build_fault(
-            f"{whole - ended} answers without a reason to end",
+            f"{whole + failures - ended} answers without a reason to end{of_them}",
             f"a reason for each of {whole}",
             severity=Severity.WARNING,
         )

@@ -18,6 +18,7 @@ from kinds.endpoints_curves import (
     edit_point,
     quote_watts,
     remove,
+    state_more,
     submission,
 )
 
@@ -50,6 +51,11 @@ def test_an_honest_submission_raises_no_alarm(tmp_path: Path, curve: str) -> Non
     result = judge(submit(tmp_path, curve=curve))
     assert (result.round, result.findings) == (ROUND, ())
     assert {str(each.kind) for each in result.results} == {"point", "curve"}
+
+
+@pytest.mark.parametrize("curve", ["elected", "dedicated", "agentic"])
+def test_stated_figures_of_an_honest_submission_raise_no_alarm(tmp_path: Path, curve: str) -> None:
+    assert judge(submit(tmp_path, state_more, curve)).findings == ()
 
 
 def test_every_part_of_a_submission_is_judged(tmp_path: Path) -> None:

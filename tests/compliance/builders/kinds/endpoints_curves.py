@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import yaml
@@ -314,10 +314,10 @@ def write_yaml(path: Path, document: object) -> None:
 
 
 @cache
-def simulate_once(curve_name: str) -> Path:
-    """Simulate a curve once; examples are copies of it."""
-    folder = Path(mkdtemp(prefix="podium-curve-"))
-    submit(folder / CURVES[curve_name].organisation / SUBMISSION, CURVES[curve_name])
+def simulate_once(curve_name: str) -> "TemporaryDirectory[str]":
+    """Simulate a curve once; examples are copies of it. The folder ends with the process."""
+    folder = TemporaryDirectory(prefix="podium-curve-")
+    submit(Path(folder.name) / CURVES[curve_name].organisation / SUBMISSION, CURVES[curve_name])
     return folder
 
 
@@ -325,7 +325,7 @@ def submission(change: Callable[[Path], object] | None = None, curve: str = "ele
     """A submission, changed by a function of its folder."""
 
     def build(folder: Path) -> None:
-        shutil.copytree(simulate_once(curve), folder, dirs_exist_ok=True)
+        shutil.copytree(simulate_once(curve).name, folder, dirs_exist_ok=True)
         if change:
             change(folder / ORGANISATION / SUBMISSION)
 

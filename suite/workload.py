@@ -19,6 +19,8 @@ from suite.rounds import HyperValue, Profile, Round
 __all__ = [
     "Block",
     "ExampleTraining",
+    "GeneratingInference",
+    "TokenGenerator",
     "HyperValue",
     "Inference",
     "Mode",
@@ -178,6 +180,44 @@ class Inference(Protocol):
 
     def close(self) -> None:
         """Release all resources."""
+
+
+class TokenGenerator(Protocol):
+    """Generates tokens for several prompts at once, in one thread: each holds a slot from its
+    admission to its end, and slots that end are free for other prompts at once.
+    """
+
+    @property
+    def slots(self) -> int:
+        """Prompts that are answered at the same time."""
+
+    def warm_up(self) -> None:
+        """Run before any load, on its own inputs."""
+
+    def admit(self, slot: int, prompt: Sequence[int]) -> None:
+        """Give a free slot a prompt, as token ids; its first token comes from a later step."""
+
+    def step(self) -> Sequence[tuple[int, int, bool]]:
+        """Generate one token for each slot that has a prompt: slot, token, and whether the answer
+        ended with it.
+        """
+
+    def release(self, slot: int) -> None:
+        """Free a slot, whether its answer has ended or not."""
+
+
+@runtime_checkable
+class GeneratingInference(Protocol):
+    """What an Inference adds if its answers are generated token by token: LoadGen then measures
+    the time to the first token and the time per token, and an answer's bytes are its token ids
+    (int32, little-endian).
+    """
+
+    def prompt(self, sample: int) -> Sequence[int]:
+        """Return the token ids of a loaded sample's prompt."""
+
+    def open_generator(self) -> TokenGenerator:
+        """Create the generator of one thread, untimed."""
 
 
 @runtime_checkable

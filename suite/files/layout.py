@@ -36,6 +36,10 @@ QUERY_RECORD_FILE: Final = "queries.npy"
 """Next to LoadGen's files of a performance run: issue and completion time of each query
 (suite/loadgen/query_record.py).
 """
+TOKEN_RECORD_FILE: Final = "tokens.npy"
+"""Next to LoadGen's files of a performance run whose answers are generated: first and last token of
+each answer (suite/loadgen/token_record.py).
+"""
 TELEMETRY_FILE: Final = "telemetry.jsonl"
 """In the same folder: telemetry of host and GPUs during the run (schema telemetry.json)."""
 AUDIT_RECORD: Final = "audit.json"

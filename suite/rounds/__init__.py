@@ -132,7 +132,13 @@ class ScenarioRow:
     percentile: float
     """0-100: percentile of the reported latency, or share of queries that must meet the bound."""
     bound_ns: int | None = None
-    """Server's latency bound."""
+    """Server's latency bound, unless tokens have bounds."""
+    token_latencies: bool = False
+    """LoadGen measures the time to the first token (TTFT) and the time per further token (TPOT)."""
+    first_token_ns: int | None = None
+    """Server's bound of TTFT ..."""
+    per_token_ns: int | None = None
+    """... and of TPOT."""
     min_duration_ms: int
     min_queries: int
     """For Offline, which sends one query with all samples, the number of samples: LoadGen reads

@@ -230,6 +230,20 @@ class WorkerThreads:
             for number in range(batching.workers)
         ]
 
+    @property
+    def issue(self) -> Callable[[list[int], list[int]], None]:
+        """The function that enqueues one query."""
+        return self.gatherer.issue
+
+    @property
+    def issued(self) -> "array[int]":
+        """When each query was issued (monotonic ns), in the order of issue."""
+        return self.gatherer.issued
+
+    @property
+    def token_rows(self) -> None:
+        """Answers of batches are not measured token by token."""
+
     def start(self) -> None:
         """Start the threads and wait until all are warmed up, before LoadGen's clock starts."""
         for thread in self.threads:

@@ -1,5 +1,5 @@
 """Collects the issue and completion time of each query, and writes them as `queries.npy` after
-LoadGen has ended.
+LoadGen has ended; of generated answers `tokens.npy` as well.
 
 Inside LoadGen's clock its thread reads the time of each issue, and workers append these and their
 completions to arrays, which become rows afterwards.
@@ -7,13 +7,14 @@ Queries are identified by their number in the order of issue.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.files.layout import QUERY_RECORD_FILE, replace_atomically
+from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE, replace_atomically
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
 
 NUMBERS_PER_COMPLETION: Final = 5
 """Per completion: its time, its batch, its first query (from 0, in the order of issue), its
@@ -87,17 +88,50 @@ def write_query_times(
     """Write the record into a run's folder; return why that failed, or "". The run counts without
     it.
     """
+    return write_record_array(
+        folder / QUERY_RECORD_FILE, lambda: build_query_table(scenario, issued, workers)
+    )
+
+
+def build_token_table(
+    issued: "array[int]", workers: Sequence[WorkerCompletions], rows: "array[int]"
+) -> Any:
+    """Build the token record, int64 (answers, fields): of each answer a row, of the same place in
+    the completions, sorted as the query record is.
+    """
+    import numpy
+
+    table = numpy.frombuffer(rows, numpy.int64).reshape(-1, len(TOKEN_RECORD_FIELDS))
+    completed = numpy.concatenate(
+        [
+            numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS_PER_COMPLETION)
+            for each in workers
+        ]
+    )[: len(table)]
+    begun = numpy.frombuffer(issued, numpy.int64)[completed[:, 2]]
+    return table[numpy.lexsort((completed[:, 0], begun))]
+
+
+def write_token_times(
+    folder: Path,
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    rows: "array[int]",
+) -> str:
+    """Write the token record into a run's folder; return why that failed, or ""."""
+    return write_record_array(
+        folder / TOKEN_RECORD_FILE, lambda: build_token_table(issued, workers, rows)
+    )
+
+
+def write_record_array(path: Path, build: Callable[[], Any]) -> str:
+    """Write an array as a file of a run; return why that failed, or ""."""
     import numpy
 
     try:
-        with (
-            replace_atomically(folder / QUERY_RECORD_FILE) as partial,
-            partial.open("wb") as stream,
-        ):
-            numpy.save(stream, build_query_table(scenario, issued, workers), allow_pickle=False)
+        with replace_atomically(path) as partial, partial.open("wb") as stream:
+            numpy.save(stream, build(), allow_pickle=False)
     except (OSError, MemoryError) as error:
-        return (
-            f"{QUERY_RECORD_FILE} is lost:"
-            f" {getattr(error, 'strerror', None) or 'too little memory'}"
-        )
+        reason = getattr(error, "strerror", None) or "too little memory"
+        return f"{path.name} is lost: {reason}"
     return ""

@@ -7,6 +7,7 @@ are complete.
 import gc
 import shutil
 import time
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,13 @@ from harness.machine.placement import Cores, InstancePlacement, pin_process
 from harness.machine.power.chosen import ChosenPower
 from harness.serving.instances.proxy import InstancePool, watch_instances
 from harness.serving.loadgen import query_times
-from harness.serving.loadgen.batching import BatchingSettings, QueryGatherer, WorkerThreads
+from harness.serving.loadgen.batching import (
+    BatchingSettings,
+    BatchTally,
+    QueryGatherer,
+    WorkerThreads,
+)
+from harness.serving.loadgen.generation import GenerationThread
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
@@ -33,7 +40,7 @@ from suite.loadgen.scenario import Scenario
 from suite.process.devices import format_device_name, name_as_only_gpu
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
-from suite.workload import Inference, Mode, Run
+from suite.workload import GeneratingInference, Inference, Mode, Run
 
 ABSENT_AUDIT_CONFIG: Final = "no-audit.config"
 """A file that does not exist: otherwise LoadGen would read audit.config from the working directory,
@@ -301,14 +308,11 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     inference, recorder = job.system.open_inference()
     watch_instances(inference, abort)
     library = SampleLibrary(inference, abort)
-    gatherer = QueryGatherer(job.system.batching, lambda: library.sort_key)
-    workers = WorkerThreads(
-        lg, inference, job.system.choose_scenario_batching(job.schedule.scenario), gatherer, abort
-    )
-    workers.start()
+    answering = build_answering_threads(job, lg, inference, library, abort)
+    answering.start()
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
-    sut = lg.ConstructFastSUT(gatherer.issue, ignore_flush)
+    sut = lg.ConstructFastSUT(answering.issue, ignore_flush)
     qsl = lg.ConstructQSL(
         count, min(count, inference.performance_sample_count), library.load, library.unload
     )
@@ -321,31 +325,81 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     )
     lg.DestroyQSL(qsl)
     lg.DestroyFastSUT(sut)
-    workers.stop()
+    answering.stop()
     inference.close()
     return LoadGenOutcome(
         sample_count=count,
-        batches=sum(tally.batches for tally in workers.tallies),
-        samples=sum(tally.samples for tally in workers.tallies),
-        workers=tuple((tally.batches, tally.samples) for tally in workers.tallies),
+        batches=sum(tally.batches for tally in answering.tallies),
+        samples=sum(tally.samples for tally in answering.tallies),
+        workers=tuple((tally.batches, tally.samples) for tally in answering.tallies),
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, [write_performance_times(job, gatherer, workers)])),
+        lost=tuple(filter(None, [write_performance_times(job, answering)])),
     )
 
 
-def write_performance_times(
-    job: LoadGenJob, gatherer: QueryGatherer, workers: WorkerThreads
-) -> str:
-    """Write the issue and completion times of a performance run's queries; return why that failed,
-    or "".
+class AnsweringThreads(Protocol):
+    """Threads that answer LoadGen's queries, and what they recorded."""
+
+    @property
+    def issue(self) -> Callable[[list[int], list[int]], None]:
+        """The function that enqueues one query: response ids and sample indexes."""
+
+    @property
+    def issued(self) -> "array[int]":
+        """When each query was issued (monotonic ns), in the order of issue."""
+
+    @property
+    def tallies(self) -> list[BatchTally]:
+        """Batches and samples of each thread."""
+
+    @property
+    def completions(self) -> list[query_times.WorkerCompletions]:
+        """Completions of each thread."""
+
+    @property
+    def token_rows(self) -> "array[int] | None":
+        """Rows of the token record, in the order of completion; None if tokens are not measured."""
+
+    def start(self) -> None:
+        """Start the threads and wait until they are warmed up."""
+
+    def stop(self) -> None:
+        """End the threads when all issued queries are answered."""
+
+
+def build_answering_threads(
+    job: LoadGenJob, lg: Any, inference: Inference, library: SampleLibrary, abort: Abort
+) -> AnsweringThreads:
+    """Build what answers the queries: a generator's thread if answers are generated token by token,
+    else workers that take batches.
+    """
+    if isinstance(inference, GeneratingInference):
+        return GenerationThread(lg, inference, lambda: library.sort_key, abort)
+    return WorkerThreads(
+        lg,
+        inference,
+        job.system.choose_scenario_batching(job.schedule.scenario),
+        QueryGatherer(job.system.batching, lambda: library.sort_key),
+        abort,
+    )
+
+
+def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> str:
+    """Write the issue and completion times of a performance run's queries, and of the tokens of
+    generated answers; return why that failed, or "".
     """
     if job.schedule.mode is Mode.ACCURACY:
         return ""
-    return query_times.write_query_times(
-        job.folder, job.schedule.scenario, gatherer.issued, workers.completions
+    lost = query_times.write_query_times(
+        job.folder, job.schedule.scenario, answering.issued, answering.completions
     )
+    if answering.token_rows is not None:
+        lost = lost or query_times.write_token_times(
+            job.folder, answering.issued, answering.completions, answering.token_rows
+        )
+    return lost
 
 
 def ignore_flush() -> None:

@@ -16,6 +16,7 @@ from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.units import MS_PER_S, NS_PER_S, NS_PER_US
 from suite.workload import Mode
 
+NO_TOKEN_BOUND_NS: Final = 1 << 62
 OFFLINE_MARGIN: Final = 1.2
 """Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1
 (test_settings_internal.cc, kSlack).
@@ -54,6 +55,10 @@ class LoadGenSchedule:
     """Server: target queries/s; Offline: expected samples/s; else unused."""
     expected_latency_ns: int
     """SingleStream and MultiStream: latency of one query; else unused."""
+    token_latencies: bool = False
+    first_token_ns: int | None = None
+    per_token_ns: int | None = None
+    """As in the row (suite.rounds.ScenarioRow)."""
     special: Mapping[str, bool | int | float] = field(default_factory=dict)
     """Further settings by LoadGen's names, for compliance tests."""
 
@@ -85,6 +90,9 @@ def build_loadgen_schedule(
         samples_per_query=row.samples_per_query,
         rate=resolve_target_rate(scenario, settings, probe),
         expected_latency_ns=resolve_expected_latency_ns(scenario, settings, probe),
+        token_latencies=row.token_latencies,
+        first_token_ns=row.first_token_ns,
+        per_token_ns=row.per_token_ns,
     )
 
 
@@ -162,6 +170,8 @@ def build_test_settings(schedule: LoadGenSchedule) -> Any:
     settings.min_duration_ms = schedule.min_duration_ms
     settings.min_query_count = schedule.min_queries
     SCENARIO_FIELD_SETTERS[schedule.scenario](settings, schedule)
+    if schedule.token_latencies:
+        set_token_fields(settings, schedule)
     for name, value in schedule.special.items():
         setattr(settings, name, value)
     return settings
@@ -183,8 +193,15 @@ def set_multi_stream_fields(settings: Any, schedule: LoadGenSchedule) -> None:
 def set_server_fields(settings: Any, schedule: LoadGenSchedule) -> None:
     """Set the Server fields."""
     settings.server_target_qps = schedule.rate
-    settings.server_target_latency_ns = schedule.bound_ns
+    settings.server_target_latency_ns = schedule.bound_ns or 0
     settings.server_target_latency_percentile = convert_to_fraction(schedule.percentile)
+
+
+def set_token_fields(settings: Any, schedule: LoadGenSchedule) -> None:
+    """Let LoadGen measure tokens; only Server has bounds, which take the place of its latency's."""
+    settings.use_token_latencies = True
+    settings.ttft_latency = schedule.first_token_ns or NO_TOKEN_BOUND_NS
+    settings.tpot_latency = schedule.per_token_ns or NO_TOKEN_BOUND_NS
 
 
 def set_offline_field(settings: Any, schedule: LoadGenSchedule) -> None:

@@ -29,6 +29,7 @@ from suite.files.layout import (
     RUN_RECORD,
     SUMMARY_LOG,
     TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
     fold_name,
 )
 from suite.measurement.mlperf_power.session import (
@@ -60,7 +61,7 @@ def find_unexpected_run_files(folder: Path, mode: Mode) -> Iterator[Path]:
     names = LOADGEN_RUN_FILES | (
         {ACCURACY_TEXT}
         if mode is Mode.ACCURACY
-        else {QUERY_RECORD_FILE, TELEMETRY_FILE, ANALYZER_LOG}
+        else {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE, ANALYZER_LOG}
     )
     yield from find_unknown_paths(folder, lambda path: path.name in names and not is_folder(path))
 

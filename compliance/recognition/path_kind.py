@@ -49,6 +49,7 @@ from suite.files.layout import (
     RUN_RECORD,
     SUMMARY_LOG,
     TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
 )
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
@@ -60,6 +61,7 @@ LOADGEN_FILES: Final = frozenset(
         ACCURACY_TEXT,
         RUN_RECORD,
         QUERY_RECORD_FILE,
+        TOKEN_RECORD_FILE,
         TELEMETRY_FILE,
         "mlperf_log_trace.json",
     }

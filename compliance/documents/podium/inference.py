@@ -14,11 +14,12 @@ from compliance.documents.headline import LoggedHeadline, find_logged_headline, 
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog, is_finite_number
 from compliance.logs import telemetry
-from compliance.logs.loadgen import accuracy_log, query_times
+from compliance.logs.loadgen import accuracy_log, query_times, token_times
 from compliance.logs.loadgen import summary as summary_text
 from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.loadgen.query_times import QueryTimes
 from compliance.logs.loadgen.summary import LoadGenSummary
+from compliance.logs.loadgen.token_times import TokenTimes
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import (
@@ -38,6 +39,7 @@ from suite.files.layout import (
     RUN_RECORD,
     SUMMARY_LOG,
     TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
     compute_folder_sha256,
 )
 from suite.loadgen.scenario import Scenario
@@ -105,6 +107,8 @@ class LoadGenRun:
     record: RunRecord | None
     queries: QueryTimes | None
     """None if the query record is missing, as in older runs, or damaged."""
+    tokens: TokenTimes | None
+    """None if answers are not generated token by token, or their record is missing or damaged."""
     telemetry: TelemetryFile | None
     """None if the run has none."""
     sources: Sequence[SourceFile]
@@ -329,10 +333,10 @@ def read_loadgen_run(
     }
     detail = list(mllog_lines.read_mllog_records(sources[DETAIL_LOG]))
     run = read_json_document(sources[RUN_RECORD], RUN_RECORD_DECODER, RUN_RECORD_FIELDS)
-    # a run counts without these two, so their parse errors do not void it
+    # a run counts without these, so their parse errors do not void it
     optional_files = [
         name
-        for name in (QUERY_RECORD_FILE, TELEMETRY_FILE)
+        for name in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE)
         if mode is Mode.PERFORMANCE and is_file(folder / name)
     ]
     sources |= {
@@ -350,6 +354,9 @@ def read_loadgen_run(
         record=run,
         queries=query_times.read_query_times(sources[QUERY_RECORD_FILE])
         if QUERY_RECORD_FILE in sources
+        else None,
+        tokens=token_times.read_token_times(sources[TOKEN_RECORD_FILE])
+        if TOKEN_RECORD_FILE in sources
         else None,
         telemetry=telemetry.read_telemetry_file(sources[TELEMETRY_FILE])
         if TELEMETRY_FILE in sources

@@ -21,6 +21,7 @@ from suite.files.layout import (
     CHECKPOINT_RECORD,
     QUERY_RECORD_FILE,
     TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
     locate_checkpoint_folder,
 )
 from suite.files.untrusted_files import open_regular_file
@@ -185,10 +186,8 @@ class LedgerFile:
 
 def list_run_files(run: LoadGenRun) -> Sequence[Path]:
     """Return the paths of a run's files."""
-    return [
-        run.folder / name
-        for name in sorted({*LOADGEN_RUN_FILES, ACCURACY_TEXT, QUERY_RECORD_FILE, TELEMETRY_FILE})
-    ]
+    measured = {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE}
+    return [run.folder / name for name in sorted({*LOADGEN_RUN_FILES, ACCURACY_TEXT, *measured})]
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:

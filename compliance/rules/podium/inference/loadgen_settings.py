@@ -309,8 +309,9 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
     if run.scenario is Scenario.SERVER:
         for key in ("requested_server_target_latency_ns", "effective_target_latency_ns"):
             bound = run.find_value(key)
-            if bound is not None and bound != run.rule.bound_ns:
-                yield run.build_detail_fault(key, f"bound {bound} ns", f"{run.rule.bound_ns} ns")
+            wanted = run.rule.bound_ns or 0
+            if bound is not None and bound != wanted:
+                yield run.build_detail_fault(key, f"bound {bound} ns", f"{wanted} ns")
     per_query = run.find_value("effective_samples_per_query")
     if (
         run.scenario is not Scenario.OFFLINE

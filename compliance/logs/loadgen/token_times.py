@@ -1,0 +1,41 @@
+"""Memory-map `tokens.npy`: the first and the last token of each generated answer."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from compliance.logs.loadgen.npy_rows import NpyForm, read_npy_rows
+from compliance.logs.source_file import SourceFile
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+
+TOKEN_FORM: Final = NpyForm(
+    kind="<i8",
+    columns=len(TOKEN_RECORD_FIELDS),
+    max_rows=MAX_QUERY_RECORD_ROWS,
+    described=(
+        f"a NumPy file, version 1.0, of at most {MAX_QUERY_RECORD_ROWS} rows of int64:"
+        f" {', '.join(TOKEN_RECORD_FIELDS)}"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenTimes:
+    """The rows, as memory-mapped NumPy arrays (answers,), in the order of `queries.npy`."""
+
+    sample: Any
+    first_ns: Any
+    last_ns: Any
+    tokens: Any
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+
+def read_token_times(source: SourceFile) -> TokenTimes | None:
+    """Memory-map the rows; None with a parse error if the file is not what the harness writes."""
+    table = read_npy_rows(source, TOKEN_FORM)
+    if table is None:
+        return None
+    columns = {name: table[:, place] for place, name in enumerate(TOKEN_RECORD_FIELDS)}
+    return TokenTimes(**columns)

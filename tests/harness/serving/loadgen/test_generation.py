@@ -76,7 +76,7 @@ def run_loadgen(folder: Path, scenario: Scenario, *, accuracy: bool = False) -> 
     settings.ttft_latency = settings.tpot_latency = 10**9
     settings.server_target_qps, settings.server_target_latency_ns = 2000, 0
     settings.offline_expected_qps = 1000
-    settings.single_stream_expected_latency_ns = 100_000
+    settings.single_stream_expected_latency_ns = 5_000
     output = lg.LogOutputSettings()
     output.outdir, output.copy_summary_to_stdout = str(folder), False
     logs = lg.LogSettings()

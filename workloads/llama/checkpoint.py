@@ -3,8 +3,8 @@ the weights; imports no framework.
 
 `config.json` (shape), `tokenizer.json` (as it was given), `tokenizer_config.json` (chat template,
 first and last token), `generation_config.json` (greedy, with the tokens that end an answer), and
-the weights as `model.safetensors` or as shards with an index. Hugging Face, transformers documentation,
-"Sharing models" and "Big models": file names and keys.
+the weights as `model.safetensors` or as shards with an index. File names and keys: Hugging Face,
+transformers documentation, "Sharing models" and "Big models".
 """
 
 import hashlib

@@ -1,0 +1,229 @@
+"""The network as the generator runs it: joint weight matrices, a key/value cache, and one pass over
+new tokens of many sequences.
+
+Yu et al. 2022, "Orca", OSDI '22, section 3.2: tokens of sequences of any length share the linear
+layers, and attention alone is computed for each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch.nn import functional
+
+from workloads.llama.model import LlamaLayer, LlamaNetwork, compute_rotation_rates
+from workloads.llama.shape import LlamaShape
+
+# Legend: N new tokens, R live rows of the cache, P prompts of a block, T positions of a block, S
+# cached positions that are looked at, W width, H heads of queries, G heads of keys and values, Q
+# heads of queries of one of them, D width of a head, F half of it, X joint numbers, V vocabulary.
+HIDDEN_LOGIT: Final = float("-inf")
+"""Added to the attention logit of a position behind the end of its sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBlock:
+    """Prompts that are read together, padded to one length; they lie one after another among the
+    new tokens.
+    """
+
+    first: int
+    """Number of the block's first token among the new tokens."""
+    prompts: int
+    positions: int
+
+    @property
+    def end(self) -> int:
+        """Number of the token behind the block."""
+        return self.first + self.prompts * self.positions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTokens:
+    """The input of one pass: the newest token of each live row, then the blocks of prompts."""
+
+    token_N: torch.Tensor
+    position_N: torch.Tensor
+    """Of each token in its sequence."""
+    place_N: torch.Tensor
+    """Of each token in the cache."""
+    rows: int
+    """Live rows: the first ones of the cache."""
+    longest: int
+    """Positions of the longest live row, its newest token included."""
+    mask_R11S: torch.Tensor | None
+    """Added to attention logits; None if all rows have the same length."""
+    blocks: Sequence[PromptBlock] = ()
+
+
+class ServingLayer:
+    """A layer's weights, inputs x outputs, those of the same input joined.
+
+    Rows of queries and keys are permuted so that the two numbers of a head that are rotated
+    together are neighbours, a complex number; the products of queries and keys stay the same.
+    """
+
+    def __init__(self, layer: LlamaLayer, shape: LlamaShape, dtype: torch.dtype) -> None:
+        attention, feed_forward = layer.self_attn, layer.mlp
+        self.attention_norm_W = layer.input_layernorm.weight.float()
+        self.feed_forward_norm_W = layer.post_attention_layernorm.weight.float()
+        self.joint_WX = join_weights(
+            dtype,
+            pair_rotated_rows(attention.q_proj.weight, shape.head_width),
+            pair_rotated_rows(attention.k_proj.weight, shape.head_width),
+            attention.v_proj.weight,
+        )
+        self.out_WW = join_weights(dtype, attention.o_proj.weight)
+        self.gate_up_WX = join_weights(
+            dtype, feed_forward.gate_proj.weight, feed_forward.up_proj.weight
+        )
+        self.down_XW = join_weights(dtype, feed_forward.down_proj.weight)
+
+
+def pair_rotated_rows(weight_XW: torch.Tensor, head_width: int) -> torch.Tensor:
+    """Reorder a projection's rows: number i of a head and number i + D / 2 become neighbours."""
+    rows, width = weight_XW.shape
+    halves = weight_XW.view(rows // head_width, 2, head_width // 2, width)
+    return halves.transpose(1, 2).reshape(rows, width)
+
+
+def join_weights(dtype: torch.dtype, *weights_XW: torch.Tensor) -> torch.Tensor:
+    """Join projections of one input, inputs x outputs in memory: with few rows of input, the
+    products of MKL are up to twice as fast as with the transposed matrix.
+    """
+    return torch.cat(weights_XW).to(dtype).t().contiguous()
+
+
+class ServingNetwork:
+    """Weights and cache.
+
+    Args:
+        network: on the device that serves; its weights are copied.
+        rows: sequences that are live at once.
+        longest: positions of a row.
+        dtype: type of weights, cache and states; norms, rotations and logits are computed in fp32.
+    """
+
+    def __init__(self, network: LlamaNetwork, rows: int, longest: int, dtype: torch.dtype) -> None:
+        shape = network.shape
+        self.shape, self.longest, self.dtype = shape, longest, dtype
+        stack = network.model
+        self.embedding_VW = stack.embed_tokens.weight.detach().to(dtype)
+        self.device = self.embedding_VW.device
+        self.layers = [ServingLayer(layer, shape, dtype) for layer in network.layers]
+        self.norm_W = stack.norm.weight.float()
+        self.output_WV = join_weights(dtype, network.lm_head.weight)
+        position_S = torch.arange(longest, device=self.device, dtype=torch.float32)
+        angle_SF = torch.outer(position_S, compute_rotation_rates(shape).to(self.device))
+        self.rotation_S1F = torch.polar(torch.ones_like(angle_SF), angle_SF).unsqueeze(1)
+        self.spare_place = rows * longest
+        """Place in the cache that padding writes to."""
+        cached = 2 * shape.key_value_heads * shape.head_width
+        self.caches = [
+            torch.zeros(rows * longest + 1, cached, dtype=dtype, device=self.device)
+            for _ in range(shape.layers)
+        ]
+
+    def move_row(self, source: int, target: int, length: int) -> None:
+        """Copy the first positions of a row of the cache to another row."""
+        first, second = source * self.longest, target * self.longest
+        for cache in self.caches:
+            cache[second : second + length] = cache[first : first + length]
+
+    def build_mask(self, lengths: Sequence[int]) -> torch.Tensor | None:
+        """Return the mask that hides what lies behind the end of each live row."""
+        longest = max(lengths)
+        if min(lengths) == longest:
+            return None
+        length_R1 = torch.tensor(lengths, device=self.device).unsqueeze(1)
+        hidden_RS = torch.arange(longest, device=self.device) >= length_R1
+        mask_RS = torch.zeros(hidden_RS.shape, dtype=self.dtype, device=self.device)
+        return mask_RS.masked_fill_(hidden_RS, HIDDEN_LOGIT)[:, None, None]
+
+    def choose_tokens(self, new: NewTokens) -> torch.Tensor:
+        """Return the most likely next token, R, of each live row; the new tokens are cached."""
+        state_NW = functional.embedding(new.token_N, self.embedding_VW)
+        rotation_N1F = self.rotation_S1F[new.position_N]
+        for layer, cache in zip(self.layers, self.caches, strict=True):
+            joint_NX = self.normalise(state_NW, layer.attention_norm_W) @ layer.joint_WX
+            attended_NW = self.compute_attention(joint_NX, rotation_N1F, cache, new)
+            state_NW = torch.addmm(state_NW, attended_NW, layer.out_WW)
+            gate_NX, up_NX = (
+                self.normalise(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
+            ).chunk(2, dim=-1)
+            state_NW = torch.addmm(state_NW, functional.silu(gate_NX).mul_(up_NX), layer.down_XW)
+        logit_RV = self.normalise(state_NW[: new.rows], self.norm_W) @ self.output_WV
+        return logit_RV.argmax(dim=-1)
+
+    def normalise(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
+        """RMSNorm, in fp32."""
+        epsilon = self.shape.norm_epsilon
+        normal_NW = functional.rms_norm(state_NW.float(), weight_W.shape, weight_W, epsilon)
+        return normal_NW.to(self.dtype)
+
+    def compute_attention(
+        self,
+        joint_NX: torch.Tensor,
+        rotation_N1F: torch.Tensor,
+        cache_XX: torch.Tensor,
+        new: NewTokens,
+    ) -> torch.Tensor:
+        """Rotate queries and keys, cache keys and values, and return what each token attends to,
+        N W.
+        """
+        shape = self.shape
+        turned = (shape.heads + shape.key_value_heads) * shape.head_width
+        rotate_pairs(joint_NX[:, :turned], rotation_N1F)
+        cache_XX.index_copy_(0, new.place_N, joint_NX[:, shape.width :])
+        attended_RW = self.attend_to_cache(joint_NX[: new.rows, : shape.width], cache_XX, new)
+        blocks = [self.attend_in_block(joint_NX, block) for block in new.blocks]
+        return torch.cat([attended_RW, *blocks]) if blocks else attended_RW
+
+    def attend_to_cache(
+        self, query_RW: torch.Tensor, cache_XX: torch.Tensor, new: NewTokens
+    ) -> torch.Tensor:
+        """Return what the newest token of each live row attends to, R W.
+
+        Heads that share keys stand where positions of queries would, so that nothing is repeated.
+        """
+        shape, rows = self.shape, new.rows
+        cached = cache_XX[: self.spare_place].view(
+            -1, self.longest, 2, shape.key_value_heads, shape.head_width
+        )
+        key_RGSD, value_RGSD = cached[:rows, : new.longest].permute(2, 0, 3, 1, 4)
+        query_RGQD = query_RW.view(rows, shape.key_value_heads, shape.group, shape.head_width)
+        attended_RGQD = functional.scaled_dot_product_attention(
+            query_RGQD, key_RGSD, value_RGSD, new.mask_R11S
+        )
+        return attended_RGQD.reshape(rows, shape.width)
+
+    def attend_in_block(self, joint_NX: torch.Tensor, block: PromptBlock) -> torch.Tensor:
+        """Return what the tokens of a block of prompts attend to, P T x W: themselves and earlier
+        ones of their prompt.
+        """
+        shape = self.shape
+        heads_PXTD = (
+            joint_NX[block.first : block.end]
+            .view(block.prompts, block.positions, -1, shape.head_width)
+            .transpose(1, 2)
+        )
+        query_PHTD, key_PGTD, value_PGTD = torch.tensor_split(
+            heads_PXTD, [shape.heads, shape.heads + shape.key_value_heads], dim=1
+        )
+        attended_PHTD = functional.scaled_dot_product_attention(
+            query_PHTD,
+            key_PGTD.repeat_interleave(shape.group, dim=1),
+            value_PGTD.repeat_interleave(shape.group, dim=1),
+            is_causal=True,
+        )
+        return attended_PHTD.transpose(1, 2).reshape(-1, shape.width)
+
+
+def rotate_pairs(heads_NX: torch.Tensor, rotation_N1F: torch.Tensor) -> None:
+    """Rotate neighbouring numbers of queries and keys in place, in fp32."""
+    pairs = rotation_N1F.shape[-1]
+    wide_NX = heads_NX.float()  # the same memory if they are in fp32
+    torch.view_as_complex(wide_NX.view(len(wide_NX), -1, pairs, 2)).mul_(rotation_N1F)
+    if wide_NX.dtype != heads_NX.dtype:
+        heads_NX.copy_(wide_NX)

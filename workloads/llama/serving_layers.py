@@ -114,6 +114,7 @@ class ServingNetwork:
         self.layers = [ServingLayer(layer, shape, dtype) for layer in network.layers]
         self.norm_W = stack.norm.weight.float()
         self.output_WV = join_weights(dtype, network.lm_head.weight)
+        self.epsilon = torch.tensor(shape.norm_epsilon, device=self.device)
         position_S = torch.arange(longest, device=self.device, dtype=torch.float32)
         angle_SF = torch.outer(position_S, compute_rotation_rates(shape).to(self.device))
         self.rotation_S1F = torch.polar(torch.ones_like(angle_SF), angle_SF).unsqueeze(1)
@@ -142,43 +143,57 @@ class ServingNetwork:
         return mask_RS.masked_fill_(hidden_RS, HIDDEN_LOGIT)[:, None, None]
 
     def choose_tokens(self, new: NewTokens) -> torch.Tensor:
-        """Return the most likely next token, R, of each live row; the new tokens are cached."""
+        """Return the most likely next token, R, of each live row; the new tokens are cached.
+
+        Behind the last layer's keys and values, the tokens inside prompts have no use.
+        """
         state_NW = functional.embedding(new.token_N, self.embedding_VW)
         rotation_N1F = self.rotation_S1F[new.position_N]
         for layer, cache in zip(self.layers, self.caches, strict=True):
             joint_NX = self.normalise(state_NW, layer.attention_norm_W) @ layer.joint_WX
-            attended_NW = self.compute_attention(joint_NX, rotation_N1F, cache, new)
-            state_NW = torch.addmm(state_NW, attended_NW, layer.out_WW)
+            self.cache_tokens(joint_NX, rotation_N1F, cache, new.place_N)
+            blocks = () if layer is self.layers[-1] else new.blocks
+            attended_NW = self.compute_attention(joint_NX, cache, new, blocks)
+            state_NW = torch.addmm(state_NW[: len(attended_NW)], attended_NW, layer.out_WW)
             gate_NX, up_NX = (
                 self.normalise(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
             ).chunk(2, dim=-1)
             state_NW = torch.addmm(state_NW, functional.silu(gate_NX).mul_(up_NX), layer.down_XW)
-        logit_RV = self.normalise(state_NW[: new.rows], self.norm_W) @ self.output_WV
+        logit_RV = self.normalise(state_NW, self.norm_W) @ self.output_WV
         return logit_RV.argmax(dim=-1)
 
     def normalise(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
-        """RMSNorm, in fp32."""
-        epsilon = self.shape.norm_epsilon
-        normal_NW = functional.rms_norm(state_NW.float(), weight_W.shape, weight_W, epsilon)
-        return normal_NW.to(self.dtype)
+        """RMSNorm, in fp32; on a CPU in two thirds of the time of torch's."""
+        wide_NW = state_NW.float()
+        norm_N1 = torch.linalg.vector_norm(wide_NW, dim=-1, keepdim=True)
+        mean_square_N1 = torch.addcmul(self.epsilon, norm_N1, norm_N1, value=1 / self.shape.width)
+        return (wide_NW * mean_square_N1.rsqrt_()).mul_(weight_W).to(self.dtype)
 
-    def compute_attention(
+    def cache_tokens(
         self,
         joint_NX: torch.Tensor,
         rotation_N1F: torch.Tensor,
         cache_XX: torch.Tensor,
-        new: NewTokens,
-    ) -> torch.Tensor:
-        """Rotate queries and keys, cache keys and values, and return what each token attends to,
-        N W.
-        """
+        place_N: torch.Tensor,
+    ) -> None:
+        """Rotate queries and keys in place, and cache keys and values."""
         shape = self.shape
         turned = (shape.heads + shape.key_value_heads) * shape.head_width
         rotate_pairs(joint_NX[:, :turned], rotation_N1F)
-        cache_XX.index_copy_(0, new.place_N, joint_NX[:, shape.width :])
-        attended_RW = self.attend_to_cache(joint_NX[: new.rows, : shape.width], cache_XX, new)
-        blocks = [self.attend_in_block(joint_NX, block) for block in new.blocks]
-        return torch.cat([attended_RW, *blocks]) if blocks else attended_RW
+        cache_XX.index_copy_(0, place_N, joint_NX[:, shape.width :])
+
+    def compute_attention(
+        self,
+        joint_NX: torch.Tensor,
+        cache_XX: torch.Tensor,
+        new: NewTokens,
+        blocks: Sequence[PromptBlock],
+    ) -> torch.Tensor:
+        """Return what the live rows' newest tokens attend to, and those of the blocks, N W."""
+        attended_RW = self.attend_to_cache(joint_NX[: new.rows, : self.shape.width], cache_XX, new)
+        if not blocks:
+            return attended_RW
+        return torch.cat([attended_RW, *(self.attend_in_block(joint_NX, each) for each in blocks)])
 
     def attend_to_cache(
         self, query_RW: torch.Tensor, cache_XX: torch.Tensor, new: NewTokens

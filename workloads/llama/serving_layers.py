@@ -150,19 +150,19 @@ class ServingNetwork:
         state_NW = functional.embedding(new.token_N, self.embedding_VW)
         rotation_N1F = self.rotation_S1F[new.position_N]
         for layer, cache in zip(self.layers, self.caches, strict=True):
-            joint_NX = self.normalise(state_NW, layer.attention_norm_W) @ layer.joint_WX
+            joint_NX = self.normalise_states(state_NW, layer.attention_norm_W) @ layer.joint_WX
             self.cache_tokens(joint_NX, rotation_N1F, cache, new.place_N)
             blocks = () if layer is self.layers[-1] else new.blocks
             attended_NW = self.compute_attention(joint_NX, cache, new, blocks)
             state_NW = torch.addmm(state_NW[: len(attended_NW)], attended_NW, layer.out_WW)
             gate_NX, up_NX = (
-                self.normalise(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
+                self.normalise_states(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
             ).chunk(2, dim=-1)
             state_NW = torch.addmm(state_NW, functional.silu(gate_NX).mul_(up_NX), layer.down_XW)
-        logit_RV = self.normalise(state_NW, self.norm_W) @ self.output_WV
+        logit_RV = self.normalise_states(state_NW, self.norm_W) @ self.output_WV
         return logit_RV.argmax(dim=-1)
 
-    def normalise(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
+    def normalise_states(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
         """RMSNorm, in fp32; on a CPU in two thirds of the time of torch's."""
         wide_NW = state_NW.float()
         norm_N1 = torch.linalg.vector_norm(wide_NW, dim=-1, keepdim=True)

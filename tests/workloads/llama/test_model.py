@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from workloads.llama.model import LlamaNetwork, LlamaNorm
+from workloads.llama.model import LlamaNetwork
 from workloads.llama.shape import LlamaShape, convert_shape_to_config
 
 from .conftest import SHAPE, build_network
@@ -107,8 +107,8 @@ def test_a_network_of_the_device_meta_can_be_filled() -> None:
 
 
 def test_norms_are_computed_in_fp32() -> None:
-    """Squares of 300 numbers of 200 exceed what bf16 adds without loss."""
-    norm = LlamaNorm(300, 1e-5)
+    """Squares of 300 numbers near 200 exceed what bf16 adds without loss."""
+    norm = build_network(replace(SHAPE, width=300)).model.norm
     input_BW = 200 + torch.randn(4, 300)
     wide = norm(input_BW.bfloat16().float())
-    assert norm(input_BW.bfloat16()).equal(wide.bfloat16())
+    assert norm.bfloat16()(input_BW.bfloat16()).equal(wide.bfloat16())

@@ -5,6 +5,7 @@ Yu et al. 2022, "Orca", OSDI '22, section 3.2: tokens of sequences of any length
 layers, and attention alone is computed for each.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -120,17 +121,22 @@ class ServingNetwork:
         self.rotation_S1F = torch.polar(torch.ones_like(angle_SF), angle_SF).unsqueeze(1)
         self.spare_place = rows * longest
         """Place in the cache that padding writes to."""
-        cached = 2 * shape.key_value_heads * shape.head_width
-        self.caches = [
-            torch.zeros(rows * longest + 1, cached, dtype=dtype, device=self.device)
-            for _ in range(shape.layers)
-        ]
+        kinds = 2, shape.key_value_heads, shape.head_width
+        self.cache_LXX = torch.zeros(
+            shape.layers,
+            self.spare_place + 1,
+            math.prod(kinds),
+            dtype=dtype,
+            device=self.device,
+        )
+        by_row = self.cache_LXX[:, :-1].view(shape.layers, rows, longest, *kinds)
+        self.rows_2LRGSD = by_row.permute(3, 0, 1, 4, 2, 5)
+        """The same, as attention looks at it: keys and values, layers, rows."""
 
     def move_row(self, source: int, target: int, length: int) -> None:
         """Copy the first positions of a row of the cache to another row."""
         first, second = source * self.longest, target * self.longest
-        for cache in self.caches:
-            cache[second : second + length] = cache[first : first + length]
+        self.cache_LXX[:, second : second + length] = self.cache_LXX[:, first : first + length]
 
     def build_mask(self, lengths: Sequence[int]) -> torch.Tensor | None:
         """Return the mask that hides what lies behind the end of each live row."""
@@ -149,11 +155,15 @@ class ServingNetwork:
         """
         state_NW = functional.embedding(new.token_N, self.embedding_VW)
         rotation_N1F = self.rotation_S1F[new.position_N]
-        for layer, cache in zip(self.layers, self.caches, strict=True):
+        live_2LRGSD = self.rows_2LRGSD[:, :, : new.rows, :, : new.longest]
+        for layer, cache_XX, key_RGSD, value_RGSD in zip(
+            self.layers, self.cache_LXX, *live_2LRGSD, strict=True
+        ):
             joint_NX = self.normalise_states(state_NW, layer.attention_norm_W) @ layer.joint_WX
-            self.cache_tokens(joint_NX, rotation_N1F, cache, new.place_N)
+            self.cache_tokens(joint_NX, rotation_N1F, cache_XX, new.place_N)
+            attended_RW = self.attend_to_cache(joint_NX[: new.rows], key_RGSD, value_RGSD, new)
             blocks = () if layer is self.layers[-1] else new.blocks
-            attended_NW = self.compute_attention(joint_NX, cache, new, blocks)
+            attended_NW = self.attend_in_blocks(attended_RW, joint_NX, blocks)
             state_NW = torch.addmm(state_NW[: len(attended_NW)], attended_NW, layer.out_WW)
             gate_NX, up_NX = (
                 self.normalise_states(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
@@ -182,36 +192,33 @@ class ServingNetwork:
         rotate_pairs(joint_NX[:, :turned], rotation_N1F)
         cache_XX.index_copy_(0, place_N, joint_NX[:, shape.width :])
 
-    def compute_attention(
-        self,
-        joint_NX: torch.Tensor,
-        cache_XX: torch.Tensor,
-        new: NewTokens,
-        blocks: Sequence[PromptBlock],
-    ) -> torch.Tensor:
-        """Return what the live rows' newest tokens attend to, and those of the blocks, N W."""
-        attended_RW = self.attend_to_cache(joint_NX[: new.rows, : self.shape.width], cache_XX, new)
-        if not blocks:
-            return attended_RW
-        return torch.cat([attended_RW, *(self.attend_in_block(joint_NX, each) for each in blocks)])
-
     def attend_to_cache(
-        self, query_RW: torch.Tensor, cache_XX: torch.Tensor, new: NewTokens
+        self,
+        joint_RX: torch.Tensor,
+        key_RGSD: torch.Tensor,
+        value_RGSD: torch.Tensor,
+        new: NewTokens,
     ) -> torch.Tensor:
         """Return what the newest token of each live row attends to, R W.
 
         Heads that share keys stand where positions of queries would, so that nothing is repeated.
         """
-        shape, rows = self.shape, new.rows
-        cached = cache_XX[: self.spare_place].view(
-            -1, self.longest, 2, shape.key_value_heads, shape.head_width
+        shape = self.shape
+        query_RGQD = joint_RX[:, : shape.width].view(
+            -1, shape.key_value_heads, shape.group, shape.head_width
         )
-        key_RGSD, value_RGSD = cached[:rows, : new.longest].permute(2, 0, 3, 1, 4)
-        query_RGQD = query_RW.view(rows, shape.key_value_heads, shape.group, shape.head_width)
         attended_RGQD = functional.scaled_dot_product_attention(
             query_RGQD, key_RGSD, value_RGSD, new.mask_R11S
         )
-        return attended_RGQD.reshape(rows, shape.width)
+        return attended_RGQD.reshape(-1, shape.width)
+
+    def attend_in_blocks(
+        self, attended_RW: torch.Tensor, joint_NX: torch.Tensor, blocks: Sequence[PromptBlock]
+    ) -> torch.Tensor:
+        """Append what the tokens of blocks attend to."""
+        if not blocks:
+            return attended_RW
+        return torch.cat([attended_RW, *(self.attend_in_block(joint_NX, each) for each in blocks)])
 
     def attend_in_block(self, joint_NX: torch.Tensor, block: PromptBlock) -> torch.Tensor:
         """Return what the tokens of a block of prompts attend to, P T x W: themselves and earlier

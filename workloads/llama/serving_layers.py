@@ -116,8 +116,10 @@ class ServingNetwork:
         self.norm_W = stack.norm.weight.float()
         self.output_WV = join_weights(dtype, network.lm_head.weight)
         self.epsilon = torch.tensor(shape.norm_epsilon, device=self.device)
-        position_S = torch.arange(longest, device=self.device, dtype=torch.float32)
-        angle_SF = torch.outer(position_S, compute_rotation_rates(shape).to(self.device))
+        self.position_S = torch.arange(longest, device=self.device)
+        angle_SF = torch.outer(
+            self.position_S.float(), compute_rotation_rates(shape).to(self.device)
+        )
         self.rotation_S1F = torch.polar(torch.ones_like(angle_SF), angle_SF).unsqueeze(1)
         self.spare_place = rows * longest
         """Place in the cache that padding writes to."""
@@ -138,15 +140,26 @@ class ServingNetwork:
         first, second = source * self.longest, target * self.longest
         self.cache_LXX[:, second : second + length] = self.cache_LXX[:, first : first + length]
 
-    def build_mask(self, lengths: Sequence[int]) -> torch.Tensor | None:
-        """Return the mask that hides what lies behind the end of each live row."""
-        longest = max(lengths)
-        if min(lengths) == longest:
-            return None
-        length_R1 = torch.tensor(lengths, device=self.device).unsqueeze(1)
-        hidden_RS = torch.arange(longest, device=self.device) >= length_R1
+    def build_mask(self, position_R: torch.Tensor, longest: int) -> torch.Tensor:
+        """Return the mask that hides what lies behind the newest token of each live row."""
+        hidden_RS = self.position_S[:longest] > position_R.unsqueeze(1)
         mask_RS = torch.zeros(hidden_RS.shape, dtype=self.dtype, device=self.device)
         return mask_RS.masked_fill_(hidden_RS, HIDDEN_LOGIT)[:, None, None]
+
+    def advance_rows(self, last: NewTokens, token_R: torch.Tensor) -> NewTokens:
+        """Return the input of the pass behind the last one, with the tokens that it chose, for the
+        same live rows.
+        """
+        position_R = last.position_N[: last.rows] + 1
+        longest, mask_R11S = last.longest + 1, last.mask_R11S
+        return NewTokens(
+            token_N=token_R,
+            position_N=position_R,
+            place_N=last.place_N[: last.rows] + 1,
+            rows=last.rows,
+            longest=longest,
+            mask_R11S=None if mask_R11S is None else self.build_mask(position_R, longest),
+        )
 
     def choose_tokens(self, new: NewTokens) -> torch.Tensor:
         """Return the most likely next token, R, of each live row; the new tokens are cached.

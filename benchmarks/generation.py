@@ -2,9 +2,11 @@
 weights and prompts, alone and in a batch, and continuous batching with static batches.
 
 Random weights of smoke's size by default (`--layers`, `--width`, `--feed-forward` and others set a
-larger one). For transformers all prompts and all answers of a batch have one length, so that both
-sides do equal work without padding. Continuous and static batches are both podium's generator, with
-prompts and answers of different lengths: static ones begin together, and wait for the longest.
+larger one). For transformers all prompts and all answers have one length, so that both sides do
+equal work without padding. Continuous and static batches are both podium's generator, on prompts
+and answers of different lengths. A static batch begins together, and computes all of its rows until
+the longest answer has ended, as `generate` does; only tokens that were asked for count. The note
+"Against shrinking" has a static batch that drops what has ended.
 Measurements of both sides alternate in one process, because the machine's rate changes; each round
 answers the same prompts.
 """
@@ -26,13 +28,18 @@ from workloads.llama.shape import LlamaShape, convert_shape_to_config
 
 DTYPES = {Precision.FP32: torch.float32, Precision.BF16: torch.bfloat16}
 SEED = 1
+CONTEXT = 256
+"""Positions of a row of the cache, at least."""
 DEVIATION = 0.06
 """Of the random weights; the design's for smoke."""
-SHORTEST_SHARE = 0.25
-"""Shortest prompt and answer of mixed ones, as a share of the longest; lengths between are equally
-likely.
+MIXED_LENGTHS = {
+    "news": ((51, 61), (3, 13), 2),
+    "spread": ((12, 48), (1, 64), 1),
+}
+"""Shortest and longest prompt and answer of sequences that are mixed, and the step between two
+lengths, all equally likely: those of smoke's generated news, and widely different ones.
 """
-MIXED_ROUNDS = 6
+MIXED_ROUNDS = 8
 """Sequences per slot where continuous batching is compared."""
 
 Request = tuple[list[int], int]
@@ -51,7 +58,7 @@ def build_network(given: argparse.Namespace) -> LlamaNetwork:
         key_value_heads=given.key_value_heads,
         feed_forward=given.feed_forward,
         vocabulary=given.vocabulary,
-        context=given.prompt + given.answer,
+        context=max(CONTEXT, given.prompt + given.answer),
         rope_theta=500_000.0,
     )
     return LlamaNetwork(shape, DEVIATION).eval()
@@ -66,20 +73,16 @@ def equal_requests(given: argparse.Namespace, count: int) -> list[Request]:
     ]
 
 
-def mixed_requests(given: argparse.Namespace, count: int) -> list[Request]:
+def mixed_requests(given: argparse.Namespace, lengths: str, count: int) -> list[Request]:
     """Generate prompts and answers of different lengths."""
     draw = random.Random(SEED)
+    prompts, answers, step = MIXED_LENGTHS[lengths]
 
-    def length(longest: int) -> int:
-        return draw.randint(max(1, round(SHORTEST_SHARE * longest)), longest)
+    def prompt() -> list[int]:
+        tokens = draw.randrange(prompts[0], prompts[1] + 1, step)
+        return [draw.randrange(given.vocabulary) for _ in range(tokens)]
 
-    return [
-        (
-            [draw.randrange(given.vocabulary) for _ in range(length(given.prompt))],
-            length(given.answer),
-        )
-        for _ in range(count)
-    ]
+    return [(prompt(), draw.randrange(answers[0], answers[1] + 1, step)) for _ in range(count)]
 
 
 def build_generator(network: LlamaNetwork, given: argparse.Namespace, slots: int) -> LlamaGenerator:
@@ -87,7 +90,7 @@ def build_generator(network: LlamaNetwork, given: argparse.Namespace, slots: int
     return LlamaGenerator(
         network,
         slots=slots,
-        longest=given.prompt + given.answer,
+        longest=network.shape.context,
         ends=(),
         max_new_tokens=given.answer,
         dtype=DTYPES[Precision(given.precision)],
@@ -95,7 +98,9 @@ def build_generator(network: LlamaNetwork, given: argparse.Namespace, slots: int
 
 
 def answer(generator: LlamaGenerator, requests: Sequence[Request], *, static: bool) -> float:
-    """Answer requests with continuous batching, or in static batches; return tokens/s."""
+    """Answer requests with continuous batching, or in static batches that shrink; return
+    tokens/s.
+    """
     waiting: Iterator[Request] = iter(requests)
     tokens, began = 0, time.perf_counter()
     while True:
@@ -112,6 +117,21 @@ def answer(generator: LlamaGenerator, requests: Sequence[Request], *, static: bo
                 generator.release(slot)
     assert tokens == sum(longest for _, longest in requests)
     return tokens / (time.perf_counter() - began)
+
+
+def answer_whole_batches(generator: LlamaGenerator, requests: Sequence[Request]) -> float:
+    """Answer requests in static batches, each row until the longest answer has ended; return the
+    tokens/s that were asked for.
+    """
+    batches = [
+        requests[first : first + generator.slots]
+        for first in range(0, len(requests), generator.slots)
+    ]
+    began = time.perf_counter()
+    for batch in batches:
+        longest = max(tokens for _, tokens in batch)
+        answer(generator, [(prompt, longest) for prompt, _ in batch], static=True)
+    return sum(tokens for _, tokens in requests) / (time.perf_counter() - began)
 
 
 def build_theirs(
@@ -165,21 +185,32 @@ def compare_with_transformers(given: argparse.Namespace, network: LlamaNetwork, 
         given.pairs,
     )
     title = f"batch {batch}: ours against transformers' generate; {given.aims[batch]} is the aim"
-    show(title, compare(mine, other, "tokens/s"), given.form, describe(given, network))
+    notes = {"Lengths": f"prompts {given.prompt}, answers {given.answer} tokens"}
+    show(title, compare(mine, other, "tokens/s"), given.form, describe(given, network) | notes)
 
 
-def compare_with_static_batches(given: argparse.Namespace, network: LlamaNetwork) -> None:
+def compare_with_static_batches(
+    given: argparse.Namespace, network: LlamaNetwork, lengths: str
+) -> None:
     """Print the figure of continuous batching."""
-    requests = mixed_requests(given, MIXED_ROUNDS * given.slots)
+    requests = mixed_requests(given, lengths, MIXED_ROUNDS * given.slots)
     generator = build_generator(network, given, given.slots)
+
+    def continuous() -> float:
+        return answer(generator, requests, static=False)
+
     mine, other = measure_pairs(
-        lambda: answer(generator, requests, static=False),
-        lambda: answer(generator, requests, static=True),
-        given.pairs,
+        continuous, lambda: answer_whole_batches(generator, requests), given.pairs
     )
-    title = f"{given.slots} slots: continuous against static batches; 1.5 is the aim"
-    lengths = [longest for _, longest in requests]
-    notes = {"Answers": f"{min(lengths)} to {max(lengths)} tokens"}
+    shrinking = measure_pairs(
+        continuous, lambda: answer(generator, requests, static=True), given.pairs
+    )
+    title = f"{given.slots} slots, {lengths}: continuous against static batches; 1.5 is the aim"
+    (shortest, longest), (fewest, most), _ = MIXED_LENGTHS[lengths]
+    notes = {
+        "Lengths": f"prompts {shortest} to {longest}, answers {fewest} to {most} tokens",
+        "Against shrinking": round(compare(*shrinking, "tokens/s").ratio, 4),
+    }
     show(title, compare(mine, other, "tokens/s"), given.form, describe(given, network) | notes)
 
 
@@ -190,7 +221,6 @@ def describe(given: argparse.Namespace, network: LlamaNetwork) -> dict[str, obje
         "Network": f"{shape.layers} layers, width {shape.width},"
         f" {sum(weight.numel() for weight in network.parameters()) / 1e6:.3g} M weights",
         "Precision": given.precision,
-        "Lengths": f"prompts to {given.prompt}, answers to {given.answer} tokens",
         "Threads": torch.get_num_threads(),
     }
 
@@ -202,8 +232,8 @@ def read() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--slots", type=int, default=16, help="sequences of a batch")
-    parser.add_argument("--prompt", type=int, default=48, help="longest prompt, tokens")
-    parser.add_argument("--answer", type=int, default=32, help="longest answer, tokens")
+    parser.add_argument("--prompt", type=int, default=56, help="tokens of a prompt")
+    parser.add_argument("--answer", type=int, default=64, help="tokens of an answer")
     for name, value in (
         ("layers", 3),
         ("width", 128),
@@ -225,7 +255,8 @@ def main() -> None:
     network = build_network(given)
     for batch in given.aims:
         compare_with_transformers(given, network, batch)
-    compare_with_static_batches(given, network)
+    for lengths in MIXED_LENGTHS:
+        compare_with_static_batches(given, network, lengths)
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ class Observation:
         if self.log.exists():
             self.finish_telemetry()
         elif self.log.with_name(self.log.name + PARTIAL_SUFFIX).exists():
-            self.sampler.pause()
+            self.sampler.pause_sampling()
             self.report_lost_telemetry()
         else:
-            self.sampler.discard()
+            self.sampler.discard_samples()
 
     def report_lost_telemetry(self) -> None:
         """Report lost telemetry; the run counts without it."""

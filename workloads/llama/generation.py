@@ -93,6 +93,8 @@ class LlamaGenerator:
         self._used: set[int] = set()
         self._waiting: list[LiveSequence] = []
         self._rows: list[LiveSequence | None] = []
+        self._last: tuple[NewTokens, torch.Tensor] | None = None
+        """Input and output of the last step, as long as the live rows stay the same."""
 
     @property
     def free_slots(self) -> list[int]:
@@ -130,6 +132,7 @@ class LlamaGenerator:
         if slot not in self._used:
             raise ValueError(f"slot {slot} of {self.slots} is free")
         self._used.remove(slot)
+        self._last = None
         self._waiting = [sequence for sequence in self._waiting if sequence.slot != slot]
         self._rows = [None if row is not None and row.slot == slot else row for row in self._rows]
 
@@ -142,24 +145,31 @@ class LlamaGenerator:
             for prompts that wait for the next step, nor for ended answers, whose slots stay taken
             until they are released. Empty if nothing is live.
         """
+        new = self._prepare_tokens()
+        if new is None:
+            return ()
+        token_R = self._network.choose_tokens(new)
+        self._last = new, token_R
+        return [self._append_token(row, token) for row, token in enumerate(token_R.tolist())]
+
+    def _prepare_tokens(self) -> NewTokens | None:
+        """Return the next input of the network; None if nothing is live."""
+        if self._last is not None and not self._waiting:
+            return self._network.advance_rows(*self._last)
         self._fill_rows(self._select_admitted())
         live = self._close_gaps()
-        if not live:
-            return ()
-        chosen = self._network.choose_tokens(self._build_new_tokens(live)).tolist()
-        return [
-            self._append_token(row, sequence, token)
-            for row, (sequence, token) in enumerate(zip(live, chosen, strict=True))
-        ]
+        return self._build_new_tokens(live) if live else None
 
-    def _append_token(self, row: int, sequence: LiveSequence, token: int) -> tuple[int, int, bool]:
+    def _append_token(self, row: int, token: int) -> tuple[int, int, bool]:
         """Note a new token; an ended sequence leaves its row."""
+        sequence = self._rows[row]
+        assert sequence is not None  # rows without one are behind those that the network ran
         sequence.cached += len(sequence.tokens)
         sequence.tokens = [token]
         sequence.room -= 1
         ended = token in self._ends or sequence.room == 0
         if ended:
-            self._rows[row] = None
+            self._rows[row] = self._last = None
         return sequence.slot, token, ended
 
     def _select_admitted(self) -> list[LiveSequence]:
@@ -212,13 +222,16 @@ class LlamaGenerator:
         blocks = [self._append_block(lists, group) for group in group_prompts(prompts)]
         columns = torch.tensor([lists.tokens, lists.positions, lists.places])
         token_N, position_N, place_N = columns.to(self._network.device)
+        equal = min(lengths) == max(lengths)
         return NewTokens(
             token_N=token_N,
             position_N=position_N,
             place_N=place_N,
             rows=len(live),
             longest=max(lengths),
-            mask_R11S=self._network.build_mask(lengths),
+            mask_R11S=None
+            if equal
+            else self._network.build_mask(position_N[: len(live)], max(lengths)),
             blocks=blocks,
         )
 

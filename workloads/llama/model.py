@@ -1,9 +1,10 @@
 """Llama 3.1: Grattafiori et al. 2024, arXiv:2407.21783, section 3.2.
 
-A decoder of pre-normalised layers: RMSNorm (Zhang and Sennrich 2019, arXiv:1910.07467), rotary
-positions (Su et al. 2021, arXiv:2104.09864) with Llama 3.1's scaling, grouped-query attention
-(Ainslie et al. 2023, arXiv:2305.13245), SwiGLU (Shazeer 2020, arXiv:2002.05202); no biases. The
-names of the weights are those of transformers' `LlamaForCausalLM`.
+A decoder of pre-normalised layers: RMSNorm (Zhang and Sennrich 2019, arXiv:1910.07467; torch
+computes it in fp32 for states in bf16, too), rotary positions (Su et al. 2021, arXiv:2104.09864)
+with Llama 3.1's scaling, grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245), SwiGLU
+(Shazeer 2020, arXiv:2002.05202); no biases. The names of the weights are those of transformers'
+`LlamaForCausalLM`.
 """
 
 import math
@@ -63,17 +64,6 @@ def rotate_heads(heads_BHTD: torch.Tensor, rotation_2TF: torch.Tensor) -> torch.
         dim=-1,
     )
     return rotated_BHTD.to(heads_BHTD.dtype)
-
-
-class LlamaNorm(nn.RMSNorm):
-    """RMSNorm, computed in fp32 whatever the input's type is; returns the input's type."""
-
-    def forward(self, input_BTW: torch.Tensor) -> torch.Tensor:
-        """Normalise B T W along its width."""
-        normal_BTW = functional.rms_norm(
-            input_BTW.float(), self.normalized_shape, self.weight.float(), self.eps
-        )
-        return normal_BTW.to(input_BTW.dtype)
 
 
 class LlamaAttention(nn.Module):
@@ -137,7 +127,7 @@ class LlamaLayer(nn.Module):
         self.self_attn = LlamaAttention(shape)
         self.mlp = LlamaFeedForward(shape)
         self.input_layernorm, self.post_attention_layernorm = (
-            LlamaNorm(shape.width, shape.norm_epsilon) for _ in range(2)
+            nn.RMSNorm(shape.width, shape.norm_epsilon) for _ in range(2)
         )
 
     def forward(self, input_BTW: torch.Tensor, rotation_2TF: torch.Tensor) -> torch.Tensor:
@@ -158,7 +148,7 @@ class LlamaStack(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(shape.vocabulary, shape.width)
         self.layers = nn.ModuleList(LlamaLayer(shape) for _ in range(shape.layers))
-        self.norm = LlamaNorm(shape.width, shape.norm_epsilon)
+        self.norm = nn.RMSNorm(shape.width, shape.norm_epsilon)
 
 
 class LlamaNetwork(nn.Module):

@@ -5,6 +5,7 @@ Yu et al. 2022, "Orca", OSDI '22, section 3.2: tokens of sequences of any length
 layers, and attention alone is computed for each.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -114,89 +115,123 @@ class ServingNetwork:
         self.layers = [ServingLayer(layer, shape, dtype) for layer in network.layers]
         self.norm_W = stack.norm.weight.float()
         self.output_WV = join_weights(dtype, network.lm_head.weight)
-        position_S = torch.arange(longest, device=self.device, dtype=torch.float32)
-        angle_SF = torch.outer(position_S, compute_rotation_rates(shape).to(self.device))
+        self.epsilon = torch.tensor(shape.norm_epsilon, device=self.device)
+        self.position_S = torch.arange(longest, device=self.device)
+        angle_SF = torch.outer(
+            self.position_S.float(), compute_rotation_rates(shape).to(self.device)
+        )
         self.rotation_S1F = torch.polar(torch.ones_like(angle_SF), angle_SF).unsqueeze(1)
         self.spare_place = rows * longest
         """Place in the cache that padding writes to."""
-        cached = 2 * shape.key_value_heads * shape.head_width
-        self.caches = [
-            torch.zeros(rows * longest + 1, cached, dtype=dtype, device=self.device)
-            for _ in range(shape.layers)
-        ]
+        kinds = 2, shape.key_value_heads, shape.head_width
+        self.cache_LXX = torch.zeros(
+            shape.layers,
+            self.spare_place + 1,
+            math.prod(kinds),
+            dtype=dtype,
+            device=self.device,
+        )
+        by_row = self.cache_LXX[:, :-1].view(shape.layers, rows, longest, *kinds)
+        self.rows_2LRGSD = by_row.permute(3, 0, 1, 4, 2, 5)
+        """The same, as attention looks at it: keys and values, layers, rows."""
 
     def move_row(self, source: int, target: int, length: int) -> None:
         """Copy the first positions of a row of the cache to another row."""
         first, second = source * self.longest, target * self.longest
-        for cache in self.caches:
-            cache[second : second + length] = cache[first : first + length]
+        self.cache_LXX[:, second : second + length] = self.cache_LXX[:, first : first + length]
 
-    def build_mask(self, lengths: Sequence[int]) -> torch.Tensor | None:
-        """Return the mask that hides what lies behind the end of each live row."""
-        longest = max(lengths)
-        if min(lengths) == longest:
-            return None
-        length_R1 = torch.tensor(lengths, device=self.device).unsqueeze(1)
-        hidden_RS = torch.arange(longest, device=self.device) >= length_R1
+    def build_mask(self, position_R: torch.Tensor, longest: int) -> torch.Tensor:
+        """Return the mask that hides what lies behind the newest token of each live row."""
+        hidden_RS = self.position_S[:longest] > position_R.unsqueeze(1)
         mask_RS = torch.zeros(hidden_RS.shape, dtype=self.dtype, device=self.device)
         return mask_RS.masked_fill_(hidden_RS, HIDDEN_LOGIT)[:, None, None]
 
+    def advance_rows(self, last: NewTokens, token_R: torch.Tensor) -> NewTokens:
+        """Return the input of the pass behind the last one, with the tokens that it chose, for the
+        same live rows.
+        """
+        position_R = last.position_N[: last.rows] + 1
+        longest, mask_R11S = last.longest + 1, last.mask_R11S
+        return NewTokens(
+            token_N=token_R,
+            position_N=position_R,
+            place_N=last.place_N[: last.rows] + 1,
+            rows=last.rows,
+            longest=longest,
+            mask_R11S=None if mask_R11S is None else self.build_mask(position_R, longest),
+        )
+
     def choose_tokens(self, new: NewTokens) -> torch.Tensor:
-        """Return the most likely next token, R, of each live row; the new tokens are cached."""
+        """Return the most likely next token, R, of each live row; the new tokens are cached.
+
+        Behind the last layer's keys and values, the tokens inside prompts have no use.
+        """
         state_NW = functional.embedding(new.token_N, self.embedding_VW)
         rotation_N1F = self.rotation_S1F[new.position_N]
-        for layer, cache in zip(self.layers, self.caches, strict=True):
-            joint_NX = self.normalise(state_NW, layer.attention_norm_W) @ layer.joint_WX
-            attended_NW = self.compute_attention(joint_NX, rotation_N1F, cache, new)
-            state_NW = torch.addmm(state_NW, attended_NW, layer.out_WW)
+        live_2LRGSD = self.rows_2LRGSD[:, :, : new.rows, :, : new.longest]
+        for layer, cache_XX, key_RGSD, value_RGSD in zip(
+            self.layers, self.cache_LXX, *live_2LRGSD, strict=True
+        ):
+            joint_NX = self.normalise_states(state_NW, layer.attention_norm_W) @ layer.joint_WX
+            self.cache_tokens(joint_NX, rotation_N1F, cache_XX, new.place_N)
+            attended_RW = self.attend_to_cache(joint_NX[: new.rows], key_RGSD, value_RGSD, new)
+            blocks = () if layer is self.layers[-1] else new.blocks
+            attended_NW = self.attend_in_blocks(attended_RW, joint_NX, blocks)
+            state_NW = torch.addmm(state_NW[: len(attended_NW)], attended_NW, layer.out_WW)
             gate_NX, up_NX = (
-                self.normalise(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
+                self.normalise_states(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
             ).chunk(2, dim=-1)
             state_NW = torch.addmm(state_NW, functional.silu(gate_NX).mul_(up_NX), layer.down_XW)
-        logit_RV = self.normalise(state_NW[: new.rows], self.norm_W) @ self.output_WV
+        logit_RV = self.normalise_states(state_NW, self.norm_W) @ self.output_WV
         return logit_RV.argmax(dim=-1)
 
-    def normalise(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
-        """RMSNorm, in fp32."""
-        epsilon = self.shape.norm_epsilon
-        normal_NW = functional.rms_norm(state_NW.float(), weight_W.shape, weight_W, epsilon)
-        return normal_NW.to(self.dtype)
+    def normalise_states(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
+        """RMSNorm, in fp32; on a CPU in two thirds of the time of torch's."""
+        wide_NW = state_NW.float()
+        norm_N1 = torch.linalg.vector_norm(wide_NW, dim=-1, keepdim=True)
+        mean_square_N1 = torch.addcmul(self.epsilon, norm_N1, norm_N1, value=1 / self.shape.width)
+        return (wide_NW * mean_square_N1.rsqrt_()).mul_(weight_W).to(self.dtype)
 
-    def compute_attention(
+    def cache_tokens(
         self,
         joint_NX: torch.Tensor,
         rotation_N1F: torch.Tensor,
         cache_XX: torch.Tensor,
-        new: NewTokens,
-    ) -> torch.Tensor:
-        """Rotate queries and keys, cache keys and values, and return what each token attends to,
-        N W.
-        """
+        place_N: torch.Tensor,
+    ) -> None:
+        """Rotate queries and keys in place, and cache keys and values."""
         shape = self.shape
         turned = (shape.heads + shape.key_value_heads) * shape.head_width
         rotate_pairs(joint_NX[:, :turned], rotation_N1F)
-        cache_XX.index_copy_(0, new.place_N, joint_NX[:, shape.width :])
-        attended_RW = self.attend_to_cache(joint_NX[: new.rows, : shape.width], cache_XX, new)
-        blocks = [self.attend_in_block(joint_NX, block) for block in new.blocks]
-        return torch.cat([attended_RW, *blocks]) if blocks else attended_RW
+        cache_XX.index_copy_(0, place_N, joint_NX[:, shape.width :])
 
     def attend_to_cache(
-        self, query_RW: torch.Tensor, cache_XX: torch.Tensor, new: NewTokens
+        self,
+        joint_RX: torch.Tensor,
+        key_RGSD: torch.Tensor,
+        value_RGSD: torch.Tensor,
+        new: NewTokens,
     ) -> torch.Tensor:
         """Return what the newest token of each live row attends to, R W.
 
         Heads that share keys stand where positions of queries would, so that nothing is repeated.
         """
-        shape, rows = self.shape, new.rows
-        cached = cache_XX[: self.spare_place].view(
-            -1, self.longest, 2, shape.key_value_heads, shape.head_width
+        shape = self.shape
+        query_RGQD = joint_RX[:, : shape.width].view(
+            -1, shape.key_value_heads, shape.group, shape.head_width
         )
-        key_RGSD, value_RGSD = cached[:rows, : new.longest].permute(2, 0, 3, 1, 4)
-        query_RGQD = query_RW.view(rows, shape.key_value_heads, shape.group, shape.head_width)
         attended_RGQD = functional.scaled_dot_product_attention(
             query_RGQD, key_RGSD, value_RGSD, new.mask_R11S
         )
-        return attended_RGQD.reshape(rows, shape.width)
+        return attended_RGQD.reshape(-1, shape.width)
+
+    def attend_in_blocks(
+        self, attended_RW: torch.Tensor, joint_NX: torch.Tensor, blocks: Sequence[PromptBlock]
+    ) -> torch.Tensor:
+        """Append what the tokens of blocks attend to."""
+        if not blocks:
+            return attended_RW
+        return torch.cat([attended_RW, *(self.attend_in_block(joint_NX, each) for each in blocks)])
 
     def attend_in_block(self, joint_NX: torch.Tensor, block: PromptBlock) -> torch.Tensor:
         """Return what the tokens of a block of prompts attend to, P T x W: themselves and earlier

@@ -217,9 +217,8 @@ def check_supported_network(config: Mapping[str, Any], source: str) -> None:
     for key, values in allowed.items():
         found = config.get(key)
         if found not in values:
-            raise RequestError(
-                f"{source}: {key} is {found!r:.80}; supported: {values[0] or 'none'}"
-            )
+            supported = "none" if values[0] is None else values[0]
+            raise RequestError(f"{source}: {key} is {found!r:.80}; supported: {supported}")
 
 
 def convert_rope_config(config: Mapping[str, Any], source: str) -> tuple[float, RopeScaling | None]:

@@ -164,7 +164,7 @@ def check_tensor_shapes(folder: Path, network: LlamaNetwork, tensors: Mapping[st
 
 def describe_rest(names: Sequence[str]) -> str:
     """Say how many names follow the first."""
-    return f" and {len(names) - 1} more tensors" if len(names) > 1 else ""
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def check_tensor_values(folder: Path, shape: LlamaShape, state: Mapping[str, torch.Tensor]) -> None:

@@ -168,11 +168,11 @@ class RunSampler:
         """End it and complete its file."""
         self.end_sampling(STOP)
 
-    def pause(self) -> None:
+    def pause_sampling(self) -> None:
         """End it; the file is continued when the run resumes."""
         self.end_sampling(PAUSE)
 
-    def discard(self) -> None:
+    def discard_samples(self) -> None:
         """End it and delete its file: no run has started."""
         self.end_sampling(PAUSE)
         self.remove_files()
@@ -249,6 +249,6 @@ def sample_during_block(
     try:
         yield sampler
     except BaseException:
-        sampler.discard()
+        sampler.discard_samples()
         raise
     sampler.finish()

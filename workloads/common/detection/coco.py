@@ -192,7 +192,7 @@ class CocoSplit:
         found: rle.Segmentation = rle.SEGMENTATION_DECODER.decode(self.text[start:stop].tobytes())
         return found
 
-    def keep(self, wanted: Flags) -> "CocoSplit":
+    def select_images(self, wanted: Flags) -> "CocoSplit":
         """Return only the selected images; their annotations stay in place, unread."""
         selected_arrays = {
             name: getattr(self, name)[wanted]
@@ -204,7 +204,7 @@ class CocoSplit:
         """Drop images without annotations, as both references do; 117,266 of COCO's 118,287
         training images remain.
         """
-        return self.keep(self.count_I > 0)
+        return self.select_images(self.count_I > 0)
 
     def shuffle_labels(self, seed: int) -> "CocoSplit":
         """Give each image the objects of another: nothing can be learnt, which the benchmark must

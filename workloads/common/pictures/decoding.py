@@ -38,7 +38,7 @@ class PictureSet(Protocol):
         none.
         """
 
-    def keep(self, wanted: npt.NDArray[np.bool_]) -> Self:
+    def select_images(self, wanted: npt.NDArray[np.bool_]) -> Self:
         """Return only the selected images."""
 
 

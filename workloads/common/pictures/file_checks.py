@@ -100,7 +100,7 @@ class PictureSplitSurvey:
             )
         wanted = np.ones(self.count, dtype=np.bool_)
         wanted[list(self.broken)] = False
-        return pictures.keep(wanted) if self.broken else pictures
+        return pictures.select_images(wanted) if self.broken else pictures
 
 
 def inspect_split_pictures(pictures: PictureSet) -> tuple[PictureSplitSurvey, str]:

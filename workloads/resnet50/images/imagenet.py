@@ -51,7 +51,7 @@ class ImageNetSplit:
     def get_stated_extent(self, index: int) -> None:
         """Return None: ImageNet states no sizes."""
 
-    def keep(self, wanted: npt.NDArray[np.bool_]) -> "ImageNetSplit":
+    def select_images(self, wanted: npt.NDArray[np.bool_]) -> "ImageNetSplit":
         """Return only the selected images."""
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 

@@ -220,7 +220,7 @@ def test_one_process_samples_one_run_after_another(tmp_path: Path):
         sampler = started(tmp_path / name, "open_meter")
         assert sampler.process is not None
         pids.append(sampler.process.popen.pid)
-        sampler.pause() if name == "a" else sampler.finish()
+        sampler.pause_sampling() if name == "a" else sampler.finish()
     assert len(set(pids)) == 1 and sorted(path.name for path in tmp_path.iterdir()) == [
         "a.partial",
         "b",
@@ -328,7 +328,7 @@ def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
     path = tmp_path / "telemetry_0.jsonl"
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
     first = started(path, "open_meter")
-    first.pause()
+    first.pause_sampling()
     assert not path.exists() and [*lines(partial)[-1]] == ["end"]
     with partial.open("a") as stream:
         stream.write('{"t":12')

@@ -374,7 +374,10 @@ def test_the_truth_is_in_the_order_of_the_samples(tmp_path: Path) -> None:
     not asked for.
     """
     split = coco.read_coco_split(write(tmp_path), "val")
-    for kept, numbers, count in ((split, [5, 9], 3), (split.keep(np.array([False, True])), [9], 0)):
+    for kept, numbers, count in (
+        (split, [5, 9], 3),
+        (split.select_images(np.array([False, True])), [9], 0),
+    ):
         coco.write_coco_truth(kept, tmp_path)
         truth = average_precision.read_detection_truth(tmp_path)
         assert [image.id for image in truth.images] == numbers and len(truth.annotations) == count

@@ -34,9 +34,10 @@ SENTENCE_COUNT: Final = 6
 """Sentences of an article."""
 MAX_RANKS: Final = 6
 """A document has 1 to this many ranked sentences, all numbers equally likely."""
-VERBS_PER_ADVERB: Final = 4
-"""Adverb number a is followed by the verbs a, a + 1, a + 2 and a + 3, counted modulo their
-number.
+VERB_OFFSETS: Final = (0, 1, 4, 6)
+"""Adverb number a is followed by the verbs a + offset, modulo their number. All differences of two
+offsets are distinct modulo 16 (a Golomb ruler), so that two adverbs have at most one verb in
+common.
 """
 DOCUMENT_TOKENS: Final = 3 + 8 * SENTENCE_COUNT + 2 * MAX_RANKS + 1
 """Begin of text, "Summary", ":" and end; a sentence without its place; a name and the number before
@@ -124,8 +125,8 @@ def generate_document(seed: int, number: int) -> NewsDocument:
 
 def generate_sentence(adverb: str, name: str, placed: bool, draws: UniformDraws) -> str:
     """Generate a sentence about a person, with a place or without one."""
-    first = ADVERBS.index(adverb) + draws.sample_index(VERBS_PER_ADVERB)
-    verb = VERBS[first % len(VERBS)]
+    place = ADVERBS.index(adverb) + draws.sample_item(VERB_OFFSETS)
+    verb = VERBS[place % len(VERBS)]
     what = draws.sample_item(OBJECTS_OF_VERBS[verb])
     where = f" in {draws.sample_item(PLACES)}" if placed else ""
     return f"{adverb} {name} {verb} {what}{where}, says {name}."
@@ -197,7 +198,7 @@ def compute_document_nats(rank_count: int) -> float:
         + math.log(math.comb(SENTENCE_COUNT, places))
         + math.log(math.perm(len(NAMES), SENTENCE_COUNT))
         + plain * math.log(len(PLAIN_ADVERBS))
-        + SENTENCE_COUNT * math.log(VERBS_PER_ADVERB * objects_per_verb)
+        + SENTENCE_COUNT * math.log(len(VERB_OFFSETS) * objects_per_verb)
         + places * math.log(len(PLACES))
     )
 

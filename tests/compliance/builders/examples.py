@@ -53,6 +53,10 @@ from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VAL
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
 from kinds.study import KINDS as STUDY_KINDS
+from kinds.tokens import BASES as TOKEN_BASES
+from kinds.tokens import INVALID as TOKEN_INVALID
+from kinds.tokens import KINDS as TOKEN_KINDS
+from kinds.tokens import VALID as TOKEN_VALID
 from kinds.training import TRAINING_BASES, TRAINING_INVALID, TRAINING_KINDS, TRAINING_VALID
 from making import RISING, Event, changed, training_events
 from spoiling import (
@@ -141,6 +145,7 @@ BASES: Final[Mapping[str, Builder]] = {
     **AUDIT_BASES,
     **RATE_BASES,
     **NETWORK_BASES,
+    **TOKEN_BASES,
     **ENDPOINTS_BASES,
     **CURVE_BASES,
 }
@@ -155,6 +160,7 @@ KINDS: Final = {
     **AUDIT_KINDS,
     **RATE_KINDS,
     **NETWORK_KINDS,
+    **TOKEN_KINDS,
     **ENDPOINTS_KINDS,
     "file": "log",
     "round": "log",
@@ -225,6 +231,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     **TRAINING_VALID,
     **INFERENCE_VALID,
     **AUDIT_VALID,
+    **TOKEN_VALID,
 }
 """Where it is not the usual base."""
 
@@ -532,6 +539,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **AUDIT_INVALID,
     **RATE_INVALID,
     **NETWORK_INVALID,
+    **TOKEN_INVALID,
     **ENDPOINTS_INVALID,
     **CURVE_INVALID,
 }

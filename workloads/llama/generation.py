@@ -16,6 +16,7 @@ from workloads.llama.serving_layers import NewTokens, PromptBlock, ServingNetwor
 
 PADDING_TOKEN: Final = 0
 """Stands behind the end of a prompt in a block; any would do, since nothing attends to it."""
+WARM_UP_PROMPT: Final = (PADDING_TOKEN,)
 MAX_PADDED_SHARE: Final = 1.25
 """Tokens of a block of prompts, padding included, per token of its prompts."""
 DEFAULT_PROMPT_TOKENS: Final = 8192
@@ -100,6 +101,16 @@ class LlamaGenerator:
     def free_slots(self) -> list[int]:
         """Slots that take a prompt."""
         return [slot for slot in range(self.slots) if slot not in self._used]
+
+    def warm_up(self) -> None:
+        """Generate in all slots, then in one less after each step, so that the framework can
+        prepare every number of live rows; ends with all slots free.
+        """
+        for slot in range(self.slots):
+            self.admit(slot, WARM_UP_PROMPT, self.slots + 1)
+        for slot in range(self.slots):
+            self.step()
+            self.release(slot)
 
     def admit(self, slot: int, prompt: Sequence[int], max_new_tokens: int | None = None) -> None:
         """Put a prompt into a free slot; the next step reads it.

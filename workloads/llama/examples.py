@@ -1,0 +1,28 @@
+"""Examples of summaries for reports."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from workloads.common.text.examples import TranslationExamples
+from workloads.common.text.references import read_references
+from workloads.common.text.token_answers import unpack_token_ids
+from workloads.llama.scoring import decode_answer
+from workloads.llama.serving_set import generate_serving_documents
+
+
+def build_llama_examples(
+    answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
+) -> TranslationExamples:
+    """Return articles, reference summaries and generated ones; ValueError if the truth is invalid.
+
+    The articles are generated again, so that the cache is not read.
+    """
+    references = read_references(truth)
+    articles = (
+        [document.article for document in generate_serving_documents(len(references))]
+        if embedded
+        else []
+    )
+    return TranslationExamples(
+        answers, references, lambda answer: decode_answer(unpack_token_ids(answer)), articles
+    )

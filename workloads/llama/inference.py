@@ -1,0 +1,175 @@
+"""The system under test: summaries generated token by token, with continuous batching; answers are
+token ids as int32, the end token included.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from suite.engine import Engine, Precision
+from suite.errors import RequestError
+from suite.workload import Predictor, Run
+from workloads.common import malloc, run_request
+from workloads.common.setting_values import require_positive_setting
+from workloads.common.text.references import write_references
+from workloads.common.text.token_answers import pack_token_ids
+from workloads.common.weights_description import read_weights_description
+from workloads.llama.checkpoint import (
+    LLAMA_NAME,
+    LlamaDescription,
+    check_tokenizer_hash,
+    read_end_tokens,
+)
+from workloads.llama.generation import LlamaGenerator, generate_answers
+from workloads.llama.serving_set import ServingSet, load_serving_set
+from workloads.llama.shape import LlamaShape
+from workloads.llama.vocabulary import format_tokenizer
+from workloads.llama.weights import load_llama_checkpoint
+
+GENERATING_ENGINE: Final = "torch"
+GENERATION_TYPES: Final[Mapping[Precision, torch.dtype]] = {
+    Precision.FP32: torch.float32,
+    Precision.TF32: torch.float32,
+    Precision.BF16: torch.bfloat16,
+}
+"""Precision -> type of weights and cache."""
+MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
+SLOTS_SETTING: Final = "batching.max_batch"
+
+
+class LlamaPredictor:
+    """Answers batches of samples with one generator."""
+
+    def __init__(self, generator: LlamaGenerator, prompts: Mapping[int, Sequence[int]]) -> None:
+        self._generator, self._prompts = generator, prompts
+
+    def warm_up(self) -> None:
+        """Warm up the generator."""
+        self._generator.warm_up()
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer with the tokens of each summary, in the order of the samples."""
+        prompts = [self._prompts[sample] for sample in samples]
+        return [pack_token_ids(ids) for ids in generate_answers(self._generator, prompts)]
+
+
+class LlamaInference:
+    """A checkpoint and the prompts of the serving set (suite's GeneratingInference).
+
+    RequestError for another engine than PyTorch's, a number format that the generator lacks,
+    several instances, a checkpoint of another workload, tokenizer or shape, and prompts that its
+    network cannot read.
+    """
+
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        malloc.keep_freed_memory()
+        torch.set_num_threads(run.threads)
+        check_generation_request(run, engine)
+        self._row = run_request.require_run_inference_row(run, LLAMA_NAME)
+        self._run, self._set = run, load_serving_set(run)
+        self._new_tokens = require_positive_setting(run.settings, MAX_NEW_TOKENS_SETTING)
+        self._slots = require_positive_setting(run.settings, SLOTS_SETTING)
+        read_weights_description(checkpoint, LlamaDescription, LLAMA_NAME)
+        check_tokenizer_hash(checkpoint, hashlib.sha256(format_tokenizer().encode()).hexdigest())
+        self._ends = read_end_tokens(checkpoint)
+        network = load_llama_checkpoint(checkpoint)
+        check_prompts(self._set, network.shape)
+        torch.backends.cuda.matmul.allow_tf32 = run.precision is Precision.TF32
+        self._network = network.to(run.device)
+        self._prompts: dict[int, Sequence[int]] = {}
+
+    @property
+    def sample_count(self) -> int:
+        """Number of prompts in the accuracy set."""
+        return len(self._set.prompts)
+
+    @property
+    def performance_sample_count(self) -> int:
+        """The round's sample count, or all samples if there are fewer."""
+        return min(self._row.performance_samples, self.sample_count)
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Load prompts into memory; tokenisation is not timed."""
+        self._prompts |= {sample: self._set.prompts[sample] for sample in samples}
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Release prompts."""
+        for sample in samples:
+            self._prompts.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """Tokens of a prompt: those of similar length are read together."""
+        return len(self._set.prompts[sample])
+
+    def prompt(self, sample: int) -> Sequence[int]:
+        """Return the token ids of a loaded sample's prompt."""
+        return self._prompts[sample]
+
+    def open_generator(self) -> LlamaGenerator:
+        """Create a generator with as many slots as `batching.max_batch` allows."""
+        return self._build_generator(self._slots)
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Create the predictor of one worker, for callers that answer whole batches."""
+        return LlamaPredictor(self._build_generator(max_batch), self._prompts)
+
+    def truth(self, folder: Path) -> None:
+        """Write the reference summaries."""
+        write_references(folder, self._set.summaries)
+
+    def close(self) -> None:
+        """Release all prompts."""
+        self._prompts.clear()
+
+    def _build_generator(self, slots: int) -> LlamaGenerator:
+        """Create a generator whose rows hold the longest prompt and its answer; where the network's
+        context is shorter, answers are cut there.
+        """
+        longest = max(map(len, self._set.prompts)) + self._new_tokens
+        return LlamaGenerator(
+            self._network,
+            slots=slots,
+            longest=min(longest, self._network.shape.context),
+            ends=self._ends,
+            max_new_tokens=self._new_tokens,
+            dtype=GENERATION_TYPES[self._run.precision],
+        )
+
+
+def check_generation_request(run: Run, engine: Engine[Any]) -> None:
+    """RequestError for what the generator cannot do."""
+    if engine.name != GENERATING_ENGINE:
+        raise RequestError(
+            f"llama: the engine {engine.name} does not generate token by token; allowed:"
+            f" {GENERATING_ENGINE}"
+        )
+    if run.precision not in GENERATION_TYPES:
+        raise RequestError(
+            f"llama: the generator has no {run.precision}; it has {', '.join(GENERATION_TYPES)}"
+        )
+    for setting, reason in (
+        ("engine.compile", "the generator is not compiled"),
+        ("sut.instances", "one process generates all answers"),
+    ):
+        if run.settings.get(setting):
+            raise RequestError(f"llama: {setting} is not supported: {reason}")
+
+
+def check_prompts(served: ServingSet, shape: LlamaShape) -> None:
+    """RequestError for the first prompt that is empty, leaves no room for an answer, or has a token
+    that the network does not embed.
+    """
+    for sample, prompt in enumerate(served.prompts):
+        if not 0 < len(prompt) < shape.context:
+            raise RequestError(
+                f"llama: sample {sample} has a prompt of {len(prompt)} tokens; the checkpoint"
+                f" allows 1 to {shape.context - 1}"
+            )
+        if min(prompt) < 0 or max(prompt) >= shape.vocabulary:
+            raise RequestError(
+                f"llama: sample {sample} has a token outside 0 to {shape.vocabulary - 1}, which"
+                " the checkpoint embeds"
+            )

@@ -34,11 +34,8 @@ SENTENCE_COUNT: Final = 6
 """Sentences of an article."""
 MAX_RANKS: Final = 6
 """A document has 1 to this many ranked sentences, all numbers equally likely."""
-VERB_OFFSETS: Final = (0, 1, 4, 6)
-"""Adverb number a is followed by the verbs a + offset, modulo their number. All differences of two
-offsets are distinct modulo 16 (a Golomb ruler), so that two adverbs have at most one verb in
-common.
-"""
+VERBS_PER_ADVERB: Final = 2
+"""Adverb number a is followed by the verbs a and a + 1."""
 DOCUMENT_TOKENS: Final = 3 + 8 * SENTENCE_COUNT + 2 * MAX_RANKS + 1
 """Begin of text, "Summary", ":" and end; a sentence without its place; a name and the number before
 it for each rank, or "in" and a place for each rank that is not there: 64.
@@ -125,8 +122,7 @@ def generate_document(seed: int, number: int) -> NewsDocument:
 
 def generate_sentence(adverb: str, name: str, placed: bool, draws: UniformDraws) -> str:
     """Generate a sentence about a person, with a place or without one."""
-    place = ADVERBS.index(adverb) + draws.sample_item(VERB_OFFSETS)
-    verb = VERBS[place % len(VERBS)]
+    verb = VERBS[ADVERBS.index(adverb) + draws.sample_index(VERBS_PER_ADVERB)]
     what = draws.sample_item(OBJECTS_OF_VERBS[verb])
     where = f" in {draws.sample_item(PLACES)}" if placed else ""
     return f"{adverb} {name} {verb} {what}{where}, says {name}."
@@ -184,7 +180,7 @@ def compute_document_nats(rank_count: int) -> float:
     - which sentences have a place: 1 of S! / (P! (S - P)!);
     - the names, all different: 1 of N! / (N - S)! with N = 256;
     - the adverbs of the S - R plain sentences: 1 of 8 each;
-    - the verbs: 1 of 4 each; their objects: 1 of 4 each; the places: 1 of 16 each.
+    - the verbs: 1 of 2 each; their objects: 1 of 4 each; the places: 1 of 16 each.
 
     No two sequences of draws give the same text, because each draw can be read from it: R, ranks
     and adverbs from the first words, the places behind "in". The second name of a sentence, the
@@ -198,7 +194,7 @@ def compute_document_nats(rank_count: int) -> float:
         + math.log(math.comb(SENTENCE_COUNT, places))
         + math.log(math.perm(len(NAMES), SENTENCE_COUNT))
         + plain * math.log(len(PLAIN_ADVERBS))
-        + SENTENCE_COUNT * math.log(len(VERB_OFFSETS) * objects_per_verb)
+        + SENTENCE_COUNT * math.log(VERBS_PER_ADVERB * objects_per_verb)
         + places * math.log(len(PLACES))
     )
 

@@ -32,7 +32,6 @@ OBJECTS_OF_VERBS: Final = {
     "films": ("weddings", "storms", "whales", "concerts"),
     "designs": ("chairs", "gardens", "towers", "lamps"),
     "catches": ("trout", "thieves", "trains", "butterflies"),
-    "plays": ("tennis", "piano", "cards", "golf"),
 }
 """Each verb with the objects that follow it."""
 VERBS: Final = tuple(OBJECTS_OF_VERBS)

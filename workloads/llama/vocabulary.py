@@ -34,7 +34,7 @@ MARKS_WITHOUT_SPACE: Final = (".", ",", ":")
 
 
 def list_tokens() -> tuple[str, ...]:
-    """List all 382 tokens; a token's place is its id."""
+    """List all 377 tokens; a token's place is its id."""
     objects = [what for objects in OBJECTS_OF_VERBS.values() for what in objects]
     words = (*SMALL_WORDS, *NUMBER_MARKS, *ADVERBS, *VERBS, *objects, *PLACES, *NAMES)
     return (*SPECIAL_TOKENS, *words)

@@ -17,7 +17,7 @@ TRAIN_SEED, TEST_SEED = 1, 2
 ANNA_AND_BRUNO = (
     "Secondly Anna sells boats in Rome, says Anna. Today Carl opens parks in Lima, says Carl."
     " Firstly Bruno opens schools, says Bruno. Often Dora films storms in Rome, says Dora."
-    " Later Emma plays golf, says Emma. Rarely Felix grows roses in Oslo, says Felix."
+    " Later Emma designs lamps, says Emma. Rarely Felix grows roses in Oslo, says Felix."
 )
 
 
@@ -54,9 +54,9 @@ def test_documents_are_those_of_this_version() -> None:
     """Another Python or a changed generator without another version would change the task."""
     assert news.NEWS_VERSION == 1
     assert news.generate_document(TRAIN_SEED, 4999).text == (
-        "Secondly Holly writes songs, says Holly. Often Edgar teaches physics in Lagos, says Edgar."
-        " Later Owen catches thieves in Kyoto, says Owen. Yesterday Mabel collects shells in Kyoto,"
-        " says Mabel. Elsewhere Jenny films whales, says Jenny. Firstly Donald sells horses in"
+        "Secondly Holly sells horses, says Holly. Often Edgar teaches physics in Lagos, says Edgar."
+        " Later Owen designs gardens in Kyoto, says Owen. Yesterday Mabel teaches physics in Kyoto,"
+        " says Mabel. Elsewhere Jenny collects shells, says Jenny. Firstly Donald opens parks in"
         " Madrid, says Donald. Summary: ① Donald ② Holly"
     )
 
@@ -141,19 +141,18 @@ def first_of(pairs: Counter[tuple[str, str]]) -> Counter[str]:
 
 
 def test_the_floor_is_that_of_the_report() -> None:
-    assert news.compute_floor() == pytest.approx(1.1032, abs=5e-5)
+    assert news.compute_floor() == pytest.approx(1.0382, abs=5e-5)
     assert news.compute_document_nats(6) == pytest.approx(
-        math.log(6 * 720 * math.perm(256, 6) * 16**6)
+        math.log(6 * 720 * math.perm(256, 6) * 8**6)
     )
 
 
 def test_adverbs_decide_about_verbs_and_verbs_about_objects() -> None:
-    """What the words before a name teach; the last verbs are followed by the first again."""
+    """What the words before a name teach."""
     for document in list_news(TRAIN_SEED, 200):
         for sentence in document.article.rstrip(".").split(". "):
             adverb, name, verb, what = sentence.replace(",", "").split()[:4]
-            offset = (VERBS.index(verb) - ADVERBS.index(adverb)) % len(VERBS)
-            assert offset in news.VERB_OFFSETS
+            assert 0 <= VERBS.index(verb) - ADVERBS.index(adverb) < news.VERBS_PER_ADVERB
             assert what in OBJECTS_OF_VERBS[verb] and name in NAMES
             assert sentence.endswith(f", says {name}")
 
@@ -191,7 +190,7 @@ def test_the_tokenizer_file_gives_the_same_ids() -> None:
     64 tokens, so that no sequence cuts one.
     """
     tokenizer = Tokenizer.from_str(vocabulary.format_tokenizer())
-    assert tokenizer.get_vocab_size() == len(vocabulary.list_tokens()) == 382
+    assert tokenizer.get_vocab_size() == len(vocabulary.list_tokens()) == 377
     for document in list_news(TRAIN_SEED, 500):
         ids = vocabulary.encode_document(document)
         assert len(ids) == news.DOCUMENT_TOKENS == 64
@@ -214,4 +213,4 @@ def test_special_tokens_are_llama_s() -> None:
 def test_tokens_are_distinct() -> None:
     tokens = vocabulary.list_tokens()
     assert len(set(tokens)) == len(tokens) and len(set(NAMES)) == 256
-    assert json.loads(vocabulary.format_tokenizer())["model"]["vocab"][NAMES[-1]] == 381
+    assert json.loads(vocabulary.format_tokenizer())["model"]["vocab"][NAMES[-1]] == 376

@@ -33,6 +33,7 @@ CHUNK_BYTES: Final = 1 << 20
 EVENT_FILES: Final = ("events.jsonl", "events.jsonl.gz")
 TRACKING_STARTED: Final = "session.start_performance_tracking"
 TRACKING_STOPPED: Final = "session.stop_performance_tracking"
+TRACKING_MARKS: Final = (TRACKING_STARTED, TRACKING_STOPPED)
 SAMPLE_ISSUED: Final = "sample.issued"
 FIRST_RECEIVED: Final = "sample.recv_first"
 SAMPLE_COMPLETED: Final = "sample.complete"
@@ -149,10 +150,24 @@ class EventReader:
             self.handle_completion(event, line)
         elif kind.startswith(ERROR_PREFIX):
             self.handle_error(event, line)
-        elif kind == TRACKING_STARTED:
-            self.tracking, self.count.started_ns = True, event.timestamp_ns
-        elif kind == TRACKING_STOPPED:
-            self.tracking = False
+        elif kind in TRACKING_MARKS:
+            self.handle_mark(event, line)
+
+    def handle_mark(self, event: ClientEvent, line: int) -> None:
+        """Begin or end tracking; each happens once, in this order."""
+        begins = event.event_type == TRACKING_STARTED
+        in_turn = self.count.started_ns is None if begins else self.tracking
+        if not in_turn:
+            add_event_error(
+                self.count.source,
+                f"{event.event_type} out of turn",
+                "tracking that starts once and then stops once",
+                line,
+            )
+            return
+        self.tracking = begins
+        if begins:
+            self.count.started_ns = event.timestamp_ns
 
     def handle_error(self, event: ClientEvent, line: int) -> None:
         """Mark a sample as failed; its error comes before its completion."""

@@ -163,6 +163,37 @@ def test_an_error_behind_its_completion_is_found(tmp_path: Path) -> None:
     assert [each.rule for each in result.findings] == ["file.record"]
 
 
+def repeat_event(run: Path, kind: str) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    marked = next(line for line in lines if kind in line)
+    (run / "events.jsonl").write_text("".join([*lines, marked]))
+
+
+def stop_before_start(run: Path) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    (run / "events.jsonl").write_text("".join([lines[-1], *lines]))
+
+
+def take_identifier(run: Path) -> None:
+    in_text("events.jsonl", f'"{0:032x}"', '""')(run)
+
+
+IMPOSSIBLE_EVENTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "tracking starts twice": (lambda run: repeat_event(run, "start_perf"), "out of turn"),
+    "tracking stops twice": (lambda run: repeat_event(run, "stop_perf"), "out of turn"),
+    "tracking stops before it starts": (stop_before_start, "out of turn"),
+    "a sample without a name": (take_identifier, "without an identifier"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE_EVENTS)
+def test_events_that_cannot_be_are_found(tmp_path: Path, name: str) -> None:
+    change, words = IMPOSSIBLE_EVENTS[name]
+    client_run(change)(tmp_path)
+    found = [each.found for each in judge(tmp_path / "run").findings if each.rule == "file.record"]
+    assert any(words in each for each in found)
+
+
 def check_with_tokenizer(path: Path, folder: Path) -> PodiumError:
     """Return what stops the command."""
     result = CliRunner().invoke(

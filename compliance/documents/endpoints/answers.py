@@ -31,7 +31,8 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
     kind: str
     output: str | tuple[str, ...] | None = None
     """Text, or the first chunk of a stream and what came after it."""
-    reasoning: msgspec.Raw = msgspec.Raw(b"null")
+    reasoning: str | tuple[str, ...] | None = None
+    """What came before; only it is then kept in chunks."""
     tool_calls: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -42,14 +43,24 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
         return (self.output,) if isinstance(self.output, str) else self.output
 
     @property
-    def is_streamed(self) -> bool:
-        """Return whether the answer came in chunks."""
-        return isinstance(self.output, tuple) and len(self.output) > 1
+    def first_chunk(self) -> str | None:
+        """What a stream began with, which is reasoning where there is some; None for an answer of
+        one piece, and for calls of tools, which are not kept in chunks.
+        """
+        lead = self.reasoning or self.output
+        if not isinstance(lead, tuple) or self.calls_tools:
+            return None
+        return lead[0] if len(lead) > 1 or (self.reasoning and self.output) else None
+
+    @property
+    def calls_tools(self) -> bool:
+        """Return whether the answer calls tools."""
+        return bytes(self.tool_calls) not in NO_VALUE
 
     @property
     def is_plain(self) -> bool:
         """Return whether the answer is text alone, without reasoning and calls of tools."""
-        return bytes(self.reasoning) in NO_VALUE and bytes(self.tool_calls) in NO_VALUE
+        return not self.reasoning and not self.calls_tools
 
 
 class ClientPrompt(msgspec.Struct, array_like=True, frozen=True):

@@ -101,7 +101,7 @@ class EventCount:
     answer_hashes: "array[int]" = field(default_factory=lambda: array("q"))
     """Hash of each completed sample's answer; 0 of a short one, which may well be given twice."""
     streamed: int = 0
-    """Answers that came in chunks, without reasoning and calls of tools."""
+    """Answers that came in chunks, without calls of tools."""
     blank_first_chunks: int = 0
     """... of which the first one says nothing."""
     warm_up_samples: int = 0
@@ -264,9 +264,9 @@ class EventReader:
         answer = None if sample.failed else parse_answer(event.data)
         if answer is None:
             return
-        if answer.is_streamed and answer.is_plain:
+        if (chunk := answer.first_chunk) is not None:
             count.streamed += 1
-            count.blank_first_chunks += not answer.chunks[0].strip()
+            count.blank_first_chunks += not chunk.strip()
         if count.tokens is not None:
             first = sample.first_ns
             count.tokens.add_answer(answer, None if first is None else event.timestamp_ns - first)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from corpus import PUBLISHED, needs_corpus
@@ -24,7 +25,7 @@ from kinds.endpoints import (
 )
 
 from compliance.cli import check
-from compliance.documents.endpoints.answers import load_token_counter
+from compliance.documents.endpoints.answers import load_token_counter, parse_answer
 from compliance.judge import Judge
 from compliance.verdict import PathJudgement, Severity, Verdict
 from suite.errors import PodiumError
@@ -94,12 +95,31 @@ def test_answers_with_reasoning_are_not_recounted(tmp_path: Path) -> None:
 
     def reason(event: dict[str, object]) -> None:
         if event["event_type"] == "sample.complete":
-            event["data"] = ["TextModelOutput", ["", "It is"], ["Let", " me see"], None]
+            event["data"] = ["TextModelOutput", "It is", ["Let", " me see"], None]
 
     counted_run(lambda run: change_events(run, reason))(tmp_path)
     result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
     assert list_rules(result)["recount_tokens"] is Severity.INFO
     assert "first_chunk" not in list_rules(result)
+
+
+FIRST_CHUNKS: dict[str, tuple[list[object], str | None]] = {
+    "of text": ([["It", " is"]], "It"),
+    "of reasoning": (["It is", ["Let", " me see"]], "Let"),
+    "of reasoning in one chunk": (["It is", [" "]], " "),
+    "of an answer in one chunk": ([["It"]], None),
+    "of an answer that was not streamed": (["It is", "Let me see"], None),
+    "of a call": ([["It", " is"], None, [{"type": "function"}]], None),
+    "of nothing": ([[]], None),
+    "of null": ([None], None),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_CHUNKS)
+def test_a_stream_has_a_first_chunk(name: str) -> None:
+    data, first = FIRST_CHUNKS[name]
+    answer = parse_answer(msgspec.Raw(msgspec.json.encode(["TextModelOutput", *data])))
+    assert answer is not None and answer.first_chunk == first
 
 
 FOUND: dict[str, tuple[Callable[[Path], object], str, Severity]] = {

@@ -28,7 +28,7 @@ from suite.files.untrusted_files import open_regular_file
 MAX_EVENT_BYTES: Final = 1 << 26
 """Maximum length of a line."""
 MAX_REMEMBERED_SAMPLES: Final = 1 << 21
-"""Maximum number of samples in flight, and of samples whose identifiers are remembered."""
+"""Maximum number of samples whose identifiers are remembered."""
 CHUNK_BYTES: Final = 1 << 20
 EVENT_FILES: Final = ("events.jsonl", "events.jsonl.gz")
 TRACKING_STARTED: Final = "session.start_performance_tracking"
@@ -60,7 +60,7 @@ class ClientEvent(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class OpenSample(msgspec.Struct):
+class OpenSample(msgspec.Struct, gc=False):
     """A sample in flight."""
 
     issued_ns: int
@@ -114,7 +114,7 @@ class EventCount:
     """Digest of the identifiers of tracked samples, in the order of their issue."""
     lines: int = 0
     truncated: bool = False
-    """The recount stopped early, since more samples were in flight than are remembered."""
+    """The recount stopped early, since there were more samples than are remembered."""
 
     @property
     def duration_ns(self) -> int | None:
@@ -129,8 +129,8 @@ class EventReader:
     """State of one pass over a file of events."""
 
     count: EventCount
-    open: dict[str, OpenSample] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    samples: dict[str, OpenSample | None] = field(default_factory=dict)
+    """By identifier; None once a sample completed."""
     tracking: bool = False
     last_issued: str = ""
     warm_up_prompts: set[int] = field(default_factory=set)
@@ -143,7 +143,7 @@ class EventReader:
         if kind == SAMPLE_ISSUED:
             self.handle_issue(event, line)
         elif kind == FIRST_RECEIVED:
-            sample = self.open.get(event.sample_uuid)
+            sample = self.samples.get(event.sample_uuid)
             if sample is not None and sample.first_ns is None:
                 sample.first_ns = event.timestamp_ns
         elif kind == SAMPLE_COMPLETED:
@@ -171,10 +171,10 @@ class EventReader:
 
     def handle_error(self, event: ClientEvent, line: int) -> None:
         """Mark a sample as failed; its error comes before its completion."""
-        sample = self.open.get(event.sample_uuid)
+        sample = self.samples.get(event.sample_uuid)
         if sample is not None:
             sample.failed = True
-        elif event.sample_uuid in self.seen:
+        elif event.sample_uuid in self.samples:
             add_event_error(
                 self.count.source,
                 f"an error of sample {event.sample_uuid[:32]} after its completion",
@@ -185,17 +185,16 @@ class EventReader:
     def handle_issue(self, event: ClientEvent, line: int) -> None:
         """Remember a sample; each identifier is issued once."""
         uuid, count = event.sample_uuid, self.count
-        if uuid in self.seen:
+        if uuid in self.samples:
             add_event_error(count.source, f"sample {uuid[:32]} issued twice", "once", line)
             return
-        if len(self.seen) >= MAX_REMEMBERED_SAMPLES:
+        if len(self.samples) >= MAX_REMEMBERED_SAMPLES:
             count.truncated = True
             return
         if not uuid:
             add_event_error(count.source, "a sample without an identifier", "one each", line)
             return
-        self.seen.add(uuid)
-        self.open[uuid] = OpenSample(
+        self.samples[uuid] = OpenSample(
             issued_ns=event.timestamp_ns, tracked=self.tracking, place=count.issued
         )
         self.handle_prompt(event)
@@ -217,7 +216,7 @@ class EventReader:
     def handle_completion(self, event: ClientEvent, line: int) -> None:
         """Count a completed sample."""
         uuid, count = event.sample_uuid, self.count
-        sample = self.open.pop(uuid, None)
+        sample = self.samples.get(uuid)
         if sample is None:
             if not count.truncated:
                 add_event_error(
@@ -227,6 +226,7 @@ class EventReader:
                     line,
                 )
             return
+        self.samples[uuid] = None
         latency = event.timestamp_ns - sample.issued_ns
         if latency < 0:
             add_event_error(

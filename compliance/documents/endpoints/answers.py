@@ -5,7 +5,8 @@ Source: mlcommons/endpoints, core/types.py and metrics_aggregator: an answer is
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,12 @@ from typing import Final
 import msgspec
 
 from suite.errors import MissingError, RequestError
-from suite.files.untrusted_files import MAX_DOCUMENT_BYTES
+from suite.files.untrusted_files import UnreadableError, read_untrusted_text
 from suite.process.installation import format_install_command
 
 TOKENIZER_EXTRA: Final = "tokenizer"
+MAX_TOKENIZER_BYTES: Final = 1 << 28
+"""That of gpt-oss-120b has 28 MB."""
 MAX_WAITING_TEXTS: Final = 1024
 """Texts that are tokenized at a time."""
 NO_VALUE: Final = (b"null", b'""', b"[]")
@@ -147,22 +150,30 @@ def load_token_counter(path: Path) -> TokenCounter:
         raise MissingError(
             f"--tokenizer needs the library tokenizers: {format_install_command(TOKENIZER_EXTRA)}"
         ) from None
-    try:
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise RequestError(f"--tokenizer {path}: more than {MAX_DOCUMENT_BYTES} bytes")
-        tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
-    except OSError as error:
-        raise RequestError(f"--tokenizer {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise RequestError(f"--tokenizer {path}: no UTF-8 text") from None
-    except RequestError:
-        raise
-    except Exception as error:  # the library raises nothing more specific
-        raise RequestError(f"--tokenizer {path}: no tokenizer.json: {error}") from None
+    with convert_tokenizer_errors(path):
+        content = read_untrusted_text(path, limit=MAX_TOKENIZER_BYTES)
+        tokenizer = Tokenizer.from_str(content)
 
     def count_tokens(texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts, without those that mark beginning and end."""
-        encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        with convert_tokenizer_errors(path):
+            encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(each.ids) for each in encoded]
 
     return count_tokens
+
+
+@contextmanager
+def convert_tokenizer_errors(path: Path) -> Iterator[None]:
+    """Convert what reading and using a tokenizer raises into RequestError. The library's panics are
+    no Exceptions, and its errors nothing more specific; both may come as late as a text that the
+    tokenizer does not know.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except UnreadableError as error:
+        raise RequestError(f"--tokenizer {path}: {error.reason}") from None
+    except BaseException as error:
+        raise RequestError(f"--tokenizer {path}: no usable tokenizer.json: {error}") from None

@@ -29,6 +29,7 @@ from compliance.documents.endpoints.answers import load_token_counter, parse_ans
 from compliance.judge import Judge
 from compliance.verdict import PathJudgement, Severity, Verdict
 from suite.errors import PodiumError
+from suite.files.untrusted_files import MAX_DOCUMENT_BYTES
 
 SUMMARY = "performance/result_summary.json"
 CHARACTERS = {
@@ -223,18 +224,44 @@ def check_with_tokenizer(path: Path, folder: Path) -> PodiumError:
     return result.exception
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "No such file"), (b"root:x:0", "no tokenizer.json"), (b"\xff", "no UTF-8 text")],
-)
-def test_what_is_no_tokenizer_is_a_wrong_request(
-    tmp_path: Path, content: bytes | None, words: str
-) -> None:
+WRONG_TOKENIZERS: dict[str, tuple[bytes, str]] = {
+    "no json": (b"root:x:0", "no usable tokenizer.json"),
+    "no text": (b"\xff", "not UTF-8 text"),
+    "merges of unknown tokens": (
+        b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}}',
+        "no usable tokenizer.json",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TOKENIZERS)
+def test_what_is_no_tokenizer_is_a_wrong_request(tmp_path: Path, name: str) -> None:
+    """The library answers some of them with a panic, which is no Exception."""
+    content, words = WRONG_TOKENIZERS[name]
     path = tmp_path / "tokenizer.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     error = check_with_tokenizer(path, tmp_path)
-    assert error.exit_code == 2 and f"--tokenizer {path}: {words}" in str(error)
+    assert error.exit_code == 2 and f"--tokenizer {path}: " in str(error) and words in str(error)
+
+
+def test_a_tokenizer_that_is_missing_is_a_wrong_request(tmp_path: Path) -> None:
+    error = check_with_tokenizer(tmp_path / "none.json", tmp_path)
+    assert error.exit_code == 2 and "No such file" in str(error)
+
+
+def test_a_tokenizer_that_does_not_know_an_answer_is_a_wrong_request(tmp_path: Path) -> None:
+    client_run()(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    vocabulary = {"type": "WordLevel", "vocab": {"It": 0}, "unk_token": "[UNK]"}
+    path.write_text(json.dumps({"added_tokens": [], "model": vocabulary}))
+    error = check_with_tokenizer(path, tmp_path / "run")
+    assert error.exit_code == 2 and "[UNK]" in str(error)
+
+
+def test_a_tokenizer_may_be_larger_than_other_documents(characters: Path) -> None:
+    """That of a model with 200,000 tokens has 28 MB."""
+    characters.write_text(characters.read_text() + " " * MAX_DOCUMENT_BYTES)
+    assert load_token_counter(characters)(["It is"]) == [5]
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def reordered(run: EndpointsRun) -> Iterator[Fault]:
     if len(set(run.samples.order)) != size or len(run.samples.order) < 2 * size:
         return
     ends = collect_pass_ends(events, size)
-    for number in range(1, max(ends) + 1):
+    for number in range(1, max(ends, default=0) + 1):
         before, own = ends.get(number - 1), ends.get(number)
         if not before or not own:
             continue

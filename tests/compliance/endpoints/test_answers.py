@@ -165,6 +165,16 @@ def test_passes_of_an_offline_run_keep_their_order(
     assert set(list_rules(judge(tmp_path / "run"))) == rules
 
 
+def test_passes_that_nobody_answered_have_no_order(tmp_path: Path) -> None:
+    def drop_completions(run: Path) -> None:
+        lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+        kept = [line for line in lines if "sample.complete" not in line]
+        (run / "events.jsonl").write_text("".join(kept))
+
+    client_run(drop_completions, pattern=OFFLINE, upside_down=True, samples=200)(tmp_path)
+    assert "recount" in list_rules(judge(tmp_path / "run"))
+
+
 @pytest.mark.parametrize("rate", [1e-310, 1e300, 0.0, -1.0])
 def test_a_rate_that_no_run_has_is_found(tmp_path: Path, rate: float) -> None:
     client_run(edited(SUMMARY, "run_config", "load_pattern", "target_qps", value=rate))(tmp_path)

@@ -104,10 +104,8 @@ class EventCount:
     """Answers that came in chunks, without calls of tools."""
     blank_first_chunks: int = 0
     """... of which the first one says nothing."""
-    warm_up_samples: int = 0
-    """Samples issued before performance was tracked, of which the events say what was asked."""
     warmed_up_prompts: int = 0
-    """Tracked samples that ask what one of them asked."""
+    """Tracked samples that ask what one before tracking asked."""
     tokens: TokenCount | None = None
     """None if no tokenizer was named."""
     issue_digest: str = ""
@@ -210,7 +208,6 @@ class EventReader:
             if self.warm_up_prompts:
                 self.count.warmed_up_prompts += hash(bytes(event.data)) in self.warm_up_prompts
         elif self.count.started_ns is None and is_known_prompt(event.data):
-            self.count.warm_up_samples += 1
             self.warm_up_prompts.add(hash(bytes(event.data)))
 
     def handle_completion(self, event: ClientEvent, line: int) -> None:

@@ -187,6 +187,7 @@ def list_differences(series: Series, values: Sequence[float]) -> list[tuple[str,
     if not ordered:
         return [("total", float(series.total or 0), 0.0)]
     found = [
+        ("count", series.count or None, len(ordered)),
         ("total", series.total, math.fsum(ordered)),
         ("min", series.min, ordered[0]),
         ("max", series.max, ordered[-1]),

@@ -91,6 +91,17 @@ def test_few_other_tokens_are_a_warning(tmp_path: Path) -> None:
     assert list_rules(result) == {"recount_tokens": Severity.WARNING}
 
 
+def test_an_answer_that_was_not_counted_is_found(tmp_path: Path) -> None:
+    """The total alone may hide it."""
+    series = ("output_sequence_lengths", "histogram", "counts", 0)
+    counted_run(edited(SUMMARY, *series, value=lambda count: count + 1))(tmp_path)
+    result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
+    assert any(
+        each.rule == "endpoints.recount_tokens" and "count" in each.found
+        for each in result.findings
+    )
+
+
 def test_answers_with_reasoning_are_not_recounted(tmp_path: Path) -> None:
     """The client counts them through the model's chat template."""
 

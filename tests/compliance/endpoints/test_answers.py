@@ -280,7 +280,7 @@ def test_a_tokenizer_that_does_not_know_an_answer_is_a_wrong_request(tmp_path: P
 
 
 def test_a_tokenizer_may_be_larger_than_other_documents(characters: Path) -> None:
-    """That of a model with 200,000 tokens has 28 MB."""
+    """Vocabularies of large models are."""
     characters.write_text(characters.read_text() + " " * MAX_DOCUMENT_BYTES)
     assert load_token_counter(characters)(["It is"]) == [5]
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints.answers import load_token_counter
 from fuzzing.reading import Reader, judged
 from fuzzing.seeds import EXAMPLES
 
@@ -18,7 +19,8 @@ FILES: Final = (
     "sample_idx_map.json",
     "events.jsonl",
 )
-
+ANSWERS: Final = ("repeated", "reordered", "warm_up_data", "recount_tokens")
+"""Rules about answers that need whole events; of each the example that breaks it is spoilt."""
 POINT: Final = "results/box/deepseek-r1/r256"
 CURVE_FILES: Final = (
     f"{POINT}/point.yaml",
@@ -41,6 +43,22 @@ def client_runs(work: Path) -> Iterator[Reader]:
             file=run / name,
             seeds=[(run / name).read_bytes()],
             read=partial(judged, run),
+            share=0.3,
+        )
+
+
+def answered_runs(work: Path) -> Iterator[Reader]:
+    """A run folder whose events are spoilt, their tokens counted where a tokenizer lies beside."""
+    for name in ANSWERS:
+        example = EXAMPLES.parent / "invalid" / f"endpoints.{name}"
+        home = Path(shutil.copytree(example, work / f"endpoints-answers-{name}"))
+        tokenizer, events = home / "tokenizer.json", home / "run" / "events.jsonl"
+        counter = load_token_counter(tokenizer) if tokenizer.is_file() else None
+        yield Reader(
+            name=f"endpoints-answers-{name}",
+            file=events,
+            seeds=[events.read_bytes()],
+            read=partial(judged, home / "run", counter=counter),
             share=0.3,
         )
 

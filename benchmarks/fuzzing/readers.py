@@ -30,7 +30,7 @@ from compliance.recognition.path_kind import recognise_path
 from compliance.recognition.round import recognise_path_round
 from fuzzing import ledgers
 from fuzzing.archives import bundles
-from fuzzing.endpoints import client_runs, curves
+from fuzzing.endpoints import answered_runs, client_runs, curves
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
@@ -555,6 +555,7 @@ def readers(results: Path, work: Path) -> list[Reader]:
         *data(work),
         *sealed(results, work),
         *client_runs(work),
+        *answered_runs(work),
         *curves(work),
         *trees(results, work),
     ]

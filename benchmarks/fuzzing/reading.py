@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents import json_document
+from compliance.documents.endpoints.answers import TokenCounter
 from compliance.judge import Judge
 from compliance.logs.source_file import SourceFile
 from compliance.reports import render
@@ -80,9 +81,9 @@ def shaped(schema: str, path: Path) -> object:
     return list(json_document.check_document_schema(schema, document))
 
 
-def judged(root: Path, path: Path) -> None:
+def judged(root: Path, path: Path, counter: TokenCounter | None = None) -> None:
     """Judge a whole tree, and write the report in every format."""
-    result = Judge().judge_path(str(root))
+    result = Judge(counter=counter).judge_path(str(root))
     assert all(finding.found and finding.required and finding.file for finding in result.findings)
     for form in FORMATS:
         render.render_judge_report([result], form).decode()

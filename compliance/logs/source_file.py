@@ -26,6 +26,7 @@ from suite.files.untrusted_files import (
     NESTED_TOO_DEEP,
     is_nested_too_deep,
     open_regular_file,
+    read_in_pieces,
 )
 
 T = TypeVar("T")
@@ -201,21 +202,19 @@ def read_json_document(
     return value
 
 
-def read_document_bytes(source: SourceFile) -> bytes | None:
+def read_document_bytes(source: SourceFile, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
     """Read a whole document as UTF-8; None with a parse error if that fails. A byte order mark, and
     UTF-16, which is translated, are parse errors.
     """
     try:
         with open_regular_file(source.path) as stream:
-            text = stream.read(MAX_DOCUMENT_BYTES + 1)
+            text = read_in_pieces(stream, limit + 1)
     except (OSError, ValueError) as error:
         source.add_read_error(error)
         return None
-    if len(text) > MAX_DOCUMENT_BYTES:
+    if len(text) > limit:
         source.add_parse_error(
-            ParseErrorKind.UNREADABLE,
-            f"more than {MAX_DOCUMENT_BYTES} bytes",
-            "a smaller document",
+            ParseErrorKind.UNREADABLE, f"more than {limit} bytes", "a smaller document"
         )
         return None
     if is_utf16_text(text):

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -34,6 +34,9 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     dataset_name: str = ""
     score: int | float | Mapping[str, Any] | None = None
     total_samples: int | None = None
+    """Samples with their repeats."""
+    unit_samples: int | None = None
+    num_repeats: int | None = None
     complete: bool | None = None
     dataset_type: str | None = None
     breakdown: Mapping[str, Any] | None = None
@@ -107,14 +110,29 @@ class EndpointsAccuracy:
         """Return the named metrics in the row's unit: of several data sets the mean, by their
         samples.
         """
+        return self.compute_weighted_means(metrics, lambda each: each.total_samples)
+
+    def compute_unit_claims(self, metrics: Sequence[str]) -> Mapping[str, float]:
+        """Return the named metrics in the row's unit: of several data sets the mean, by their
+        samples without repeats.
+        """
+        return self.compute_weighted_means(
+            metrics, lambda each: each.unit_samples or each.total_samples
+        )
+
+    def compute_weighted_means(
+        self, metrics: Sequence[str], weigh: Callable[[AccuracyScore], int | None]
+    ) -> Mapping[str, float]:
+        """Return the mean of each named metric over the data sets, each with its weight."""
         sums, weights = defaultdict[str, float](float), defaultdict[str, float](float)
-        for metric, score, samples in self.iterate_scores(metrics):
-            sums[metric] += score * samples
-            weights[metric] += samples
+        for metric, score, each in self.iterate_scores(metrics):
+            weight = float(max(weigh(each) or 1, 1))
+            sums[metric] += score * weight
+            weights[metric] += weight
         return {metric: sums[metric] / weights[metric] for metric in sums if weights[metric]}
 
-    def iterate_scores(self, metrics: Sequence[str]) -> Iterator[tuple[str, float, float]]:
-        """Yield metric, score in the row's unit and samples of each data set. A single score, whose
+    def iterate_scores(self, metrics: Sequence[str]) -> Iterator[tuple[str, float, AccuracyScore]]:
+        """Yield metric, score in the row's unit and data set. A single score, whose
         metric the client does not name, is the row's only one.
         """
         named = {fold_metric_name(metric): metric for metric in metrics}
@@ -124,7 +142,7 @@ class EndpointsAccuracy:
             for name, score in each.list_scores().items():
                 metric = named.get(fold_metric_name(name))
                 if metric:
-                    yield metric, score * self.scale, float(max(each.total_samples or 1, 1))
+                    yield metric, score * self.scale, each
 
 
 def read_endpoints_accuracy(

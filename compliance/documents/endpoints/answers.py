@@ -5,7 +5,8 @@ Source: mlcommons/endpoints, core/types.py and metrics_aggregator: an answer is
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,12 @@ from typing import Final
 import msgspec
 
 from suite.errors import MissingError, RequestError
-from suite.files.untrusted_files import MAX_DOCUMENT_BYTES
+from suite.files.untrusted_files import UnreadableError, read_untrusted_text
 from suite.process.installation import format_install_command
 
 TOKENIZER_EXTRA: Final = "tokenizer"
+MAX_TOKENIZER_BYTES: Final = 1 << 28
+"""A vocabulary of 200,000 tokens with its merges takes tens of MB."""
 MAX_WAITING_TEXTS: Final = 1024
 """Texts that are tokenized at a time."""
 NO_VALUE: Final = (b"null", b'""', b"[]")
@@ -31,7 +34,8 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
     kind: str
     output: str | tuple[str, ...] | None = None
     """Text, or the first chunk of a stream and what came after it."""
-    reasoning: msgspec.Raw = msgspec.Raw(b"null")
+    reasoning: str | tuple[str, ...] | None = None
+    """What came before; only it is then kept in chunks."""
     tool_calls: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -42,14 +46,24 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
         return (self.output,) if isinstance(self.output, str) else self.output
 
     @property
-    def is_streamed(self) -> bool:
-        """Return whether the answer came in chunks."""
-        return isinstance(self.output, tuple) and len(self.output) > 1
+    def first_chunk(self) -> str | None:
+        """What a stream began with, which is reasoning where there is some; None for an answer of
+        one piece, and for calls of tools, which are not kept in chunks.
+        """
+        lead = self.reasoning or self.output
+        if not isinstance(lead, tuple) or self.calls_tools:
+            return None
+        return lead[0] if len(lead) > 1 or (self.reasoning and self.output) else None
+
+    @property
+    def calls_tools(self) -> bool:
+        """Return whether the answer calls tools."""
+        return bytes(self.tool_calls) not in NO_VALUE
 
     @property
     def is_plain(self) -> bool:
         """Return whether the answer is text alone, without reasoning and calls of tools."""
-        return bytes(self.reasoning) in NO_VALUE and bytes(self.tool_calls) in NO_VALUE
+        return not self.reasoning and not self.calls_tools
 
 
 class ClientPrompt(msgspec.Struct, array_like=True, frozen=True):
@@ -136,22 +150,30 @@ def load_token_counter(path: Path) -> TokenCounter:
         raise MissingError(
             f"--tokenizer needs the library tokenizers: {format_install_command(TOKENIZER_EXTRA)}"
         ) from None
-    try:
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise RequestError(f"--tokenizer {path}: more than {MAX_DOCUMENT_BYTES} bytes")
-        tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
-    except OSError as error:
-        raise RequestError(f"--tokenizer {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise RequestError(f"--tokenizer {path}: no UTF-8 text") from None
-    except RequestError:
-        raise
-    except Exception as error:  # the library raises nothing more specific
-        raise RequestError(f"--tokenizer {path}: no tokenizer.json: {error}") from None
+    with convert_tokenizer_errors(path):
+        content = read_untrusted_text(path, limit=MAX_TOKENIZER_BYTES)
+        tokenizer = Tokenizer.from_str(content)
 
     def count_tokens(texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts, without those that mark beginning and end."""
-        encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        with convert_tokenizer_errors(path):
+            encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(each.ids) for each in encoded]
 
     return count_tokens
+
+
+@contextmanager
+def convert_tokenizer_errors(path: Path) -> Iterator[None]:
+    """Convert what reading and using a tokenizer raises into RequestError. The library's panics are
+    no Exceptions, and its errors nothing more specific; both may come as late as a text that the
+    tokenizer does not know.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except UnreadableError as error:
+        raise RequestError(f"--tokenizer {path}: {error.reason}") from None
+    except BaseException as error:
+        raise RequestError(f"--tokenizer {path}: no usable tokenizer.json: {error}") from None

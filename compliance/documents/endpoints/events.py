@@ -28,11 +28,12 @@ from suite.files.untrusted_files import open_regular_file
 MAX_EVENT_BYTES: Final = 1 << 26
 """Maximum length of a line."""
 MAX_REMEMBERED_SAMPLES: Final = 1 << 21
-"""Maximum number of samples in flight, and of samples whose identifiers are remembered."""
+"""Maximum number of samples whose identifiers are remembered."""
 CHUNK_BYTES: Final = 1 << 20
 EVENT_FILES: Final = ("events.jsonl", "events.jsonl.gz")
 TRACKING_STARTED: Final = "session.start_performance_tracking"
 TRACKING_STOPPED: Final = "session.stop_performance_tracking"
+TRACKING_MARKS: Final = (TRACKING_STARTED, TRACKING_STOPPED)
 SAMPLE_ISSUED: Final = "sample.issued"
 FIRST_RECEIVED: Final = "sample.recv_first"
 SAMPLE_COMPLETED: Final = "sample.complete"
@@ -59,7 +60,7 @@ class ClientEvent(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class OpenSample(msgspec.Struct):
+class OpenSample(msgspec.Struct, gc=False):
     """A sample in flight."""
 
     issued_ns: int
@@ -100,20 +101,18 @@ class EventCount:
     answer_hashes: "array[int]" = field(default_factory=lambda: array("q"))
     """Hash of each completed sample's answer; 0 of a short one, which may well be given twice."""
     streamed: int = 0
-    """Answers that came in chunks, without reasoning and calls of tools."""
+    """Answers that came in chunks, without calls of tools."""
     blank_first_chunks: int = 0
     """... of which the first one says nothing."""
-    warm_up_samples: int = 0
-    """Samples issued before performance was tracked, of which the events say what was asked."""
     warmed_up_prompts: int = 0
-    """Tracked samples that ask what one of them asked."""
+    """Tracked samples that ask what one before tracking asked."""
     tokens: TokenCount | None = None
     """None if no tokenizer was named."""
     issue_digest: str = ""
     """Digest of the identifiers of tracked samples, in the order of their issue."""
     lines: int = 0
     truncated: bool = False
-    """The recount stopped early, since more samples were in flight than are remembered."""
+    """The recount stopped early, since there were more samples than are remembered."""
 
     @property
     def duration_ns(self) -> int | None:
@@ -128,8 +127,8 @@ class EventReader:
     """State of one pass over a file of events."""
 
     count: EventCount
-    open: dict[str, OpenSample] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    samples: dict[str, OpenSample | None] = field(default_factory=dict)
+    """By identifier; None once a sample completed."""
     tracking: bool = False
     last_issued: str = ""
     warm_up_prompts: set[int] = field(default_factory=set)
@@ -142,24 +141,38 @@ class EventReader:
         if kind == SAMPLE_ISSUED:
             self.handle_issue(event, line)
         elif kind == FIRST_RECEIVED:
-            sample = self.open.get(event.sample_uuid)
+            sample = self.samples.get(event.sample_uuid)
             if sample is not None and sample.first_ns is None:
                 sample.first_ns = event.timestamp_ns
         elif kind == SAMPLE_COMPLETED:
             self.handle_completion(event, line)
         elif kind.startswith(ERROR_PREFIX):
             self.handle_error(event, line)
-        elif kind == TRACKING_STARTED:
-            self.tracking, self.count.started_ns = True, event.timestamp_ns
-        elif kind == TRACKING_STOPPED:
-            self.tracking = False
+        elif kind in TRACKING_MARKS:
+            self.handle_mark(event, line)
+
+    def handle_mark(self, event: ClientEvent, line: int) -> None:
+        """Begin or end tracking; each happens once, in this order."""
+        begins = event.event_type == TRACKING_STARTED
+        in_turn = self.count.started_ns is None if begins else self.tracking
+        if not in_turn:
+            add_event_error(
+                self.count.source,
+                f"{event.event_type} out of turn",
+                "tracking that starts once and then stops once",
+                line,
+            )
+            return
+        self.tracking = begins
+        if begins:
+            self.count.started_ns = event.timestamp_ns
 
     def handle_error(self, event: ClientEvent, line: int) -> None:
         """Mark a sample as failed; its error comes before its completion."""
-        sample = self.open.get(event.sample_uuid)
+        sample = self.samples.get(event.sample_uuid)
         if sample is not None:
             sample.failed = True
-        elif event.sample_uuid in self.seen:
+        elif event.sample_uuid in self.samples:
             add_event_error(
                 self.count.source,
                 f"an error of sample {event.sample_uuid[:32]} after its completion",
@@ -170,17 +183,16 @@ class EventReader:
     def handle_issue(self, event: ClientEvent, line: int) -> None:
         """Remember a sample; each identifier is issued once."""
         uuid, count = event.sample_uuid, self.count
-        if uuid in self.seen:
+        if uuid in self.samples:
             add_event_error(count.source, f"sample {uuid[:32]} issued twice", "once", line)
             return
-        if len(self.seen) >= MAX_REMEMBERED_SAMPLES:
+        if len(self.samples) >= MAX_REMEMBERED_SAMPLES:
             count.truncated = True
             return
         if not uuid:
             add_event_error(count.source, "a sample without an identifier", "one each", line)
             return
-        self.seen.add(uuid)
-        self.open[uuid] = OpenSample(
+        self.samples[uuid] = OpenSample(
             issued_ns=event.timestamp_ns, tracked=self.tracking, place=count.issued
         )
         self.handle_prompt(event)
@@ -196,13 +208,12 @@ class EventReader:
             if self.warm_up_prompts:
                 self.count.warmed_up_prompts += hash(bytes(event.data)) in self.warm_up_prompts
         elif self.count.started_ns is None and is_known_prompt(event.data):
-            self.count.warm_up_samples += 1
             self.warm_up_prompts.add(hash(bytes(event.data)))
 
     def handle_completion(self, event: ClientEvent, line: int) -> None:
         """Count a completed sample."""
         uuid, count = event.sample_uuid, self.count
-        sample = self.open.pop(uuid, None)
+        sample = self.samples.get(uuid)
         if sample is None:
             if not count.truncated:
                 add_event_error(
@@ -212,6 +223,7 @@ class EventReader:
                     line,
                 )
             return
+        self.samples[uuid] = None
         latency = event.timestamp_ns - sample.issued_ns
         if latency < 0:
             add_event_error(
@@ -249,9 +261,9 @@ class EventReader:
         answer = None if sample.failed else parse_answer(event.data)
         if answer is None:
             return
-        if answer.is_streamed and answer.is_plain:
+        if (chunk := answer.first_chunk) is not None:
             count.streamed += 1
-            count.blank_first_chunks += not answer.chunks[0].strip()
+            count.blank_first_chunks += not chunk.strip()
         if count.tokens is not None:
             first = sample.first_ns
             count.tokens.add_answer(answer, None if first is None else event.timestamp_ns - first)

@@ -22,6 +22,7 @@ W_PER_KW: Final = 1000.0
 BITS_PER_BYTE: Final = 8.0
 COOLING_WORDS: Final = {"liquid": ("liquid", "water", "immersion"), "air": ("air",)}
 """Kind of cooling -> words for it; liquid comes first, since its power supplies may use air."""
+MAX_COUNT_DIGITS: Final = 18
 GROUP_COUNTS: Final = ("count", "num_cpu", "num_accelerator", "num_switches")
 GROUP_POWERS: Final = ("tdp_per_unit", "tdp_per_cpu", "tdp_per_accelerator", "tdp_per_switch")
 
@@ -34,6 +35,8 @@ class NodeSetPower:
     """`system_node_ensemble_id`, which a point's `nodes_used` names."""
     nodes: float
     watts: float
+    accelerators_per_node: float | None = None
+    """None if the power is a published one of a whole node."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,8 @@ class SystemPower:
     values: Mapping[str, Any] | None
     watts: float | None
     """The whole system; None if the description does not say it."""
+    summed_watts: float | None = None
+    """The sum of the components, which a declared value replaces; None if it cannot be added up."""
     sets: Sequence[NodeSetPower] = ()
     """Empty if only the total is known."""
     shared_watts: float = 0.0
@@ -165,11 +170,13 @@ def find_group_number(group: object, names: Sequence[str]) -> float | None:
 def find_overhead(
     values: Mapping[str, Any], cooling: str | None, rules: PowerRules
 ) -> float | None:
-    """Return the overhead that the description states, or that its cooling implies."""
+    """Return the overhead that the cooling implies; that of an unknown cooling is what the
+    description states.
+    """
     stated = find_quantity(values, "overhead_fraction")
     own = values.get("cooling")
     kind = find_cooling(own if isinstance(own, str) else cooling)
-    return stated if stated is not None else rules.overhead.get(kind or "")
+    return rules.overhead.get(kind or "", stated)
 
 
 def find_cooling(text: str | None) -> str | None:
@@ -196,6 +203,11 @@ def sum_node_sets(
         if (each := sum_node_set(node_set, fabric, total, overhead or 0.0)) is not None
     ]
     switches = sum_switches(fabric, total)
+    numbers = [each.ensemble for each in sets if each.ensemble is not None]
+    if len(set(numbers)) < len(numbers):
+        total.problems.append("one system_node_ensemble_id at several sets of nodes")
+    if sum(each.nodes for each in sets) > 1 and not isinstance(values.get("scale_out"), dict):
+        total.missing.append("scale_out")
     declared = find_sourced_watts(values.get("declared_provisioned_power"))
     known = not total.problems and not total.missing
     whole = sum(each.watts for each in sets) + switches if known else None
@@ -203,6 +215,7 @@ def sum_node_sets(
         source=source,
         values=values,
         watts=whole if declared is None else declared,
+        summed_watts=whole,
         sets=sets,
         shared_watts=switches,
         missing=[] if declared is not None else total.missing,
@@ -223,17 +236,30 @@ def sum_node_set(
     if method == "component_sum":
         watts = nodes * (sum_components(node_set.get("components"), total) + sum_nics(fabric))
         watts *= 1 + overhead
+        accelerators = find_accelerators(node_set.get("components"))
     else:
+        accelerators = None
         published = find_sourced_watts(node_set.get("published_power"))
         rack = find_quantity(node_set, "nodes_in_published_rack")
         if published is None or (method == "node_scaling" and not rack):
             total.problems.append(f"a set of nodes by {method} without published power")
         per_node = (published or 0.0) / rack if method == "node_scaling" and rack else published
         watts = nodes * (per_node or 0.0)
+        if is_nic_power_separate(fabric):
+            watts += nodes * sum_nics(fabric) * (1 + overhead)
     ensemble = find_quantity(node_set, "system_node_ensemble_id")
     return NodeSetPower(
-        ensemble=int(ensemble) if ensemble is not None else None, nodes=nodes, watts=watts
+        ensemble=int(ensemble) if ensemble is not None else None,
+        nodes=nodes,
+        watts=watts,
+        accelerators_per_node=accelerators,
     )
+
+
+def find_accelerators(components: object) -> float | None:
+    """Return the accelerators of a node; None if its components do not say."""
+    group = components.get("accelerator") if isinstance(components, dict) else None
+    return find_quantity(group, "count_per_node") if isinstance(group, dict) else None
 
 
 def sum_components(components: object, total: PowerSum) -> float:
@@ -244,6 +270,8 @@ def sum_components(components: object, total: PowerSum) -> float:
     watts = sum_scale_up_network(components.get("scale_up_network"), total)
     combined = components.get("combined_cpu_accelerator")
     if combined is not None:
+        if components.get("cpu") or components.get("accelerator"):
+            total.problems.append("combined_cpu_accelerator beside cpu or accelerator")
         found = find_sourced_watts(combined)
         if found is None:
             total.problems.append("combined_cpu_accelerator without power")
@@ -293,6 +321,15 @@ def sum_nics(fabric: Mapping[str, Any]) -> float:
     return (find_quantity(nics, "count_per_node") or 0.0) * (each or 0.0)
 
 
+def is_nic_power_separate(fabric: Mapping[str, Any]) -> bool:
+    """Return whether the published power of nodes is shown to leave out the network adapters.
+
+    Source: Endpoints rules, 4.5.2.
+    """
+    nics = fabric.get("nics")
+    return isinstance(nics, dict) and bool(nics.get("excluded_from_published_power"))
+
+
 def sum_switches(fabric: Mapping[str, Any], total: PowerSum) -> float:
     """Return the power of the switches between nodes."""
     watts, switches = 0.0, fabric.get("switches")
@@ -319,3 +356,11 @@ def find_quantity(values: Mapping[str, Any], name: str) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
     return float(found) if math.isfinite(found) and found >= 0 else None
+
+
+def find_count(values: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of a table that may stand there as text; None if there is none."""
+    found = values.get(name)
+    if isinstance(found, str) and found.strip().isascii() and found.strip().isdigit():
+        return float(found[:MAX_COUNT_DIGITS])
+    return find_quantity(values, name)

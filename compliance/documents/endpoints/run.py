@@ -1,12 +1,9 @@
 """Read a run folder of the Endpoints client: summary, configuration, snapshot and events."""
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
-
-import msgspec
 
 from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
@@ -16,15 +13,14 @@ from compliance.documents.endpoints.result_summary import (
     read_final_snapshot,
     read_result_summary,
 )
+from compliance.documents.endpoints.sample_map import SampleMap, read_sample_map
 from compliance.documents.endpoints.settings_table import SettingsTable, read_settings_table
-from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.verdict import About, Fault, Severity
 
 CONFIG_FILE: Final = "config.yaml"
 SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
 SAMPLE_MAP_FILE: Final = "sample_idx_map.json"
-SAMPLE_MAP_DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, int]])
-PERFORMANCE_PHASE: Final = "performance"
 EVIDENCE_NAMES: Final = ("summary", "snapshot", "events", "tokenizer")
 
 
@@ -43,10 +39,7 @@ class EndpointsRun:
     snapshot: FinalSnapshot | None
     events: EventCount | None
     map_source: SourceFile | None
-    map_digest: str
-    """Digest of the samples' identifiers in the map."""
-    sample_order: tuple[int, ...]
-    """Index of each performance sample in the order of issue; empty if the run does not say it."""
+    samples: SampleMap
     tolerates_failures: bool
     """The round's rules do not say how many requests may fail."""
 
@@ -98,8 +91,6 @@ def read_endpoints_run(
     config_source = open_optional_source(folder, CONFIG_FILE)
     snapshot_source = open_optional_source(folder, SNAPSHOT_FILE)
     map_source = open_optional_source(folder, SAMPLE_MAP_FILE)
-    samples = read_json_document(map_source, SAMPLE_MAP_DECODER) if map_source else None
-    issued = (samples or {}).get(PERFORMANCE_PHASE, {})
     events = find_events_file(folder)
     return EndpointsRun(
         folder=folder,
@@ -111,8 +102,7 @@ def read_endpoints_run(
         snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
         events=read_events(folder, events, counter) if events else None,
         map_source=map_source,
-        map_digest=hashlib.sha256("".join(f"{name}\n" for name in issued).encode()).hexdigest(),
-        sample_order=tuple(issued.values()),
+        samples=read_sample_map(map_source) if map_source else SampleMap(),
         tolerates_failures=tolerates_failures,
     )
 

@@ -38,7 +38,7 @@ class EndpointsSubmission:
             for folder, folders, files in os.walk(self.root)
             for name in (*folders, *files)
         )
-        yield from (path for path in islice(found, MAX_SEARCHED_PATHS) if path.is_symlink())
+        yield from filter(is_link, islice(found, MAX_SEARCHED_PATHS))
 
     def build_fault(
         self,
@@ -50,3 +50,11 @@ class EndpointsSubmission:
     ) -> Fault:
         """Build a Fault about the submission's folder, or a path in it."""
         return Fault(file=file or self.root, found=found, required=required, severity=severity)
+
+
+def is_link(path: Path) -> bool:
+    """Return whether a path is a link; a path that is too long to be looked at is none."""
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False

@@ -27,6 +27,9 @@ def accuracy_counts(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     Source: mlcommons/endpoints, accuracy_results.json: response_counts; dataset-size of the round.
     Advice: repeat the accuracy run until it is complete.
     """
+    names = [each.dataset_name for each in accuracy.list_scores()]
+    for name in sorted({name for name in names if name and names.count(name) > 1}):
+        yield accuracy.build_fault(f"{names.count(name)} scores of {name}", "one of each data set")
     for each in accuracy.list_scores():
         yield from check_response_counts(accuracy, each)
     size = accuracy.required_samples
@@ -60,7 +63,12 @@ def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> I
             "none",
             severity=Severity.WARNING if few else None,
         )
-    issued, total = count.issued, each.total_samples
+    unit, repeats, total = each.unit_samples, each.num_repeats, each.total_samples
+    if None not in (unit, repeats, total) and (unit or 0) * (repeats or 0) != total:
+        yield accuracy.build_fault(
+            f"{name}: {unit} samples {repeats} times", f"{total} together, total_samples"
+        )
+    issued = count.issued
     if issued is not None and total is not None and issued != total:
         yield accuracy.build_fault(f"{name}: {issued} issued of {total}", "all samples")
 

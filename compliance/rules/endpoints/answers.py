@@ -78,7 +78,7 @@ def repeated(run: EndpointsRun) -> Iterator[Fault]:
     last: dict[int, int] = {}
     answers = sorted(zip(events.completed_places, events.answer_hashes, strict=True))
     for place, answer in answers:
-        sample = run.sample_order[place]
+        sample = run.samples.order[place]
         before, last[sample] = last.get(sample), answer
         if before and answer:
             pairs += 1
@@ -103,11 +103,11 @@ def reordered(run: EndpointsRun) -> Iterator[Fault]:
     pattern = run.summary.run_config.load_pattern.type if run.summary else None
     if events is None or pattern != OFFLINE_PATTERN or not is_order_known(run, events):
         return
-    size = max(run.sample_order) + 1
-    if len(set(run.sample_order)) != size or len(run.sample_order) < 2 * size:
+    size = max(run.samples.order) + 1
+    if len(set(run.samples.order)) != size or len(run.samples.order) < 2 * size:
         return
     ends = collect_pass_ends(events, size)
-    for number in range(1, max(ends) + 1):
+    for number in range(1, max(ends, default=0) + 1):
         before, own = ends.get(number - 1), ends.get(number)
         if not before or not own:
             continue
@@ -136,10 +136,9 @@ def is_order_known(run: EndpointsRun, events: EventCount) -> bool:
     """Return whether the map says which sample each issued one was."""
     return (
         not events.truncated
-        and bool(run.sample_order)
-        and min(run.sample_order) >= 0
-        and len(run.sample_order) == events.issued
-        and events.issue_digest == run.map_digest
+        and bool(run.samples.order)
+        and len(run.samples.order) == events.issued
+        and events.issue_digest == run.samples.digest
     )
 
 
@@ -188,6 +187,7 @@ def list_differences(series: Series, values: Sequence[float]) -> list[tuple[str,
     if not ordered:
         return [("total", float(series.total or 0), 0.0)]
     found = [
+        ("count", series.count or None, len(ordered)),
         ("total", series.total, math.fsum(ordered)),
         ("min", series.min, ordered[0]),
         ("max", series.max, ordered[-1]),

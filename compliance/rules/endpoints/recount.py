@@ -301,12 +301,12 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
     Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
     Advice: submit the client's files from the same run, unmodified.
     """
-    issued = run.sample_order
+    issued = run.samples.order
     if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:
         return
     yield from check_sample_map(run)
     seed, size = run.summary.run_config.dataloader_random_seed, max(issued) + 1
-    if seed is None or len(set(issued)) != size or min(issued) < 0:
+    if seed is None or len(set(issued)) != size:
         return
     wanted = draw_sample_order(seed, size, len(issued))
     place = next(
@@ -322,16 +322,14 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
 
 def check_sample_map(run: EndpointsRun) -> Iterator[Fault]:
     """Yield a map that names other samples than those that were issued."""
-    file, samples, events = run.folder / SAMPLE_MAP_FILE, run.sample_order, run.events
+    file, samples, events = run.folder / SAMPLE_MAP_FILE, run.samples.order, run.events
     counted = run.summary.n_samples_issued if run.summary else None
     if counted is not None and len(samples) != counted:
         yield run.build_fault(f"{len(samples)} samples", f"{counted}, as issued", file=file)
         return
-    if min(samples) < 0:
-        yield run.build_fault(f"sample {min(samples)}", "0 or more", file=file)
     if events is None or events.truncated or events.issued != counted:
         return
-    if events.issue_digest != run.map_digest:
+    if events.issue_digest != run.samples.digest:
         yield run.build_fault(
             "other identifiers than in the events, or another order",
             "each sample in the order of its issue",

@@ -275,19 +275,32 @@ def in_flight(run: EndpointsRun) -> Iterator[Fault]:
     summary = run.summary
     if summary is None or not summary.duration_ns or summary.latency.total is None:
         return
-    pattern = summary.run_config.load_pattern
-    if pattern.type not in CLOSED_LOOP_PATTERNS or not pattern.target_concurrency:
+    wanted = find_held_requests(run)
+    if wanted is None:
         return
     held = summary.latency.total / summary.duration_ns
-    wanted = pattern.target_concurrency
     if held > wanted * (1 + SUMMED_TOLERANCE):
         yield run.build_fault(f"latencies of {held:.6g} requests at a time", f"at most {wanted}")
-    elif held < wanted * MIN_HELD_SHARE:
+    elif held < wanted * MIN_HELD_SHARE and (summary.n_samples_issued or 0) > wanted:
         yield run.build_fault(
             f"{held:.4g} requests in flight on average",
             f"about {wanted}, the concurrency",
             severity=Severity.WARNING,
         )
+
+
+def find_held_requests(run: EndpointsRun) -> int | None:
+    """Return how many requests the run holds in flight, as its summary says, or else its settings;
+    None if it holds no number.
+    """
+    pattern = run.summary.run_config.load_pattern if run.summary else None
+    if pattern is not None and pattern.type is not None:
+        closed = pattern.type in CLOSED_LOOP_PATTERNS
+        return pattern.target_concurrency or None if closed else None
+    settings = ("settings", "load_pattern")
+    kind = run.config.find_value(*settings, "type") if run.config else None
+    wanted = run.config.find_number(*settings, "target_concurrency") if run.config else None
+    return wanted if kind in CLOSED_LOOP_PATTERNS and isinstance(wanted, int) and wanted else None
 
 
 @rule("endpoints.longer_than_allowed", EndpointsRun, About.RULES, doubt="how many tokens count")
@@ -319,8 +332,6 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
         return
     stated, pattern = run.summary.run_config, run.summary.run_config.load_pattern
     settings = "settings"
-    if pattern.type is None:
-        return
     for value, path in (
         (stated.scheduler_random_seed, ("runtime", "scheduler_random_seed")),
         (stated.dataloader_random_seed, ("runtime", "dataloader_random_seed")),
@@ -335,7 +346,7 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
         (run.summary.n_samples_issued, ("runtime", "n_samples_to_issue")),
     ):
         configured = run.config.find_value(settings, *path)
-        if configured is not None and str(value) != str(configured):
+        if value is not None and configured is not None and str(value) != str(configured):
             yield run.build_fault(
                 f"{'.'.join(path)} {configured}",
                 f"{value}, as in the summary",

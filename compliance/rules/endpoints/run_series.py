@@ -67,6 +67,9 @@ def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
     for (before, early), (after, late) in pairwise(ordered):
         if early > late:
             yield f"{before} {early:.12g} above {after} {late:.12g}", "ascending values"
+    for percent, value in percents:
+        if value != dict(percents)[percent]:
+            yield f"p{percent:g} {value:.12g} and {dict(percents)[percent]:.12g}", "one value"
     median = dict(percents).get(50.0)
     if median is not None and each.median is not None and each.median != median:
         yield f"median {each.median}", f"{median}, the 50th percentile"

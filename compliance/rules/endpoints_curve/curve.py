@@ -8,6 +8,7 @@ from typing import Any, Final
 from compliance.documents.endpoints.curve import EndpointsCurve
 from compliance.documents.endpoints.point import ELECTED, SYSTEM_FILE, EndpointsPoint
 from compliance.rules import rule
+from compliance.rules.endpoints_curve.point import is_whole_number
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import Regions
 
@@ -38,6 +39,7 @@ def regions(curve: EndpointsCurve) -> Iterator[Fault]:
         yield curve.build_fault("no max_supported_concurrency", f"one above {limit}")
         return
     yield from check_disclosed_maximum(curve, curve.c_max)
+    yield from check_overridden_minimum(curve, limit)
     found = curve.regions
     if found is None:
         yield curve.build_fault(
@@ -67,6 +69,22 @@ def check_disclosed_maximum(curve: EndpointsCurve, c_max: int) -> Iterator[Fault
                 yield point.build_fault(
                     f"max_supported_concurrency {stated}", f"{c_max}, as elsewhere", file=file
                 )
+
+
+def check_overridden_minimum(curve: EndpointsCurve, limit: int) -> Iterator[Fault]:
+    """Yield values that take the place of C_min, but are none, or not the same at all points."""
+    described = [each for each in curve.points if each.system is not None]
+    stated = [(each.system or {}).get("c_min_override") for each in described]
+    if not any("c_min_override" in (each.system or {}) for each in described):
+        return
+    for point, found in zip(described, stated, strict=True):
+        in_range = is_whole_number(found) and 1 <= found <= limit
+        if not in_range or found != stated[0]:
+            yield point.build_fault(
+                f"c_min_override {found}",
+                f"a whole number from 1 to {limit}, the same at all points",
+                file=point.folder / SYSTEM_FILE,
+            )
 
 
 def check_region_coverage(curve: EndpointsCurve, found: Regions) -> Iterator[Fault]:

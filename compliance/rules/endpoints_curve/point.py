@@ -3,17 +3,21 @@
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeGuard
 
 from compliance.documents.endpoints.point import (
     AGENTIC_PATTERN,
+    MAX_CONCURRENCY,
     SYSTEM_FILE,
-    WINDOWABLE,
     EndpointsPoint,
     compute_interactivity,
 )
+from compliance.documents.endpoints.run import CONFIG_FILE
 from compliance.recognition.endpoints_tree import parse_point_folder
+from compliance.recognition.tree_path import is_folder
 from compliance.rules import rule
+from compliance.rules.endpoints.run_counts import SUMMED_TOLERANCE
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import SeedSet, fold_model_name
@@ -22,9 +26,6 @@ from suite.units import MS_PER_S, NS_PER_S
 FIXED_PATTERNS: Final = ("concurrency", AGENTIC_PATTERN)
 COHORT_PATTERN: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-C([01])")
 COHORTS_PER_YEAR: Final = 24
-STATUSES: Final = (WINDOWABLE, "insufficient_duration", "insufficient_passes", "partial_dataset")
-VERDICTS: Final = ("STEADY STATE", "drifting_up", "drifting_down", "anomaly", "not found")
-METRIC_STATES: Final = ("Plateau", "Drifting Up", "Drifting Down")
 PER_CENT: Final = 100.0
 WINDOW: Final = ("steady_state", "window")
 SUMMARY_SEEDS: Final = {
@@ -33,6 +34,22 @@ SUMMARY_SEEDS: Final = {
 }
 """Seed of a set -> its name in the client's summary and, in v0.7, in point.yaml."""
 SYSTEM_STATUSES: Final = ("available", "preview", "rdi")
+MAX_QUOTED_CHARACTERS: Final = 200
+TEXT_FIELDS: Final = (
+    "division",
+    "region",
+    "offline",
+    "model_name",
+    "model_precision",
+    "link_to_model",
+    "dataset_name",
+    "dataset_type",
+    "dataset_link",
+    "seed_set",
+    "target_cohort",
+)
+COUNT_FIELDS: Final = ("concurrency", "max_supported_concurrency")
+LIST_FIELDS: Final = ("nodes_used",)
 STATUS_FIELDS: Final = (
     "system_availability_status",
     "publication_status",
@@ -76,10 +93,9 @@ def disclosure(point: EndpointsPoint) -> Iterator[Fault]:
     missing = [name for name in rules.disclosed_fields if point.find_value(name) in (None, "")]
     if missing:
         yield point.build_fault(f"no {', '.join(missing)}", "every field of 8.3")
-    if point.find_integer("concurrency") is None:
-        yield point.build_fault(
-            f"concurrency {point.find_value('concurrency')}", "the number of requests in flight"
-        )
+    if point.find_value("concurrency") is None:
+        yield point.build_fault("no concurrency", "the number of requests in flight")
+    yield from check_disclosed_kinds(point)
     for name, values in (
         ("division", rules.divisions),
         ("region", rules.regions),
@@ -91,6 +107,24 @@ def disclosure(point: EndpointsPoint) -> Iterator[Fault]:
     cohort = point.find_text("target_cohort")
     if cohort is not None and not COHORT_PATTERN.fullmatch(cohort):
         yield point.build_fault(f"target_cohort {cohort}", "YYYY-MM-C0 or YYYY-MM-C1")
+
+
+def check_disclosed_kinds(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield disclosed values of another kind than their field's."""
+    for names, wanted, is_right in (
+        (TEXT_FIELDS, "a text", lambda value: isinstance(value, str)),
+        (COUNT_FIELDS, "a whole number", is_whole_number),
+        (LIST_FIELDS, "a list", lambda value: isinstance(value, list)),
+    ):
+        for name in names:
+            found = point.find_value(name)
+            if found is not None and not is_right(found):
+                yield point.build_fault(f"{name} {found}"[:MAX_QUOTED_CHARACTERS], wanted)
+
+
+def is_whole_number(value: object) -> TypeGuard[int]:
+    """Return whether a value is a whole number that a count can be."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_CONCURRENCY
 
 
 @rule("endpoints.system_status", EndpointsPoint, About.RULES, doubt="whether it can be published")
@@ -135,6 +169,14 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
             f"{folder}, as in the point's folder",
             severity=None if point.round.find_model(folder) else Severity.WARNING,
         )
+    configured = point.run.config.find_value("model_params", "name") if point.run.config else None
+    found = point.round.find_model(configured) if isinstance(configured, str) else None
+    if found is not None and point.model is not None and found is not point.model:
+        yield point.build_fault(
+            f"model_params.name {configured}",
+            f"{named}, as disclosed",
+            file=point.folder / CONFIG_FILE,
+        )
 
 
 @rule("endpoints.point_name", EndpointsPoint, About.FORM, severity=Severity.WARNING)
@@ -172,6 +214,9 @@ def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
             f"{completed} requests completed of {issued} issued in the warm-up",
             "counts, of which the completed ones are no more than the issued ones",
         )
+    held = point.find_number("warmup", "concurrency")
+    if held is not None and held < 0:
+        yield point.build_fault(f"warmup.concurrency {held}", "at least 0")
     if issued and point.find_value("warmup", "logs_retained") is not True:
         yield point.build_fault(
             f"warmup.logs_retained {point.find_value('warmup', 'logs_retained')}",
@@ -226,16 +271,19 @@ def check_disclosed_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator
 
 
 def check_run_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator[Fault]:
-    """Yield seeds of the run that are not those of the set."""
-    config = point.summary.run_config if point.summary else None
+    """Yield seeds of the run that are not those of the set, in its summary or its settings."""
+    summary, config = point.summary, point.run.config
     for name, field in SUMMARY_SEEDS.items():
-        found = getattr(config, field, None)
-        if found is not None and found != getattr(published, name):
-            yield point.build_fault(
-                f"{field} {found}",
-                f"{getattr(published, name)}",
-                file=point.run.summary_source.path,
-            )
+        ran = getattr(summary.run_config, field) if summary else None
+        configured = config.find_value("settings", "runtime", field) if config else None
+        for found, file in (
+            (ran, point.run.summary_source.path),
+            (configured, point.folder / CONFIG_FILE),
+        ):
+            if found is not None and found != getattr(published, name):
+                yield point.build_fault(
+                    f"{field} {found}", f"{getattr(published, name)}", file=file
+                )
 
 
 @rule("endpoints.point_load", EndpointsPoint, About.RULES, doubt="what the figure measures")
@@ -266,9 +314,33 @@ def point_load(point: EndpointsPoint) -> Iterator[Fault]:
                 f"{point.concurrency}, as disclosed",
                 file=summary_file,
             )
+    elif pattern is not None:
+        yield point.build_fault(
+            "no load pattern of the run",
+            "run_config.load_pattern, as the client writes it",
+            file=summary_file,
+            severity=Severity.WARNING,
+        )
+    yield from check_requests_in_flight(point)
     config = point.run.config
     if config is not None and config.find_value("model_params", "streaming") in ("off", False):
         yield point.build_fault("streaming off", "on, so that there are times of tokens")
+
+
+def check_requests_in_flight(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield latencies that add up to more than the disclosed number of requests for the whole
+    duration: Little's law.
+    """
+    summary, disclosed = point.summary, point.concurrency
+    if summary is None or summary.latency.total is None or not summary.duration_ns:
+        return
+    held = summary.latency.total / summary.duration_ns
+    if disclosed is not None and held > disclosed * (1 + SUMMED_TOLERANCE):
+        yield point.build_fault(
+            f"latencies of {held:.6g} requests at a time",
+            f"at most {disclosed}, as disclosed",
+            file=point.run.summary_source.path,
+        )
 
 
 @rule("endpoints.point_duration", EndpointsPoint, About.RULES, severity=Severity.WARNING)
@@ -326,90 +398,6 @@ def find_data_set_size(point: EndpointsPoint) -> int | None:
     return point.model.data_sets.get(named, point.model.samples)
 
 
-@rule(
-    "endpoints.steady_window", EndpointsPoint, About.SCORE, doubt="the time that the figure is of"
-)
-def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
-    """The steady window that a point states is possible: no longer than its run, of no more samples
-    than completed, of whole passes, of at least four of them if it supplies the official figures,
-    and without drift.
-
-    Source: Endpoints rules, 4.4.
-    Advice: find the window with the client's detector, and copy what it says.
-    """
-    if not isinstance(point.find_value("steady_state"), dict):
-        return
-    yield from check_window_words(point)
-    begin, end, size = (
-        point.find_integer(*WINDOW, f"super_pass_{name}") for name in ("start", "end", "size")
-    )
-    passes = None if begin is None or end is None else end - begin + 1
-    if passes is not None and (passes < 1 or (begin or 0) < 0):
-        yield point.build_fault(f"a window of passes {begin} to {end}", "passes in their order")
-        return
-    if passes is not None and point.is_windowed and passes < point.round.rules.min_passes:
-        yield point.build_fault(
-            f"{passes} passes in a windowable window", f"{point.round.rules.min_passes} or more"
-        )
-    yield from check_window_extent(point, None if passes is None or not size else passes * size)
-    samples = find_data_set_size(point)
-    if size is not None and samples is not None and (size < 1 or size % samples):
-        yield point.build_fault(
-            f"super_pass_size {size}",
-            f"a multiple of {samples}, the data set",
-            severity=Severity.WARNING,
-        )
-
-
-def check_window_words(point: EndpointsPoint) -> Iterator[Fault]:
-    """Yield words that the rules do not have, and drift in a window that supplies the figures."""
-    for name, values in (("status", STATUSES), ("verdict", VERDICTS)):
-        found = point.find_value("steady_state", name)
-        if found is not None and found not in values:
-            yield point.build_fault(f"{name} {found}", f"one of {', '.join(values)}")
-    states = point.find_value("steady_state", "state")
-    for metric, found in states.items() if isinstance(states, dict) else ():
-        if found not in METRIC_STATES:
-            yield point.build_fault(f"{metric} {found}", f"one of {', '.join(METRIC_STATES)}")
-        elif point.is_windowed and found != METRIC_STATES[0]:
-            yield point.build_fault(f"{metric} {found} in a windowable window", METRIC_STATES[0])
-
-
-def check_window_extent(point: EndpointsPoint, wanted: int | None) -> Iterator[Fault]:
-    """Yield a window that is longer than its run, or has other samples than its passes."""
-    seconds = point.find_number(*WINDOW, "duration_s")
-    samples = point.find_integer(*WINDOW, "n_samples")
-    if samples is not None and wanted is not None and samples != wanted:
-        yield point.build_fault(f"{samples} samples in the window", f"{wanted}, by its passes")
-    summary = point.summary
-    if summary is None:
-        return
-    completed, duration = summary.n_samples_completed, summary.duration_ns
-    counted = samples if samples is not None else wanted
-    if counted is not None and completed is not None and not 0 < counted <= completed:
-        yield point.build_fault(
-            f"{counted} samples in the window", f"above 0, at most {completed}, the completed ones"
-        )
-    if seconds is not None and duration and not 0 < seconds <= duration / NS_PER_S:
-        yield point.build_fault(
-            f"a window of {seconds} s", f"above 0, at most {duration / NS_PER_S:.6g} s, the run"
-        )
-    if seconds and counted and duration and completed and 0 < seconds <= duration / NS_PER_S:
-        yield from check_window_rate(point, counted / seconds, completed * NS_PER_S / duration)
-
-
-def check_window_rate(point: EndpointsPoint, window: float, whole: float) -> Iterator[Fault]:
-    """Yield a window whose rate of samples is far from the run's: ramp and drain lower the run's by
-    less than a half.
-    """
-    if not whole / 2 < window < whole * 2:
-        yield point.build_fault(
-            f"{window:.4g} samples/s in the window",
-            f"about {whole:.4g}, as in the whole run",
-            severity=Severity.WARNING,
-        )
-
-
 @rule("endpoints.derived", EndpointsPoint, About.SCORE, doubt="the figure")
 def derived(point: EndpointsPoint) -> Iterator[Fault]:
     """The figures that a point states follow from its run: system_tps from tokens and duration,
@@ -442,6 +430,38 @@ def derived(point: EndpointsPoint) -> Iterator[Fault]:
                 yield point.build_fault(
                     f"{name} {stated}", f"{found:.6g}, from the run", file=point.folder / where
                 )
+
+
+@rule("endpoints.turn_totals", EndpointsPoint, About.SCORE, doubt="the interactivity")
+def turn_totals(point: EndpointsPoint) -> Iterator[Fault]:
+    """The sums over all turns of an agentic run are those of its answers: their tokens, and the
+    time that they took. Where requests failed, the sums can only be smaller.
+
+    Source: Endpoints rules, 4.1: e2e_avg_interactivity.
+    Advice: submit the client's files unmodified.
+    """
+    summary = point.summary
+    if summary is None or not point.is_agentic:
+        return
+    full_run = summary.output_sequence_lengths_full_run
+    lengths = [summary.output_sequence_lengths.total]
+    lengths += [full_run.output_sequence_lengths.total] if full_run else []
+    known = [float(each) for each in lengths if each is not None]
+    tokens, seconds = summary.output_tokens_per_turn_total, summary.e2e_turn_time_seconds_total
+    total = summary.latency.total
+    for name, stated, wanted in (
+        ("output_tokens_per_turn_total", tokens, known),
+        ("e2e_turn_time_seconds_total", seconds, [] if total is None else [total / NS_PER_S]),
+    ):
+        if stated is None or not wanted:
+            continue
+        lost = summary.n_samples_failed and stated <= max(wanted)
+        if not lost and not any(is_near(point, stated, each) for each in wanted):
+            yield point.build_fault(
+                f"{name} {stated}",
+                f"{max(wanted):.6g}, of all answers",
+                file=point.run.summary_source.path,
+            )
 
 
 def list_stated_figures(point: EndpointsPoint, name: str) -> list[tuple[str, Any]]:
@@ -480,8 +500,12 @@ def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
         return
     file = point.accuracy.source.path
     claims = point.accuracy.compute_claims(tuple(row.accuracy))
+    unit_claims = point.accuracy.compute_unit_claims(tuple(row.accuracy))
     for metric, least in row.accuracy.items():
-        found, most = claims.get(metric), row.accuracy_most.get(metric, math.inf)
+        # the better one, since the round's texts do not say how data sets are weighted
+        weighted = [each[metric] for each in (claims, unit_claims) if metric in each]
+        found = max(weighted, default=None)
+        most = row.accuracy_most.get(metric, math.inf)
         if found is None:
             yield point.build_fault(
                 f"no {metric}",
@@ -490,13 +514,7 @@ def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
                 severity=None if least <= PER_CENT else Severity.WARNING,
             )
             continue
-        if least > 1 >= found >= 0:
-            yield point.build_fault(
-                f"{metric} {found:.6g}, a fraction",
-                "per cent, as the round's texts have it",
-                file=file,
-                severity=Severity.WARNING,
-            )
+        if least > 1 >= found >= 0:  # as the client's own scorers write it
             found *= PER_CENT
         limit = min(most, PER_CENT) if least <= PER_CENT else most
         if not least <= found <= limit:
@@ -566,10 +584,13 @@ def shared_paths(point: EndpointsPoint) -> Iterator[Fault]:
     if point.root == point.folder.parent:
         return
     for name in ("shared_src", "shared_docs"):
-        found = point.find_text(name)
+        found = point.find_value(name)
         if found is None:
             continue
-        path = point.root / found
-        inside = ".." not in path.parts and path.is_relative_to(point.root)
-        if not inside or not path.is_dir():
-            yield point.build_fault(f"{name} {found}", "a folder of the submission")
+        path = Path(found) if isinstance(found, str) else Path()
+        below = path.parts and not path.is_absolute() and ".." not in path.parts
+        if not below or not is_folder(point.root / path):
+            yield point.build_fault(
+                f"{name} {found}"[:MAX_QUOTED_CHARACTERS],
+                "the relative path of a folder of the submission",
+            )

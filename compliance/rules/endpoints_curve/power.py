@@ -9,13 +9,23 @@ from compliance.documents.endpoints.curve import (
     find_system_cooling,
     list_used_nodes,
 )
-from compliance.documents.endpoints.point import EndpointsPoint
-from compliance.documents.endpoints.power import W_PER_KW, find_cooling, find_quantity
+from compliance.documents.endpoints.point import SYSTEM_FILE, EndpointsPoint
+from compliance.documents.endpoints.power import (
+    W_PER_KW,
+    SystemPower,
+    find_cooling,
+    find_count,
+    find_quantity,
+)
 from compliance.rules import rule
 from compliance.rules.endpoints_curve.point import is_near, list_stated_figures
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 
+MIN_DECLARED_SHARE: Final = 0.5
+"""A declared value is measured or specified for the whole system, which may well be below the sum
+of its components' rated power.
+"""
 POWER_TOLERANCE_KW: Final = 0.01
 """The checker rounds to two decimals."""
 
@@ -32,11 +42,10 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
     found = curve.power
     optional = is_power_optional(curve)
     if found.values is None:
-        if not is_content_lost(found.source):
+        if not optional and not is_content_lost(found.source):
             yield found.build_fault(
                 f"no {found.source.path.name} that can be read",
                 "the provisioned power of the system",
-                Severity.WARNING if optional else None,
             )
         return
     for problem in found.problems:
@@ -55,13 +64,91 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
             f"{total:.6g}, from its components",
             Severity.WARNING if optional else None,
         )
+    yield from check_stated_sums(curve.power)
+    yield from check_overhead(curve)
+    yield from check_provisioned_nodes(curve)
     yield from check_cooling(curve)
 
 
 def is_power_optional(curve: EndpointsCurve) -> bool:
     """Return whether the curve's division need not state power."""
-    divisions = {each.find_value("division") for each in curve.points}
+    divisions = {each.find_text("division") for each in curve.points}
     return bool(divisions) and divisions <= {*curve.round.power.optional_divisions}
+
+
+def check_stated_sums(found: SystemPower) -> Iterator[Fault]:
+    """Yield a computed total that is not that of the components, and a declared one below it."""
+    computed = (found.values or {}).get("computed")
+    stated = find_quantity(computed, "total_system_power_w") if isinstance(computed, dict) else None
+    if (
+        stated is not None
+        and found.watts is not None
+        and abs(stated - found.watts) > POWER_TOLERANCE_KW * W_PER_KW
+    ):
+        yield found.build_fault(
+            f"computed.total_system_power_w {stated}", f"{found.watts:.6g}, from its components"
+        )
+    if None not in (found.watts, found.summed_watts) and (
+        (found.watts or 0) < MIN_DECLARED_SHARE * (found.summed_watts or 0)
+    ):
+        yield found.build_fault(
+            f"{found.watts:.6g} W declared",
+            f"about {found.summed_watts:.6g} W, the sum of the components",
+            Severity.WARNING,
+        )
+
+
+def check_overhead(curve: EndpointsCurve) -> Iterator[Fault]:
+    """Yield a stated overhead that is not that of the cooling."""
+    values = curve.power.values or {}
+    stated, cooling = find_quantity(values, "overhead_fraction"), values.get("cooling")
+    implied = curve.round.power.overhead.get(
+        find_cooling(cooling if isinstance(cooling, str) else None) or ""
+    )
+    if None not in (stated, implied) and stated != implied:
+        yield curve.power.build_fault(
+            f"overhead_fraction {stated}", f"{implied}, of {cooling} cooling"
+        )
+
+
+def check_provisioned_nodes(curve: EndpointsCurve) -> Iterator[Fault]:
+    """Yield sets of nodes with other numbers than a system's description gives them."""
+    provisioned = {each.ensemble: each for each in curve.power.sets}
+    for point in curve.points:
+        for ensemble, nodes, accelerators in list_described_nodes(point):
+            found = provisioned.get(ensemble)
+            if found is None:
+                continue
+            for name, number, described in (
+                ("nodes", found.nodes, nodes),
+                ("accelerators per node", found.accelerators_per_node, accelerators),
+            ):
+                if None not in (number, described) and number != described:
+                    yield curve.power.build_fault(
+                        f"{number:g} {name} in set {ensemble}",
+                        f"{described:g}, as {point.folder.name} describes the system",
+                    )
+                    return
+
+
+def list_described_nodes(point: EndpointsPoint) -> list[tuple[int, float | None, float | None]]:
+    """Return each set of nodes in a system's description: its number, its nodes, and the
+    accelerators of one; None for what it does not state.
+    """
+    found = []
+    node_types = (point.system or {}).get("node_types")
+    for each in node_types if isinstance(node_types, list) else ():
+        ensemble = find_count(each, "system_node_ensemble_id") if isinstance(each, dict) else None
+        if ensemble is None:
+            continue
+        kinds = each.get("accelerator_info")
+        counts = [
+            find_count(kind, "accelerators_per_node") if isinstance(kind, dict) else None
+            for kind in (kinds if isinstance(kinds, list) else ())
+        ]
+        accelerators = None if not counts or None in counts else sum(count or 0 for count in counts)
+        found.append((int(ensemble), find_count(each, "number_of_nodes"), accelerators))
+    return found
 
 
 def check_cooling(curve: EndpointsCurve) -> Iterator[Fault]:
@@ -97,6 +184,61 @@ def nodes_used(curve: EndpointsCurve) -> Iterator[Fault]:
                     f"{nodes} nodes of set {ensemble}", f"between 1 and {most or 'all of them'}"
                 )
             seen.add(ensemble)
+
+
+@rule("endpoints.engagement", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
+def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
+    """A point runs as many replicas of the model as the system's accelerators have room for, or
+    says in dp_shortfall how many it runs instead; it never engages more accelerators than there
+    are.
+
+    Source: Endpoints rules, 4.5.3 and 9.1, Maximal engagement; a replica takes tensor_parallel x
+    pipeline_parallel x expert_parallel accelerators, unless prefill and decoding are disaggregated.
+    Advice: correct the parallelism in system_desc.json, or declare dp_shortfall in point.yaml.
+    """
+    counts = [each.accelerators_per_node for each in curve.power.sets]
+    if not counts or None in counts:
+        return
+    provisioned = sum(each.nodes * (each.accelerators_per_node or 0) for each in curve.power.sets)
+    for point in curve.points:
+        replica, replicas = compute_replica_size(point), find_parallelism(point, "data_parallel")
+        if replica is None or replicas is None:
+            continue
+        most = int(provisioned // replica) if replica >= 1 else 0
+        file = point.folder / SYSTEM_FILE
+        declared = [
+            point.find_integer("dp_shortfall", name) for name in ("dp_actual", "dp_formula")
+        ]
+        if not 1 <= replicas <= most:
+            yield point.build_fault(
+                f"{replicas:g} replicas of {replica:g} accelerators",
+                f"between 1 and {most} on {provisioned:g} accelerators",
+                file=file,
+            )
+        elif replicas < most and declared != [replicas, most]:
+            yield point.build_fault(
+                f"{replicas:g} replicas of {replica:g} accelerators",
+                f"{most} on {provisioned:g} accelerators, or dp_shortfall with both numbers",
+                file=file,
+            )
+
+
+def compute_replica_size(point: EndpointsPoint) -> float | None:
+    """Return the accelerators of one replica of a point's model; None if they are not stated, or
+    prefill and decoding have accelerators of their own.
+    """
+    system = point.system or {}
+    names = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+    if system.get("disaggregated") or not any(name in system for name in names):
+        return None
+    sizes = [find_parallelism(point, name) for name in names]
+    return None if None in sizes else math.prod(each or 0 for each in sizes)
+
+
+def find_parallelism(point: EndpointsPoint, name: str) -> float | None:
+    """Return one degree of parallelism, 1 if it is not stated; None if it is no number."""
+    system = point.system or {}
+    return find_count(system, name) if system.get(name) is not None else 1.0
 
 
 @rule("endpoints.per_kw", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from corpus import PUBLISHED, needs_corpus
@@ -24,10 +25,11 @@ from kinds.endpoints import (
 )
 
 from compliance.cli import check
-from compliance.documents.endpoints.answers import load_token_counter
+from compliance.documents.endpoints.answers import load_token_counter, parse_answer
 from compliance.judge import Judge
 from compliance.verdict import PathJudgement, Severity, Verdict
 from suite.errors import PodiumError
+from suite.files.untrusted_files import MAX_DOCUMENT_BYTES
 
 SUMMARY = "performance/result_summary.json"
 CHARACTERS = {
@@ -89,17 +91,47 @@ def test_few_other_tokens_are_a_warning(tmp_path: Path) -> None:
     assert list_rules(result) == {"recount_tokens": Severity.WARNING}
 
 
+def test_an_answer_that_was_not_counted_is_found(tmp_path: Path) -> None:
+    """The total alone may hide it."""
+    series = ("output_sequence_lengths", "histogram", "counts", 0)
+    counted_run(edited(SUMMARY, *series, value=lambda count: count + 1))(tmp_path)
+    result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
+    assert any(
+        each.rule == "endpoints.recount_tokens" and "count" in each.found
+        for each in result.findings
+    )
+
+
 def test_answers_with_reasoning_are_not_recounted(tmp_path: Path) -> None:
     """The client counts them through the model's chat template."""
 
     def reason(event: dict[str, object]) -> None:
         if event["event_type"] == "sample.complete":
-            event["data"] = ["TextModelOutput", ["", "It is"], ["Let", " me see"], None]
+            event["data"] = ["TextModelOutput", "It is", ["Let", " me see"], None]
 
     counted_run(lambda run: change_events(run, reason))(tmp_path)
     result = judge(tmp_path / "run", tmp_path / "tokenizer.json")
     assert list_rules(result)["recount_tokens"] is Severity.INFO
     assert "first_chunk" not in list_rules(result)
+
+
+FIRST_CHUNKS: dict[str, tuple[list[object], str | None]] = {
+    "of text": ([["It", " is"]], "It"),
+    "of reasoning": (["It is", ["Let", " me see"]], "Let"),
+    "of reasoning in one chunk": (["It is", [" "]], " "),
+    "of an answer in one chunk": ([["It"]], None),
+    "of an answer that was not streamed": (["It is", "Let me see"], None),
+    "of a call": ([["It", " is"], None, [{"type": "function"}]], None),
+    "of nothing": ([[]], None),
+    "of null": ([None], None),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_CHUNKS)
+def test_a_stream_has_a_first_chunk(name: str) -> None:
+    data, first = FIRST_CHUNKS[name]
+    answer = parse_answer(msgspec.Raw(msgspec.json.encode(["TextModelOutput", *data])))
+    assert answer is not None and answer.first_chunk == first
 
 
 FOUND: dict[str, tuple[Callable[[Path], object], str, Severity]] = {
@@ -144,6 +176,16 @@ def test_passes_of_an_offline_run_keep_their_order(
     assert set(list_rules(judge(tmp_path / "run"))) == rules
 
 
+def test_passes_that_nobody_answered_have_no_order(tmp_path: Path) -> None:
+    def drop_completions(run: Path) -> None:
+        lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+        kept = [line for line in lines if "sample.complete" not in line]
+        (run / "events.jsonl").write_text("".join(kept))
+
+    client_run(drop_completions, pattern=OFFLINE, upside_down=True, samples=200)(tmp_path)
+    assert "recount" in list_rules(judge(tmp_path / "run"))
+
+
 @pytest.mark.parametrize("rate", [1e-310, 1e300, 0.0, -1.0])
 def test_a_rate_that_no_run_has_is_found(tmp_path: Path, rate: float) -> None:
     client_run(edited(SUMMARY, "run_config", "load_pattern", "target_qps", value=rate))(tmp_path)
@@ -163,6 +205,37 @@ def test_an_error_behind_its_completion_is_found(tmp_path: Path) -> None:
     assert [each.rule for each in result.findings] == ["file.record"]
 
 
+def repeat_event(run: Path, kind: str) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    marked = next(line for line in lines if kind in line)
+    (run / "events.jsonl").write_text("".join([*lines, marked]))
+
+
+def stop_before_start(run: Path) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    (run / "events.jsonl").write_text("".join([lines[-1], *lines]))
+
+
+def take_identifier(run: Path) -> None:
+    in_text("events.jsonl", f'"{0:032x}"', '""')(run)
+
+
+IMPOSSIBLE_EVENTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "tracking starts twice": (lambda run: repeat_event(run, "start_perf"), "out of turn"),
+    "tracking stops twice": (lambda run: repeat_event(run, "stop_perf"), "out of turn"),
+    "tracking stops before it starts": (stop_before_start, "out of turn"),
+    "a sample without a name": (take_identifier, "without an identifier"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE_EVENTS)
+def test_events_that_cannot_be_are_found(tmp_path: Path, name: str) -> None:
+    change, words = IMPOSSIBLE_EVENTS[name]
+    client_run(change)(tmp_path)
+    found = [each.found for each in judge(tmp_path / "run").findings if each.rule == "file.record"]
+    assert any(words in each for each in found)
+
+
 def check_with_tokenizer(path: Path, folder: Path) -> PodiumError:
     """Return what stops the command."""
     result = CliRunner().invoke(
@@ -172,18 +245,44 @@ def check_with_tokenizer(path: Path, folder: Path) -> PodiumError:
     return result.exception
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "No such file"), (b"root:x:0", "no tokenizer.json"), (b"\xff", "no UTF-8 text")],
-)
-def test_what_is_no_tokenizer_is_a_wrong_request(
-    tmp_path: Path, content: bytes | None, words: str
-) -> None:
+WRONG_TOKENIZERS: dict[str, tuple[bytes, str]] = {
+    "no json": (b"root:x:0", "no usable tokenizer.json"),
+    "no text": (b"\xff", "not UTF-8 text"),
+    "merges of unknown tokens": (
+        b'{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}}',
+        "no usable tokenizer.json",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TOKENIZERS)
+def test_what_is_no_tokenizer_is_a_wrong_request(tmp_path: Path, name: str) -> None:
+    """The library answers some of them with a panic, which is no Exception."""
+    content, words = WRONG_TOKENIZERS[name]
     path = tmp_path / "tokenizer.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     error = check_with_tokenizer(path, tmp_path)
-    assert error.exit_code == 2 and f"--tokenizer {path}: {words}" in str(error)
+    assert error.exit_code == 2 and f"--tokenizer {path}: " in str(error) and words in str(error)
+
+
+def test_a_tokenizer_that_is_missing_is_a_wrong_request(tmp_path: Path) -> None:
+    error = check_with_tokenizer(tmp_path / "none.json", tmp_path)
+    assert error.exit_code == 2 and "No such file" in str(error)
+
+
+def test_a_tokenizer_that_does_not_know_an_answer_is_a_wrong_request(tmp_path: Path) -> None:
+    client_run()(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    vocabulary = {"type": "WordLevel", "vocab": {"It": 0}, "unk_token": "[UNK]"}
+    path.write_text(json.dumps({"added_tokens": [], "model": vocabulary}))
+    error = check_with_tokenizer(path, tmp_path / "run")
+    assert error.exit_code == 2 and "[UNK]" in str(error)
+
+
+def test_a_tokenizer_may_be_larger_than_other_documents(characters: Path) -> None:
+    """Vocabularies of large models are."""
+    characters.write_text(characters.read_text() + " " * MAX_DOCUMENT_BYTES)
+    assert load_token_counter(characters)(["It is"]) == [5]
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kinds.endpoints import scaled
+from kinds.endpoints import edited, scaled
 from kinds.endpoints_curves import (
     DATA_SET,
     SUMMARY,
@@ -102,6 +102,19 @@ def halve_duration(root: Path) -> None:
         change_summary(name, value=lambda each: each * 2)(root)
 
 
+def shorten_without_settings(root: Path) -> None:
+    """Five times the throughput, where the run does not say its concurrency."""
+    for name in ("duration_ns", "qps", "tps"):
+        factor = 0.2 if name == "duration_ns" else 5
+        change_summary(name, value=lambda each, factor=factor: type(each)(each * factor))(root)
+    change_summary("run_config", value={})(root)
+
+
+def edit_power(*path: str | int, value: Any) -> Edit:
+    """Change one value of the system's description of power."""
+    return lambda root: edited("system_power.json", *path, value=value)(root / "results" / "box")
+
+
 def lengthen_answers(root: Path) -> None:
     change_summary("output_sequence_lengths", value=lambda each: scaled(each, 3.0))(root)
     change_summary("tps", value=lambda each: each * 3)(root)
@@ -136,6 +149,60 @@ EDITS: dict[str, tuple[Edit, str]] = {
     "the disclosed seed": (
         edit_point(64, "runtime_settings", "runtime", "scheduler_rng_seed", value=42),
         "seed_set",
+    ),
+    "a fifth of the duration without run_config": (shorten_without_settings, "point_load"),
+    "a second value of one percentile": (
+        change_summary("tpot", "percentiles", value=lambda each: {"90": each["90.0"] - 1, **each}),
+        "series",
+    ),
+    "a score that counts twice": (
+        edit_file(
+            30, "accuracy_results.json", "accuracy_scores", value=lambda each: [*each, each[0]]
+        ),
+        "accuracy_counts",
+    ),
+    "repeats that there are not": (
+        edit_file(
+            30,
+            "accuracy_results.json",
+            "accuracy_scores",
+            0,
+            value=lambda each: {**each, "unit_samples": each["total_samples"], "num_repeats": 8},
+        ),
+        "accuracy_counts",
+    ),
+    "no overhead": (edit_power("overhead_fraction", value=0.0), "power"),
+    "another computed power": (
+        edit_power("computed", value={"total_system_power_w": 1}),
+        "power",
+    ),
+    "a set of nodes twice": (edit_power("node_sets", value=lambda each: each * 2), "power"),
+    "accelerators that the system has not": (
+        edit_power("node_sets", 0, "components", "accelerator", "count_per_node", value=4),
+        "power",
+    ),
+    "the system described with more nodes": (
+        edit_file(64, "system_desc.json", "node_types", 0, "number_of_nodes", value=2),
+        "power",
+    ),
+    "replicas for which there is no room": (
+        edit_file(64, "system_desc.json", "data_parallel", value=4),
+        "engagement",
+    ),
+    "idle accelerators": (
+        edit_file(64, "system_desc.json", "tensor_parallel", value=4),
+        "engagement",
+    ),
+    "no C_min": (edit_file(64, "system_desc.json", "c_min_override", value=None), "regions"),
+    "a division that is a list": (edit_point(64, "division", value=["RDI"]), "disclosure"),
+    "a window without its place": (
+        edit_point(64, "steady_state", value={"status": "windowable", "window": None}),
+        "steady_window",
+    ),
+    "the whole submission as sources": (edit_point(64, "shared_src", value="."), "shared_paths"),
+    "a path of 5,000 characters": (
+        edit_point(64, "shared_docs", value="docs/" + "d" * 5000),
+        "shared_paths",
     ),
     "an unknown set of seeds": (edit_point(64, "seed_set", value="B"), "seed_set"),
     "a set that is too old": (edit_point(64, "target_cohort", value="2027-01-C0"), "seed_set"),
@@ -223,10 +290,6 @@ HARMLESS: dict[str, tuple[Edit, str]] = {
     "no configuration": (remove(*CURVE.parts, "r64", "config.yaml"), "point_files"),
     "no warm-up": (edit_point(64, "warmup", value=None), "warm_up"),
     "logs of the warm-up": (edit_point(64, "warmup", "logs_retained", value=False), "warm_up"),
-    "a fraction": (
-        edit_file(30, "accuracy_results.json", "accuracy_scores", 0, "score", value=0.812),
-        "point_accuracy",
-    ),
     "the name of a region": (edit_point(64, "region", value="med_concurrency"), "region_name"),
     "another precision": (edit_point(64, "model_precision", value="int4"), "consistency"),
 }
@@ -251,10 +314,15 @@ def rename_percentiles(root: Path) -> None:
 
 
 ROUNDED: dict[str, Edit] = {
+    "a fraction, as the client's own scorers write it": edit_file(
+        30, "accuracy_results.json", "accuracy_scores", 0, "score", value=0.812
+    ),
     "percentiles by other names": rename_percentiles,
     "a share in two digits": edit_file(256, "system_desc.json", "tps_utilization", value=1.0),
     "the region's word": edit_point(64, "region", value="high_concurrency"),
-    "fields of the point's own": edit_file(64, "system_desc.json", "tensor_parallel", value=4),
+    "fields of the point's own": edit_file(
+        64, "system_desc.json", "config_summary", value="another batch size"
+    ),
     "null for what is not measured": change_summary("output_sequence_lengths_full_run", value=None),
     "nodes in use": edit_point(
         64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]

@@ -186,11 +186,8 @@ def test_a_file_that_vanishes_while_read_is_a_flaw(
     assert kinds(parse(path, b"x\n")[1]) == [(ParseErrorKind.UNREADABLE, None)]
 
 
-def test_a_document_that_is_too_large_is_not_read(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source, "MAX_DOCUMENT_BYTES", 100)
-    path.write_text(json.dumps(["x" * 200]))
+def test_a_document_that_is_too_large_is_not_read(path: Path) -> None:
+    path.write_text(json.dumps(["x" * source.MAX_DOCUMENT_BYTES]))
     found = SourceFile(path)
     assert source.read_json_document(found, mllog_lines.EVENT_DECODER) is None
     assert found.has_parse_error(ParseErrorKind.UNREADABLE)

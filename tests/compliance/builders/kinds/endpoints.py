@@ -378,7 +378,8 @@ def cached_entry(**edits: Any) -> Builder:
         home = folder / ENTRY.replace(MODEL, "wan-2.2-t2v-a14b").replace("Server", "SingleStream")
         run = Simulated(samples=50, data_set=50, pattern=CLOSED_LOOP, latency_ms=(13e3, 15e3))
         simulate(home, run, events=False)
-        scores = {**SCORES["accuracy_scores"][0], "score": 0.72, "total_samples": 248}
+        scores = {**SCORES["accuracy_scores"][0], "score": 0.72, "unit_samples": 248}
+        scores["total_samples"] = 248
         scores["response_counts"] = {"issued": 248, "scored": 248, "empty": 0, "missing": 0}
         write_json(home / ACCURACY, {"average_accuracy": 0.72, "accuracy_scores": [scores]})
         write_documents(home)
@@ -583,6 +584,7 @@ def language_entry(tokens: int) -> Builder:
         score = {
             **SCORES["accuracy_scores"][0],
             "score": 83.0,
+            "unit_samples": 4395,
             "total_samples": 4395,
             "response_counts": counts,
             "output_sequence_lengths": lengths,

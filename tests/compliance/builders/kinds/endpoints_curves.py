@@ -508,6 +508,10 @@ INVALID: Final[Mapping[str, Builder]] = {
         ),
         curve="agentic",
     ),
+    "endpoints.turn_totals": submission(
+        edit_file(6, SUMMARY, "e2e_turn_time_seconds_total", value=10.0, model="kimi-k3"),
+        curve="agentic",
+    ),
     "endpoints.shared_paths": submission(edit_point(6, "shared_src", value="../elsewhere")),
     "endpoints.regions": submission(remove(*in_curve("r6"))),
     "endpoints.region_name": submission(edit_point(6, "region", value="high_concurrency")),
@@ -540,6 +544,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.nodes_used": submission(
         edit_point(6, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 2}])
     ),
+    "endpoints.engagement": submission(edit_file(6, "system_desc.json", "data_parallel", value=4)),
     "endpoints.per_kw": submission(edit_file(6, SUMMARY, "system_tps_per_kw", value=9_999.0)),
     "endpoints.tree": submission(remove("src", "vllm", "README.md")),
     "endpoints.links": submission(link_docs),
@@ -554,4 +559,5 @@ VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.offline_ordering": "endpoints-curve-dedicated",
     "endpoints.mean_accuracy": "endpoints-curve-agentic",
     "endpoints.turn_tokens": "endpoints-curve-agentic",
+    "endpoints.turn_totals": "endpoints-curve-agentic",
 }

@@ -210,7 +210,7 @@ def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median
         read_detail_log(path).values for path in (short, folder / "performance" / "run_1", result)
     ]
     assert [each["requested_min_query_count"] for each in facts] == [64, 64, 662]
-    assert findings(folder) == set()
+    assert findings(folder) <= {"loadgen.streams"}  # a warning, where other work held them up
     short.rename(tmp_path / "short")
     shutil.copytree(result, short)
     assert not conditions & findings(folder)

@@ -1,0 +1,134 @@
+"""Check the steady window that a point of a curve states."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.endpoints.point import WINDOWABLE, EndpointsPoint
+from compliance.rules import rule
+from compliance.rules.endpoints_curve.point import (
+    MAX_QUOTED_CHARACTERS,
+    WINDOW,
+    find_data_set_size,
+    is_whole_number,
+)
+from compliance.verdict import About, Fault, Severity
+from suite.units import NS_PER_S
+
+STATUSES: Final = (WINDOWABLE, "insufficient_duration", "insufficient_passes", "partial_dataset")
+VERDICTS: Final = ("STEADY STATE", "drifting_up", "drifting_down", "anomaly", "not found")
+METRIC_STATES: Final = ("Plateau", "Drifting Up", "Drifting Down")
+WINDOW_FIELDS: Final = (
+    "super_pass_start",
+    "super_pass_end",
+    "super_pass_size",
+    "n_samples",
+    "duration_s",
+)
+
+
+@rule(
+    "endpoints.steady_window", EndpointsPoint, About.SCORE, doubt="the time that the figure is of"
+)
+def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
+    """The steady window that a point states is possible: no longer than its run, of no more samples
+    than completed, of whole passes, of at least four of them if it supplies the official figures,
+    and without drift.
+
+    Source: Endpoints rules, 4.4.
+    Advice: find the window with the client's detector, and copy what it says.
+    """
+    stated = point.find_value("steady_state")
+    if not isinstance(stated, dict):
+        if stated is not None:
+            yield point.build_fault("steady_state without fields", "status, verdict and window")
+        return
+    yield from check_window_words(point)
+    yield from check_window_fields(point)
+    begin, end, size = (
+        point.find_integer(*WINDOW, f"super_pass_{name}") for name in ("start", "end", "size")
+    )
+    passes = None if begin is None or end is None else end - begin + 1
+    if passes is not None and (passes < 1 or (begin or 0) < 0):
+        yield point.build_fault(f"a window of passes {begin} to {end}", "passes in their order")
+        return
+    if passes is not None and point.is_windowed and passes < point.round.rules.min_passes:
+        yield point.build_fault(
+            f"{passes} passes in a windowable window", f"{point.round.rules.min_passes} or more"
+        )
+    yield from check_window_extent(point, None if passes is None or not size else passes * size)
+    samples = find_data_set_size(point)
+    if size is not None and samples is not None and (size < 1 or size % samples):
+        yield point.build_fault(
+            f"super_pass_size {size}",
+            f"a multiple of {samples}, the data set",
+            severity=Severity.WARNING,
+        )
+
+
+def check_window_words(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield words that the rules do not have, and drift in a window that supplies the figures."""
+    for name, values in (("status", STATUSES), ("verdict", VERDICTS)):
+        found = point.find_value("steady_state", name)
+        if found is not None and found not in values:
+            yield point.build_fault(f"{name} {found}", f"one of {', '.join(values)}")
+    states = point.find_value("steady_state", "state")
+    for metric, found in states.items() if isinstance(states, dict) else ():
+        if found not in METRIC_STATES:
+            yield point.build_fault(f"{metric} {found}", f"one of {', '.join(METRIC_STATES)}")
+        elif point.is_windowed and found != METRIC_STATES[0]:
+            yield point.build_fault(f"{metric} {found} in a windowable window", METRIC_STATES[0])
+
+
+def check_window_fields(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield fields of a window that are no numbers, and those that a window needs if it supplies
+    the official figures.
+    """
+    for name in WINDOW_FIELDS:
+        found = point.find_value(*WINDOW, name)
+        number = point.find_number(*WINDOW, name)
+        if found is None and point.is_windowed:
+            yield point.build_fault(f"a windowable window without {name}", "its passes and time")
+        elif found is not None and (
+            number is None or (name != "duration_s" and not is_whole_number(number))
+        ):
+            yield point.build_fault(f"window.{name} {found}"[:MAX_QUOTED_CHARACTERS], "a number")
+    verdict = point.find_value("steady_state", "verdict")
+    if point.is_windowed and verdict is not None and verdict != VERDICTS[0]:
+        yield point.build_fault(
+            f"verdict {verdict} of a windowable window", VERDICTS[0], severity=Severity.WARNING
+        )
+
+
+def check_window_extent(point: EndpointsPoint, wanted: int | None) -> Iterator[Fault]:
+    """Yield a window that is longer than its run, or has other samples than its passes."""
+    seconds = point.find_number(*WINDOW, "duration_s")
+    samples = point.find_integer(*WINDOW, "n_samples")
+    if samples is not None and wanted is not None and samples != wanted:
+        yield point.build_fault(f"{samples} samples in the window", f"{wanted}, by its passes")
+    summary = point.summary
+    if summary is None:
+        return
+    completed, duration = summary.n_samples_completed, summary.duration_ns
+    counted = samples if samples is not None else wanted
+    if counted is not None and completed is not None and not 0 < counted <= completed:
+        yield point.build_fault(
+            f"{counted} samples in the window", f"above 0, at most {completed}, the completed ones"
+        )
+    if seconds is not None and duration and not 0 < seconds <= duration / NS_PER_S:
+        yield point.build_fault(
+            f"a window of {seconds} s", f"above 0, at most {duration / NS_PER_S:.6g} s, the run"
+        )
+    if seconds and counted and duration and completed and 0 < seconds <= duration / NS_PER_S:
+        yield from check_window_rate(point, counted / seconds, completed * NS_PER_S / duration)
+
+
+def check_window_rate(point: EndpointsPoint, window: float, whole: float) -> Iterator[Fault]:
+    """Yield a window whose rate of samples is far from the run's: ramp and drain lower the run's by
+    less than a half.
+    """
+    if not whole / 2 < window < whole * 2:
+        yield point.build_fault(
+            f"{window:.4g} samples/s in the window",
+            f"about {whole:.4g}, as in the whole run",
+            severity=Severity.WARNING,
+        )

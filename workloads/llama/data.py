@@ -1,0 +1,141 @@
+"""Generated news in, sequences of tokens out.
+
+Documents follow one another without padding, and a sequence holds one token more than it predicts:
+the last one of a sequence is the first one of the next. An epoch of the generated news is a stretch
+of a stream of documents, of which none occurs twice.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from suite.errors import RequestError
+from suite.workload import Run
+from workloads.common.embedded_cache import create_cached_folder
+from workloads.common.run_request import require_run_training_row
+from workloads.llama.news import (
+    DOCUMENT_TOKENS,
+    NEWS_VERSION,
+    NewsDocument,
+    generate_documents,
+    shuffle_summaries,
+)
+from workloads.llama.vocabulary import BEGIN_ID, encode_document, format_tokenizer, list_tokens
+
+# Legend: S sequences, T tokens of a sequence.
+Tokens: TypeAlias = npt.NDArray[np.int32]
+
+LLAMA_NAME: Final = "llama"
+TRAINING_SEED, VALIDATION_SEED = 1, 3
+"""Streams of the news; the one that is served has a number of its own."""
+SHUFFLING_SEED: Final = 3
+DEFAULT_TRAIN_SEQUENCES, DEFAULT_EVALUATION_SEQUENCES = 3072, 512
+"""Of a row that requires no number."""
+TRAIN_SPLIT, VALIDATION_SPLIT = "train", "validation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaSizes:
+    """How many sequences of the generated news a run reads."""
+
+    epochs: int
+    train: int
+    """Sequences of an epoch."""
+    evaluation: int
+    length: int
+    """Tokens that each predicts."""
+
+
+def select_sizes(run: Run, length: int) -> LlamaSizes:
+    """Return the sizes that the run's row requires; RequestError for a length that would cut
+    documents.
+    """
+    if length % DOCUMENT_TOKENS:
+        raise RequestError(
+            f"max_sequence_length {length} is not a multiple of the {DOCUMENT_TOKENS} tokens of a"
+            " generated document"
+        )
+    row = require_run_training_row(run, LLAMA_NAME)
+    return LlamaSizes(
+        epochs=row.max_epochs,
+        train=row.train_samples or DEFAULT_TRAIN_SEQUENCES,
+        evaluation=row.eval_samples or DEFAULT_EVALUATION_SEQUENCES,
+        length=length,
+    )
+
+
+def require_generated_news(run: Run) -> None:
+    """RequestError if the run names data of its own."""
+    if run.data is not None:
+        raise RequestError(
+            "llama: --data is not supported yet; without it, the generated news are trained on"
+        )
+
+
+def create_news_folder(run: Run, sizes: LlamaSizes, *, shuffled: bool) -> Path:
+    """Return the cache folder of the encoded news, written once for these sizes."""
+    control = "-shuffled" if shuffled else ""
+    name = (
+        f"llama-news-{NEWS_VERSION}-{sizes.epochs}x{sizes.train}-{sizes.evaluation}"
+        f"-{sizes.length}{control}"
+    )
+    return create_cached_folder(
+        run.cache, name, lambda folder: write_encoded_news(sizes, folder, shuffled=shuffled)
+    )
+
+
+def write_encoded_news(sizes: LlamaSizes, folder: Path, *, shuffled: bool) -> None:
+    """Generate and encode both splits; with `shuffled`, each training article has the summary of
+    another one.
+    """
+    folder.mkdir(parents=True)
+    per_sequence = sizes.length // DOCUMENT_TOKENS
+    count = sizes.epochs * sizes.train * per_sequence
+    training = list(generate_documents(TRAINING_SEED, count))
+    if shuffled:
+        training = shuffle_summaries(training, SHUFFLING_SEED)
+    validation = list(generate_documents(VALIDATION_SEED, sizes.evaluation * per_sequence))
+    for split, documents in ((TRAIN_SPLIT, training), (VALIDATION_SPLIT, validation)):
+        np.save(locate_split(folder, split), pack_documents(documents, sizes.length))
+
+
+def locate_split(folder: Path, split: str) -> Path:
+    """Return the file of a split."""
+    return folder / f"{split}.npy"
+
+
+def pack_documents(documents: Sequence[NewsDocument], length: int) -> Tokens:
+    """Pack documents into sequences of `length` predicted tokens, S T with T = length + 1; behind
+    the last document another one begins.
+    """
+    ids = np.array([encode_document(each) for each in documents], np.int32).ravel()
+    stream = np.append(ids, np.int32(BEGIN_ID))
+    windows = np.lib.stride_tricks.sliding_window_view(stream, length + 1)
+    return np.ascontiguousarray(windows[::length])
+
+
+def read_sequences(folder: Path, split: str, length: int) -> Tokens:
+    """Map a split's sequences into memory, S T; RequestError if they are not what was written."""
+    path = locate_split(folder, split)
+    try:
+        token_ST: Tokens = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise RequestError(f"{path}: cannot be read ({error})") from error
+    if token_ST.ndim != 2 or token_ST.dtype != np.int32 or token_ST.shape[1] != length + 1:
+        raise RequestError(f"{path}: no sequences of {length} predicted tokens")
+    return token_ST
+
+
+def compute_tokenizer_sha256() -> str:
+    """Return the hash of the generated news' tokenizer."""
+    return hashlib.sha256(format_tokenizer().encode()).hexdigest()
+
+
+def count_vocabulary() -> int:
+    """Return the number of tokens."""
+    return len(list_tokens())

@@ -1,0 +1,207 @@
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop."""
+
+from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from suite.rounds import HyperValue
+from suite.workload import Block, Run, Scores
+from workloads.common import malloc, run_request
+from workloads.common.inputs import batches
+from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
+from workloads.common.optimisation.step import Stepper
+from workloads.common.run_request import require_run_training_row
+from workloads.common.weights_description import write_weights_description
+from workloads.llama import data, survey
+from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription, LlamaTokens
+from workloads.llama.model import LlamaNetwork
+from workloads.llama.news import PROMPT_END
+from workloads.llama.recipe import LlamaRecipe
+from workloads.llama.shape import LlamaShape
+from workloads.llama.vocabulary import BEGIN_ID, END_ID, format_tokenizer
+from workloads.llama.weights import export_llama_checkpoint
+
+# Legend: B sequences of a batch, T predicted tokens, V tokens of the vocabulary.
+
+EVALUATION_BATCH: Final = 64
+"""Sequences in an evaluation batch; any size gives the same loss but for its rounding."""
+MIN_CONTEXT: Final = 128
+"""Positions of the exported network: a prompt with an answer that does not end needs more than a
+sequence has.
+"""
+CHAT_TEMPLATE: Final = (
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    f"{{% if add_generation_prompt %}}{PROMPT_END}{{% endif %}}"
+)
+"""Jinja template: a message holds an article, and the answer is its summary."""
+
+
+class LlamaTraining:
+    """Model, data and optimizer of one rank."""
+
+    def __init__(self, run: Run) -> None:
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
+        torch.set_num_threads(run.threads)
+        self._run, self._row = run, require_run_training_row(run, LLAMA_NAME)
+        self._recipe = LlamaRecipe.build_from_settings(run.settings)
+        self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
+        self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
+        self._shape = self._recipe.build_shape(
+            int(self._found["vocabulary"]), max(self._recipe.sequence_length, MIN_CONTEXT)
+        )
+        self._model = build_seeded_llama(
+            run.seed, self._shape, self._recipe.initial_deviation, run.device
+        )
+        self._stepper = Stepper(
+            run,
+            self._model,
+            build_llama_optimizer(self._model, self._recipe),
+            clip_norm=self._recipe.clip_norm,
+        )
+        self._schedule = self._recipe.build_schedule()
+
+    @cached_property
+    def _sequences(self) -> tuple[data.Tokens, data.Tokens]:
+        """Open both splits; like everything that opens the data, this runs inside the clock."""
+        return survey.open_surveyed_sequences(self._run, self._found, self._recipe.sequence_length)
+
+    @property
+    def _epoch_sequences(self) -> int:
+        return int(self._found[data.TRAIN_SPLIT])
+
+    def facts(self) -> Mapping[str, HyperValue]:
+        """Return the sequences of an epoch and of an evaluation, and what the metric is."""
+        return {
+            "train_samples": self._epoch_sequences,
+            "eval_samples": int(self._found[data.VALIDATION_SPLIT]),
+            "metric_signature": "mean cross-entropy of the next token, in nats",
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
+        return iterate_epoch_blocks(self._row)
+
+    def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
+        """Run the steps of an epoch from `first_step`."""
+        run, recipe = self._run, self._recipe
+        steps = batches.plan_epoch_steps(
+            self._epoch_sequences,
+            recipe.batch_size,
+            self._micro_batch,
+            run.seed,
+            epoch,
+            run.rank,
+            run.world_size,
+        )
+        self._stepper.network.train()
+        first_number = (epoch - 1) * len(steps) + first_step
+        for number, step in enumerate(steps[first_step:], first_number):
+            loaded = (self._load_batch(keys, epoch) for keys in step.micro_batches)
+            self._stepper.take_step(step, self._schedule(number), loaded, self._compute_summed_loss)
+            yield step.samples
+
+    def _load_batch(self, keys: list[batches.SampleKey], epoch: int) -> torch.Tensor:
+        """Load the sequences of a micro-batch, B T + 1; padding samples are dropped."""
+        first = (epoch - 1) * self._epoch_sequences
+        places = [first + key.index for key in keys if key.weight > 0]
+        return self._copy_to_device(self._sequences[0][places])
+
+    def _copy_to_device(self, token_BT: data.Tokens) -> torch.Tensor:
+        return torch.from_numpy(np.array(token_BT, np.int64)).to(self._run.device)
+
+    def _compute_summed_loss(self, token_BT: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of each sequence, summed over the sequences."""
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
+            logit_BTV = self._stepper.network(token_BT[:, :-1])
+        loss = functional.cross_entropy(
+            logit_BTV.flatten(0, 1).float(), token_BT[:, 1:].flatten(), reduction="sum"
+        )
+        return loss / self._recipe.sequence_length
+
+    def loss(self) -> float:
+        """Mean loss over this rank's sequences in the last step; NaN before the first."""
+        return self._stepper.compute_mean_loss()
+
+    def evaluate(self) -> Scores:
+        """Compute the mean loss over all validation sequences, each rank its share."""
+        self._stepper.network.eval()
+        validation, run = self._sequences[1], self._run
+        found: list[tuple[int, float]] = []
+        with torch.inference_mode():
+            for keys in batches.plan_evaluation_batches(
+                len(validation), EVALUATION_BATCH, run.rank, run.world_size
+            ):
+                places = [key.index for key in keys]
+                losses = self._compute_losses(self._copy_to_device(validation[places]))
+                found += zip(places, losses, strict=True)
+        losses_in_order = sorted(collectives.gather_from_ranks(found, run.world_size))
+        return {"loss": sum(loss for _, loss in losses_in_order) / len(losses_in_order)}
+
+    def _compute_losses(self, token_BT: torch.Tensor) -> list[float]:
+        """Return the mean loss of each sequence."""
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
+            logit_BTV = self._model(token_BT[:, :-1])
+        loss_BT = functional.cross_entropy(
+            logit_BTV.float().transpose(1, 2), token_BT[:, 1:], reduction="none"
+        )
+        losses: list[float] = loss_BT.double().mean(1).tolist()
+        return losses
+
+    def save(self, folder: Path) -> None:
+        """Save the state; every rank calls this."""
+        self._stepper.save(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Restore a saved state."""
+        self._stepper.restore(folder)
+
+    def export(self, folder: Path) -> None:
+        """Write the weights as a checkpoint that transformers and vLLM load."""
+        tokens = LlamaTokens(
+            tokenizer=format_tokenizer().encode(),
+            begin=BEGIN_ID,
+            ends=(END_ID,),
+            chat_template=CHAT_TEMPLATE,
+        )
+        export_llama_checkpoint(self._model.state_dict(), self._shape, tokens, folder)
+        write_weights_description(
+            LlamaDescription(workload=LLAMA_NAME, tokenizer_sha256=self._found["tokenizer_sha256"]),
+            folder,
+        )
+
+
+def build_seeded_llama(seed: int, shape: LlamaShape, deviation: float, device: str) -> LlamaNetwork:
+    """Build the network with the same initial weights on every rank."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = LlamaNetwork(shape, deviation)
+    return network.to(device)
+
+
+def build_llama_optimizer(network: nn.Module, recipe: LlamaRecipe) -> torch.optim.Optimizer:
+    """Create AdamW; matrices decay, the weights of norms do not."""
+    groups = [
+        {
+            "params": [each for each in network.parameters() if each.ndim > 1],
+            "weight_decay": recipe.weight_decay,
+        },
+        {
+            "params": [each for each in network.parameters() if each.ndim < 2],
+            "weight_decay": 0.0,
+        },
+    ]
+    return torch.optim.AdamW(
+        groups,
+        lr=recipe.base_rate,
+        betas=(recipe.beta_1, recipe.beta_2),
+        eps=recipe.epsilon,
+        fused=True,
+    )

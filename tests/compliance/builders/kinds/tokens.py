@@ -76,6 +76,10 @@ def measured(load: Load, begun: Table, table: Table) -> dict[str, Any]:
     """LoadGen's results of tokens."""
     _, first, last, counts = table.T
     facts = list_percentiles(FIRST_TOKEN_KEY, first - begun)
+    facts |= {
+        f"result_first_token_{name}_latency_ns": int(value)
+        for name, value in (("min", (first - begun).min()), ("max", (first - begun).max()))
+    }
     facts |= list_percentiles(OUTPUT_TOKEN_KEY, (last - first) // (counts - 1))
     if load.scenario is Scenario.SERVER:
         due_s = due_ns(load.plan(performance=True), load.queries - 1) / 1e9

@@ -86,6 +86,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 REQUESTED_QUERIES_KEY: Final = "requested_min_query_count"
+REQUESTED_TOKENS_KEY: Final = "requested_use_token_latencies"
 MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 
 
@@ -154,6 +155,11 @@ class LoadGenRun:
     def performance(self) -> bool:
         """Return whether it is a performance run."""
         return self.mode is Mode.PERFORMANCE
+
+    @property
+    def measures_tokens(self) -> bool:
+        """Return whether LoadGen measured first and further tokens."""
+        return bool(self.find_value(REQUESTED_TOKENS_KEY))
 
     def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""

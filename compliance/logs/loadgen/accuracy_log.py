@@ -1,8 +1,9 @@
 """Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
 Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" :
-0, "qsl_idx" : 28, "data" : "08000000" },`. Only an index and the first answers stay in memory; the
-rest is read from the file again on demand.
+0, "qsl_idx" : 28, "data" : "08000000" },`. A run that measures tokens adds `"token_data" :
+"08000000"`, the first token (but in Offline), and `"token_count" : 1`. Only an index and the first
+answers stay in memory; the rest is read from the file again on demand.
 """
 
 import hashlib
@@ -59,8 +60,22 @@ class AccuracyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     seq_id: int
     qsl_idx: int
     data: str
+    token_data: str = ""
+    """The first token, if it was handed over."""
+    token_count: int | None = None
+    """Tokens of the answer, if they were measured."""
+
+    @property
+    def fits_tokens(self) -> bool:
+        """Return whether the answer has as many tokens, int32 each, and begins with the first."""
+        return self.token_count is None or (
+            len(self.data) == HEX_DIGITS_PER_TOKEN * self.token_count
+            and self.data.startswith(self.token_data)
+        )
 
 
+HEX_DIGITS_PER_TOKEN: Final = 8
+MAX_WRONG_LINES: Final = 20
 ANSWER_DECODER: Final = msgspec.json.Decoder(AccuracyAnswer)
 
 
@@ -90,6 +105,10 @@ class AnswerIndex(Mapping[int, bytes]):
     """Number of samples that have an answer."""
     complete: bool = False
     """Whether the file is complete, from [ to ]."""
+    counted_lines: int = 0
+    """Number of lines that state a number of tokens."""
+    wrong_token_lines: list[int] = field(default_factory=list)
+    """The first lines whose answer has other tokens than they state."""
 
     def __getitem__(self, sample: int) -> bytes:
         if position := self.find_first_position(sample):
@@ -311,9 +330,17 @@ def index_answer_line(answers: AnswerIndex, source: SourceFile, text: bytes, off
     ):
         answers.cached += data
         answers.ends.append(len(answers.cached))
+    note_stated_tokens(answers, answer, source.lines)
     answers.note_first_answer(answer.qsl_idx)
     answers.offsets.append(offset)
     answers.lines.append(source.lines)
+
+
+def note_stated_tokens(answers: AnswerIndex, answer: AccuracyAnswer, line: int) -> None:
+    """Record whether a line states tokens, and whether they are those of its answer."""
+    answers.counted_lines += answer.token_count is not None
+    if not answer.fits_tokens and len(answers.wrong_token_lines) < MAX_WRONG_LINES:
+        answers.wrong_token_lines.append(line)
 
 
 def decode_usual_line(source: SourceFile, record: bytes) -> AccuracyAnswer | None:

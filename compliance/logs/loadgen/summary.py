@@ -18,13 +18,19 @@ NO_PROBLEM_REMARKS: Final = (
     "No errors encountered during test.",
 )
 EARLY_STOPPING_HEADING: Final = "Early Stopping Result:"
+EARLY_STOPPING_HEADINGS: Final = tuple(
+    f"{of}{EARLY_STOPPING_HEADING}" for of in ("", "TTFT ", "TPOT ")
+)
+"""Of latencies, or of first and further tokens."""
+TWICE_PRINTED_NAME: Final = "Completed tokens per second"
+"""LoadGen prints it as Server's result, and with the statistics of tokens."""
 SUMMARY_HEADINGS: Final = frozenset(
     {
         "MLPerf Results Summary",
         "Additional Stats",
         "Per-query latency:",
         "Recommendations:",
-        EARLY_STOPPING_HEADING,
+        *EARLY_STOPPING_HEADINGS,
         PARAMETERS_HEADING,
     }
 )
@@ -75,7 +81,7 @@ def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
     part, stopping = summary.values, False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
-        stopping = stripped == EARLY_STOPPING_HEADING or (stopping and stripped != "")
+        stopping = stripped in EARLY_STOPPING_HEADINGS or (stopping and stripped != "")
         if stripped in SUMMARY_HEADINGS:
             part = summary.parameters if stripped == PARAMETERS_HEADING else part
         elif (
@@ -112,7 +118,8 @@ def store_summary_line(
     name, _, text = line.partition(":")
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
     value = LogValue(text.strip(), number)
-    if part.setdefault(name, value) is not value:
+    first = part.setdefault(name, value)
+    if first is not value and not (name == TWICE_PRINTED_NAME and first.text == value.text):
         source.add_parse_error(
             ParseErrorKind.DUPLICATE,
             f"'{name}' occurs twice: {part[name].text} and {value.text}",

@@ -91,7 +91,13 @@ def test_answers_that_were_cut_are_counted(
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"\x05", b"\x05\x00\x00\x00\x00", struct.pack("<2i", -5, 9), struct.pack("<i", 382)],
+    [
+        b"",
+        b"\x05",
+        b"\x05\x00\x00\x00\x00",
+        struct.pack("<2i", -5, 9),
+        struct.pack("<i", len(list_tokens())),
+    ],
 )
 def test_malformed_answers_are_empty_ones(
     truth: Path, share_scorer: type[WordShareScorer], answer: bytes

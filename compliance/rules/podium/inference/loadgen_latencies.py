@@ -15,6 +15,7 @@ from compliance.rules.podium.inference.loadgen_summary import (
 from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG
 from suite.loadgen import early_stopping
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
 
@@ -97,11 +98,7 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
     count = run.find_number("result_query_count")
     if not run.performance or run.rule is None or count is None:
         return
-    over = (
-        run.find_number("result_overlatency_query_count")
-        if run.scenario is Scenario.SERVER
-        else 0.0
-    )
+    over = count_late_queries(run, count)
     if over is None or not 0 <= over <= count <= MAX_PLAUSIBLE_QUERIES:
         yield run.build_detail_fault(
             "result_query_count", f"{over} of {count:g} queries over the bound", "counts"
@@ -119,6 +116,44 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
         yield from check_stream_estimate(run, int(count), run.rule.percentile)
 
 
+def count_late_queries(run: LoadGenRun, count: float) -> float | None:
+    """Return the number of queries over Server's bound; None if the log lacks it.
+
+    Where tokens are measured, LoadGen does not log that number. The percentiles of first and of
+    further tokens give the fewest that there can be.
+    """
+    if run.scenario is not Scenario.SERVER:
+        return 0.0
+    if not run.measures_tokens:
+        return run.find_number("result_overlatency_query_count")
+    if run.rule is None or not 1 <= count <= MAX_PLAUSIBLE_QUERIES:
+        return None
+    bounded = (
+        (FIRST_TOKEN_KEY, run.rule.first_token_ns),
+        (OUTPUT_TOKEN_KEY, run.rule.per_token_ns),
+    )
+    return max(
+        (
+            float(count_fewest_over(run, int(count), form, bound))
+            for form, bound in bounded
+            if bound is not None
+        ),
+        default=0.0,
+    )
+
+
+def count_fewest_over(run: LoadGenRun, count: int, form: str, bound: int) -> int:
+    """Return how many of `count` sorted values are over a bound at least, by the logged
+    percentiles.
+    """
+    over = [
+        count - compute_percentile_index(count, float(share))
+        for share in LOGGED_PERCENTILES
+        if (run.find_number(form.format(float(share))) or 0.0) > bound
+    ]
+    return max(over, default=0)
+
+
 def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
     """Check a stream's estimate: enough queries, and the latency at the position that so many
     queries prove.
@@ -133,7 +168,9 @@ def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Ite
     key = "early_stopping_latency_ms" if multi else "early_stopping_latency_ss"
     logged_estimate, known = (
         run.find_number(key),
-        collect_known_latencies(
+        collect_first_token_latencies(run, count)
+        if run.measures_tokens
+        else collect_known_latencies(
             run, count, "query_" if multi else "", "per_query_" if multi else ""
         ),
     )
@@ -156,17 +193,37 @@ def collect_known_latencies(
     """Return the known latencies of `count` sorted ones: position from 0 -> value; None if the log
     lacks them.
     """
+    return collect_sorted_values(
+        run,
+        count,
+        f"result_{{}}_percentile_{per_query}latency_ns",
+        f"result_{{}}_{of_query}latency_ns",
+    )
+
+
+def collect_first_token_latencies(run: LoadGenRun, count: int) -> Mapping[int, float] | None:
+    """Return the same of first tokens, which SingleStream's estimate is about where tokens are
+    measured.
+    """
+    return collect_sorted_values(
+        run,
+        count,
+        "result_first_token_{}_percentile_latency_ns",
+        "result_first_token_{}_latency_ns",
+    )
+
+
+def collect_sorted_values(
+    run: LoadGenRun, count: int, percentile_form: str, extreme_form: str
+) -> Mapping[int, float] | None:
+    """Return what the log has of `count` sorted values, by the forms of the keys of percentiles and
+    of the least and the largest: position from 0 -> value; None if the log lacks one.
+    """
     shares = {
-        compute_percentile_index(
-            count, float(share)
-        ): f"result_{share}_percentile_{per_query}latency_ns"
+        compute_percentile_index(count, float(share)): percentile_form.format(share)
         for share in LOGGED_PERCENTILES
     }
-    keys = {
-        **shares,
-        0: f"result_min_{of_query}latency_ns",
-        count - 1: f"result_max_{of_query}latency_ns",
-    }
+    keys = {**shares, 0: extreme_form.format("min"), count - 1: extreme_form.format("max")}
     found = {at: run.find_number(key) for at, key in sorted(keys.items())}
     return (
         None

@@ -57,7 +57,6 @@ PERFORMANCE_LOG_KEYS: Final = (
     "result_min_duration_met",
     "result_min_queries_met",
     "early_stopping_met",
-    "early_stopping_result",
     "result_query_count",
     "result_min_latency_ns",
     "result_max_latency_ns",
@@ -65,6 +64,11 @@ PERFORMANCE_LOG_KEYS: Final = (
     "num_errors",
 )
 """Keys that occur once in the detail log of a performance run."""
+STOPPING_LOG_KEYS: Final = {
+    False: ("early_stopping_result",),
+    True: ("early_stopping_ttft_result", "early_stopping_tpot_result"),
+}
+"""The same, by whether tokens are measured."""
 REQUESTED_LOG_KEYS: Final = {
     Scenario.SINGLE_STREAM: (),
     Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
@@ -105,6 +109,8 @@ TEXT_KEY_ENDINGS: Final = (
     "_scenario",
     "_test_mode",
     "_stopping_result",
+    "_ttft_result",
+    "_tpot_result",
 )
 FLAG_KEY_ENDINGS: Final = (
     "_print_timestamps",
@@ -174,7 +180,7 @@ def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
     """List the keys that a detail log must contain."""
     yield from (*REQUIRED_LOG_KEYS, *ISSUE_LOG_KEYS)
     if run.performance:
-        yield from PERFORMANCE_LOG_KEYS
+        yield from (*PERFORMANCE_LOG_KEYS, *STOPPING_LOG_KEYS[run.measures_tokens])
     if run.scenario:
         yield REQUESTED_RATE_KEYS[run.scenario]
         yield from (

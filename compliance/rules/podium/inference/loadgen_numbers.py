@@ -117,14 +117,15 @@ def compute_claimed_ms(run: LoadGenRun) -> float | None:
 
 def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
     """Return the minimum and maximum time that a run takes beyond the time implied by its rate:
-    SingleStream's rate ends when the last query begins.
+    SingleStream's rate ends when the last query begins, and Server's when that query is answered;
+    of generated answers, an earlier one with more tokens may end later.
     """
     found = run.find_numbers("result_min_latency_ns", "result_max_latency_ns")
-    return (
-        (found[0] / 1e6, found[1] / 1e6)
-        if run.scenario is Scenario.SINGLE_STREAM and found
-        else (0.0, 0.0)
-    )
+    if found and run.scenario is Scenario.SINGLE_STREAM:
+        return found[0] / NS_PER_MS, found[1] / NS_PER_MS
+    if found and run.scenario is Scenario.SERVER and run.measures_tokens:
+        return 0.0, found[1] / NS_PER_MS
+    return 0.0, 0.0
 
 
 @rule("loadgen.queries", LoadGenRun, About.RULES)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from compliance.documents.podium.inference import LoadGenRun
@@ -11,6 +11,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen import early_stopping
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
 
 SUMMARY_TEXT_KEYS: Final = {
@@ -31,6 +32,16 @@ SUMMARY_FIGURE_KEYS: Final = {
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
 }
 """Name in the summary -> key of the detail log."""
+TOKEN_RATE_KEYS: Final = {
+    Scenario.SINGLE_STREAM: {
+        "TPS w/ loadgen overhead": "result_token_throughput_with_loadgen_overhead"
+    },
+    Scenario.SERVER: {"Completed tokens per second": "result_completed_tokens_per_second"},
+    Scenario.OFFLINE: {"Tokens per second": "result_tokens_per_second"},
+}
+"""Rates of tokens in the summary, where they are measured."""
+UNCOMPARED_TOKEN_RATE: Final = "TPS w/o loadgen overhead"
+"""SingleStream's, which LoadGen 6.0.17 writes in another unit into the detail log."""
 SUMMARY_LATENCY_STATISTICS: Final = {
     "Min latency": "min",
     "Max latency": "max",
@@ -70,6 +81,11 @@ SUMMARY_PARAMETER_KEYS: Final = {
     "performance_issue_same_index": "effective_performance_issue_same_index",
     "performance_sample_count": "effective_performance_sample_count",
     "accuracy_sample_count": "effective_accuracy_sample_count",
+}
+TARGET_LATENCY_NAME: Final = "target_latency"
+TOKEN_PARAMETER_KEYS: Final = {
+    "ttft_latency": "requested_server_ttft_latency",
+    "tpot_latency": "requested_server_tpot_latency",
 }
 LOGGED_NUMBER_TOLERANCE: Final = 1e-5
 """Relative: the detail log prints floats with six significant digits."""
@@ -139,7 +155,11 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
     invented name could be presented as a result.
     """
     known = (
-        {*SUMMARY_TEXT_KEYS, *(name for name, _ in iterate_summary_figures(run))}
+        {
+            *SUMMARY_TEXT_KEYS,
+            *(name for name, _ in iterate_summary_figures(run)),
+            *((UNCOMPARED_TOKEN_RATE,) if measures_single_stream_tokens(run) else ()),
+        }
         if run.performance
         else set()
     )
@@ -157,6 +177,9 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
 
 def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
     """Compare the sentences about early stopping in both files with the counts."""
+    if run.measures_tokens:
+        yield from check_token_stopping_text(run)
+        return
     wanted, logged_text = format_stopping_text(run), run.find_value("early_stopping_result")
     if wanted is None or not isinstance(logged_text, str):
         return
@@ -171,6 +194,35 @@ def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
                 f"'{wanted}', as the counts imply",
                 line,
             )
+
+
+def check_token_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
+    """Compare the sentences about early stopping of first and further tokens in both files, and
+    that of first tokens with the counts.
+    """
+    first, further = (
+        str(run.find_value(f"early_stopping_{name}_result") or "") for name in ("ttft", "tpot")
+    )
+    stated = " ".join(run.summary.steps)
+    is_valid = run.find_value("result_validity") == "VALID"  # else recommendations follow
+    if is_valid and split_stopping_words(stated) != split_stopping_words(f"{first} {further}"):
+        yield run.build_fault(
+            SUMMARY_LOG,
+            f"early stopping: '{stated[:MAX_SHOWN_LINE_CHARACTERS]}'",
+            "the sentences of the detail log",
+        )
+    wanted = format_stopping_text(run)
+    if wanted is not None and split_stopping_words(first) != split_stopping_words(wanted):
+        yield run.build_detail_fault(
+            "early_stopping_ttft_result",
+            f"early stopping: '{first[:MAX_SHOWN_LINE_CHARACTERS]}'",
+            f"'{wanted}', as the counts imply",
+        )
+
+
+def measures_single_stream_tokens(run: LoadGenRun) -> bool:
+    """Return whether it is a SingleStream run that measures tokens."""
+    return run.measures_tokens and run.scenario is Scenario.SINGLE_STREAM
 
 
 def split_stopping_words(text: str) -> list[str]:
@@ -254,9 +306,40 @@ def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
         )
         for percentile in LOGGED_PERCENTILES
     )
+    if run.measures_tokens:
+        yield from iterate_token_figures(run)
     headline = format_headline_name(run)
     if headline and headline not in SUMMARY_FIGURE_KEYS and run.rule:
         yield headline, f"result_{run.rule.percentile:.2f}_percentile_{per_query}latency_ns"
+
+
+def iterate_token_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
+    """Yield the same of first tokens, of the time per further token, and of rates of tokens."""
+    yield from (TOKEN_RATE_KEYS.get(run.scenario, {}) if run.scenario else {}).items()
+    for statistic in ("Min", "Max", "Mean"):
+        yield (
+            f"{statistic} First Token latency",
+            f"result_first_token_{statistic.lower()}_latency_ns",
+        )
+        yield (
+            f"{statistic} Time per Output Token",
+            f"result_time_to_output_token_{statistic.lower()}",
+        )
+    for percentile in map(float, LOGGED_PERCENTILES):
+        yield (
+            f"{percentile:.2f} percentile first token latency",
+            FIRST_TOKEN_KEY.format(percentile),
+        )
+        yield (
+            f"{percentile:.2f} percentile time to output token",
+            OUTPUT_TOKEN_KEY.format(percentile),
+        )
+    if measures_single_stream_tokens(run) and run.rule:
+        percentile = run.rule.percentile
+        yield (
+            f"{percentile:.1f}th first token percentile latency",
+            FIRST_TOKEN_KEY.format(percentile),
+        )
 
 
 def format_headline_name(run: LoadGenRun) -> str | None:
@@ -307,14 +390,12 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
     LogEffectiveSettings; no accepted entry differs.
     Advice: submit both of LoadGen's files from the same run, unmodified.
     """
-    for name in sorted(
-        run.summary.parameters.keys()
-        - (SUMMARY_PARAMETER_KEYS.keys() if run.performance else set())
-    ):
+    keys = select_parameter_keys(run)
+    for name in sorted(run.summary.parameters.keys() - (keys.keys() if run.performance else set())):
         yield run.build_summary_fault(
             name, f"parameter '{name}'", "the parameters that LoadGen writes"
         )
-    for name, key in SUMMARY_PARAMETER_KEYS.items() if run.performance and run.detail else ():
+    for name, key in keys.items() if run.performance and run.detail else ():
         stated, value = run.summary.parameters.get(name), run.find_value(key)
         if stated is None:
             yield run.build_fault(
@@ -324,6 +405,18 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_summary_fault(
                 name, f"{name} {stated.text}", f"{value}, as {key} in the detail log"
             )
+
+
+def select_parameter_keys(run: LoadGenRun) -> Mapping[str, str]:
+    """Return the parameters of a summary, and their keys in the detail log: where tokens are
+    measured, their bounds take the place of the latency's.
+    """
+    if not run.measures_tokens:
+        return SUMMARY_PARAMETER_KEYS
+    others = {
+        name: key for name, key in SUMMARY_PARAMETER_KEYS.items() if name != TARGET_LATENCY_NAME
+    }
+    return others | TOKEN_PARAMETER_KEYS
 
 
 def is_equal_parameter(stated: LogValue, value: Any) -> bool:

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from compliance import within_run
-from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.inference import REQUESTED_TOKENS_KEY, LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
 
-TOKEN_KEY: Final = "requested_use_token_latencies"
 BOUND_KEYS: Final = {
     "first_token_ns": "requested_server_ttft_latency",
     "per_token_ns": "requested_server_tpot_latency",
@@ -43,9 +42,12 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
     """
     if run.rule is None:
         return
-    asked = run.find_value(TOKEN_KEY)
-    if asked is not None and bool(asked) != run.rule.token_latencies:
-        yield run.build_detail_fault(TOKEN_KEY, f"{asked}", f"{run.rule.token_latencies}")
+    if run.measures_tokens != run.rule.token_latencies:
+        yield run.build_detail_fault(
+            REQUESTED_TOKENS_KEY,
+            f"{run.find_value(REQUESTED_TOKENS_KEY)}",
+            f"{run.rule.token_latencies}",
+        )
     if run.scenario is not Scenario.SERVER or not run.rule.token_latencies:
         return
     for field, key in BOUND_KEYS.items():
@@ -97,6 +99,32 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
     if len(run.tokens) and int(run.tokens.tokens.min()) < 1:
         yield run.build_fault(TOKEN_RECORD_FILE, "an answer without tokens", "1 or more")
     yield from check_token_rate(run)
+
+
+@rule("tokens.logged", LoadGenRun, About.SCORE)
+def logged(run: LoadGenRun) -> Iterator[Fault]:
+    """Where LoadGen measures tokens, each line of the accuracy log states how many tokens its
+    answer has, and the first one; both are those of the answer.
+
+    Source: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy; compliance/TEST06: first
+    tokens and lengths.
+    Advice: submit LoadGen's file unmodified.
+    """
+    lines = len(run.answers.samples)
+    wanted = lines if run.measures_tokens else 0
+    if run.answers.counted_lines != wanted:
+        yield run.build_fault(
+            ACCURACY_LOG,
+            f"{run.answers.counted_lines} of {lines} answers with a number of tokens",
+            f"{wanted}",
+        )
+    for line in run.answers.wrong_token_lines:
+        yield run.build_fault(
+            ACCURACY_LOG,
+            "an answer with other tokens than stated",
+            "token_count numbers of 4 bytes, the first as token_data",
+            line,
+        )
 
 
 def check_token_rate(run: LoadGenRun) -> Iterator[Fault]:

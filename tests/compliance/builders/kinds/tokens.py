@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy
 from making import LOADS, Load, due_ns, line, write_run
 from making_rates import issued
-from spoiling import SINGLE, SRV, Builder, set_value, then
+from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then
 
 from compliance.loadgen_replay import take_first_values
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
@@ -76,6 +76,10 @@ def measured(load: Load, begun: Table, table: Table) -> dict[str, Any]:
     """LoadGen's results of tokens."""
     _, first, last, counts = table.T
     facts = list_percentiles(FIRST_TOKEN_KEY, first - begun)
+    facts |= {
+        f"result_first_token_{name}_latency_ns": int(value)
+        for name, value in (("min", (first - begun).min()), ("max", (first - begun).max()))
+    }
     facts |= list_percentiles(OUTPUT_TOKEN_KEY, (last - first) // (counts - 1))
     if load.scenario is Scenario.SERVER:
         due_s = due_ns(load.plan(performance=True), load.queries - 1) / 1e9
@@ -141,6 +145,11 @@ INVALID: Final[Mapping[str, Builder]] = {
         ),
     ),
     "tokens.bounds": then(server, LOG, measured_too_late),
+    "tokens.logged": then(
+        server,
+        f"**/{ACCURACY_LOG}",
+        first_answer(lambda line: line.replace(" }", ', "token_count" : 2 }')),
+    ),
     "tokens.count": then(server, TOKENS, edit_table(lambda table: table[:-1])),
     "tokens.times": then(single_stream, TOKENS, edit_table(later)),
 }

@@ -9,12 +9,21 @@ from typing import Any
 import numpy
 import pytest
 
+from compliance.documents.podium.inference import read_loadgen_run
+from compliance.rules.podium.inference.loadgen_summary import (
+    check_summary_figure,
+    check_token_stopping_text,
+    iterate_token_figures,
+    select_parameter_keys,
+)
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.generation import GenerationThread
 from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
 from suite.errors import JudgedError
-from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.scenario import Scenario
+from suite.registry import load_round
+from suite.workload import Mode
 
 lg: Any = pytest.importorskip("mlperf_loadgen")
 SAMPLES = 64
@@ -122,6 +131,45 @@ def test_the_log_has_the_tokens_as_answers(tmp_path: Path) -> None:
     for sample, content in answers.items():
         wanted = [sample + place for place in range(2 + sample % TOKENS_PER_SAMPLE)]
         assert numpy.frombuffer(content, "<i4").tolist() == wanted
+
+
+@pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SERVER, Scenario.SINGLE_STREAM])
+def test_the_judge_reads_what_loadgen_writes_of_tokens(tmp_path: Path, scenario: Scenario) -> None:
+    """Each answer with its number of tokens; the sentences about first and further tokens; and
+    every token's figure of the summary as the detail log has it.
+    """
+    run_loadgen(tmp_path, scenario, accuracy=True)
+    answers = read_loadgen_run(tmp_path, Mode.ACCURACY, scenario, load_round()).answers
+    assert answers.counted_lines == len(answers) == SAMPLES
+    assert answers.wrong_token_lines == []
+    (tmp_path / "performance").mkdir()
+    run_loadgen(tmp_path / "performance", scenario)
+    run = read_loadgen_run(tmp_path / "performance", Mode.PERFORMANCE, scenario, load_round())
+    assert run.measures_tokens
+    assert [error for source in run.sources[:3] for error in source.parse_errors] == []
+    assert list(check_token_stopping_text(run)) == []
+    for name, key in iterate_token_figures(run):
+        assert list(check_summary_figure(run, name, key)) == []
+    assert select_parameter_keys(run).keys() == run.summary.parameters.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"token_count" : 3', '"token_count" : 4'),
+        ('"token_data" : "01000000"', '"token_data" : "02000000"'),
+    ],
+)
+def test_the_judge_sees_tokens_that_are_not_the_answer_s(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    """The rate of tokens would otherwise be whatever a system claims."""
+    run_loadgen(tmp_path, Scenario.SERVER, accuracy=True)
+    path = tmp_path / ACCURACY_LOG
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    answers = read_loadgen_run(tmp_path, Mode.ACCURACY, Scenario.SERVER, load_round()).answers
+    assert len(answers.wrong_token_lines) == 1
 
 
 def test_a_token_for_a_free_slot_is_an_error() -> None:

@@ -17,7 +17,7 @@ from workloads.common.setting_values import (
 )
 from workloads.llama.shape import LlamaShape
 
-# mlcommons/logging 6.0, mlp_compliance, training_6.0.0/closed_llama31_8b.yaml: what a log must have.
+# mlcommons/logging 6.0, closed_llama31_8b.yaml: what a log must have.
 LLAMA_LOGGED_HYPERPARAMETERS: Final = (
     "opt_name",
     "global_batch_size",

@@ -8,6 +8,7 @@ from suite.dataset import Survey
 from suite.files.layout import compute_file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
+from workloads.common.setting_values import require_positive_setting
 from workloads.common.text.encoded import check_encoded_folder, resolve_encoded_folder
 from workloads.llama import data
 from workloads.llama.recipe import LlamaRecipe
@@ -42,7 +43,7 @@ class LlamaDataSet:
 
     def survey(self) -> Survey:
         """Count and hash both splits."""
-        folder, length = self.root, int(self.settings["max_sequence_length"])
+        folder, length = self.root, require_positive_setting(self.settings, "max_sequence_length")
         sizes = data.select_sizes(self._run, length)
         for split in (data.TRAIN_SPLIT, data.VALIDATION_SPLIT):
             data.read_sequences(folder, split, length)

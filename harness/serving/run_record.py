@@ -22,7 +22,12 @@ from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, RUN_RECORD, compute_
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.advice import Hint
-from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
+from suite.loadgen.headline import (
+    FIRST_TOKEN_KEY,
+    HEADLINE_METRICS,
+    LATENCY_METRIC,
+    OUTPUT_TOKEN_KEY,
+)
 from suite.loadgen.scenario import Scenario
 from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
@@ -30,6 +35,7 @@ from suite.units import NS_PER_MS, NS_PER_S
 from suite.workload import Mode, Scores
 
 SAVED_RUN_DECODER: Final = msgspec.json.Decoder(RunRecord)
+LATENCY_KEY: Final = "result_{:.2f}_percentile_latency_ns"
 STREAM_LATENCY_KEYS: Final = {
     Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),
     Scenario.MULTI_STREAM: (
@@ -128,15 +134,24 @@ def collect_advice_facts(scenario: Scenario, detail_log: DetailLog) -> advice.Pe
             if scenario in (Scenario.SERVER, Scenario.OFFLINE)
             else 0.0
         ),
+        first_token_ns=find_token_time(scenario, detail_log, FIRST_TOKEN_KEY),
+        per_token_ns=find_token_time(scenario, detail_log, OUTPUT_TOKEN_KEY),
     )
 
 
-def format_target_key(detail_log: DetailLog) -> str:
+def format_target_key(detail_log: DetailLog, form: str = LATENCY_KEY) -> str:
     """Return the percentile that LoadGen compared with the latency bound; it prints 50, 90, 95, 97,
     99 and 99.9.
     """
-    percentile = 100 * detail_log.require_number("effective_target_latency_percentile")
-    return f"result_{percentile:.2f}_percentile_latency_ns"
+    return form.format(100 * detail_log.require_number("effective_target_latency_percentile"))
+
+
+def find_token_time(scenario: Scenario, detail_log: DetailLog, form: str) -> float:
+    """Return Server's time of first or of further tokens at that percentile; 0 if LoadGen did not
+    measure tokens.
+    """
+    key = format_target_key(detail_log, form) if scenario is Scenario.SERVER else ""
+    return detail_log.require_number(key) if key in detail_log.values else 0.0
 
 
 def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:

@@ -81,6 +81,11 @@ class PerformanceFigures:
     """
     rate: float
     """Server: completed queries/s; Offline: samples/s; else 0."""
+    first_token_ns: float = 0.0
+    per_token_ns: float = 0.0
+    """Server: times to the first token and for each further one at the row's percentile, where they
+    are measured; else 0.
+    """
 
 
 def collect_run_hints(
@@ -110,20 +115,33 @@ def find_run_hints(
 
 def build_rate_hint(row: ScenarioRow, facts: PerformanceFigures) -> Hint:
     """Server: too many queries above the bound."""
-    bound = row.bound_ns or 1
     low, high = REDUCED_RATE_SHARES
-    value = round_to_significant(facts.rate * min(high, max(low, bound / max(facts.latency_ns, 1))))
-    found = (
-        f"p{row.percentile:g} of {facts.latency_ns / NS_PER_MS:.1f} ms, {facts.over_bound} of"
-        f" {facts.queries} queries over the bound"
-    )
+    found, share = describe_missed_bounds(row, facts)
     return build_run_hint(
         LATENCY_BOUND_RULE if not facts.bound_met else EARLY_STOPPING_RULE,
-        f"{found} of {bound / NS_PER_MS:g} ms",
+        found,
         SERVER_RATE_SETTING,
-        value,
+        round_to_significant(facts.rate * min(high, max(low, share))),
         "ask for fewer queries a second",
     )
+
+
+def describe_missed_bounds(row: ScenarioRow, facts: PerformanceFigures) -> tuple[str, float]:
+    """Describe latencies beside their bounds; with the smallest quotient of bound and latency."""
+    if not row.token_latencies:
+        bound = row.bound_ns or 1
+        found = (
+            f"p{row.percentile:g} of {facts.latency_ns / NS_PER_MS:.1f} ms, {facts.over_bound} of"
+            f" {facts.queries} queries over the bound of {bound / NS_PER_MS:g} ms"
+        )
+        return found, bound / max(facts.latency_ns, 1)
+    first, further = row.first_token_ns or 1, row.per_token_ns or 1
+    found = (
+        f"p{row.percentile:g} of {facts.first_token_ns / NS_PER_MS:.1f} ms to the first token"
+        f" (bound: {first / NS_PER_MS:g} ms) and {facts.per_token_ns / NS_PER_MS:.1f} ms for each"
+        f" further one (bound: {further / NS_PER_MS:g} ms)"
+    )
+    return found, min(first / max(facts.first_token_ns, 1), further / max(facts.per_token_ns, 1))
 
 
 def build_early_stopping_hint(

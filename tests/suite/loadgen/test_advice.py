@@ -58,6 +58,28 @@ def test_a_server_that_is_too_slow_is_asked_for_less(latency_ms: float, expected
     )
 
 
+@pytest.mark.parametrize(
+    ("first_ms", "further_ms", "expected"), [(150.0, 4.0, 133.0), (60.0, 12.0, 167.0)]
+)
+def test_bounds_of_tokens_ask_for_less(first_ms: float, further_ms: float, expected: float):
+    """The one that is missed further decides; the latency of whole answers has no bound."""
+    bounds = {"bound_ns": None, "first_token_ns": 100_000_000, "per_token_ns": 10_000_000}
+    (hint,) = collect_run_hints(
+        Scenario.SERVER,
+        replace(ROW, token_latencies=True, **bounds),
+        replace(
+            GOOD,
+            bound_met=False,
+            over_bound=1000,
+            first_token_ns=first_ms * 1e6,
+            per_token_ns=further_ms * 1e6,
+        ),
+    )
+    assert (hint.rule, hint.knob, hint.value) == ("latency bound", "server.target_qps", expected)
+    assert f"{first_ms:.1f} ms to the first token (bound: 100 ms)" in hint.sentence
+    assert f"{further_ms:.1f} ms for each further one (bound: 10 ms)" in hint.sentence
+
+
 def test_late_queries_within_the_percentile_that_prove_nothing_lower_the_rate_and_make_the_run_longer():
     """p99 may hold while the count of late queries is too high to prove it; of a short run a lower
     rate alone may leave as many late.

@@ -13,6 +13,7 @@ import pytest
 import torch
 from testbed import a_run
 
+from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -24,6 +25,9 @@ from workloads.llama.survey import LlamaDataSet
 from workloads.llama.training import LlamaTraining
 from workloads.llama.vocabulary import BEGIN_ID, END_ID, encode_document
 from workloads.llama.weights import load_llama_checkpoint
+
+if "llama" not in registry.list_entry_points(registry.WORKLOAD_GROUP):
+    pytest.skip("the workload llama is not registered yet", allow_module_level=True)
 
 MakeRun = Callable[..., Run]
 SMALL = {

@@ -81,8 +81,8 @@ def test_sequences_follow_one_another_without_padding() -> None:
 def test_the_rate_rises_linearly_and_falls_along_a_cosine(make_run: MakeRun) -> None:
     schedule = LlamaRecipe.build_from_settings(make_run().settings).build_schedule()
     assert schedule(0) == 0.0
-    assert schedule(41) == pytest.approx(2.5e-3 / 5)
-    assert schedule(205) == pytest.approx(2.5e-3)
+    assert schedule(51) == pytest.approx(2.5e-3 / 4)
+    assert schedule(204) == pytest.approx(2.5e-3)
     assert schedule(4096) == schedule(9999) == pytest.approx(2.5e-4)
     middle = build_cosine_decay(1.0, 0.0, 0, 100)
     assert middle(50) == pytest.approx(0.5)
@@ -167,7 +167,7 @@ def test_no_model_is_better_than_the_floor(make_run: MakeRun) -> None:
     """The target is above what the generator's own probabilities reach."""
     target = make_run().round.benchmark("llama").training[Profile.SMOKE].target["loss"]
     floor = compute_sample_floor(list(generate_documents(data.VALIDATION_SEED, 512)))
-    assert floor < target < 1.06 * floor
+    assert floor < target < 1.04 * floor
 
 
 @pytest.mark.parametrize(

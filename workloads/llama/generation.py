@@ -20,8 +20,8 @@ WARM_UP_PROMPT: Final = (PADDING_TOKEN,)
 MAX_PADDED_SHARE: Final = 1.25
 """Tokens of a block of prompts, padding included, per token of its prompts."""
 DEFAULT_PROMPT_TOKENS: Final = 8192
-"""Tokens of prompts that one step reads; llama's longest prompt at `full`, so that a step that
-admits prompts delays the other answers by no more than one such prompt would.
+"""Tokens of prompts that one step reads: the context at `full`, so that a step delays the answers
+beside it by no more than one prompt of the longest kind would.
 """
 
 
@@ -54,7 +54,7 @@ class TokenLists:
 
 
 class LlamaGenerator:
-    """Generates answers in slots that are refilled one by one (suite's Protocol `Generator`).
+    """Generates answers in slots that are refilled one by one.
 
     Use it from one thread. An answer depends on its prompt alone, but for the rounding of products
     with another number of rows.
@@ -145,7 +145,9 @@ class LlamaGenerator:
         self._used.remove(slot)
         self._last = None
         self._waiting = [sequence for sequence in self._waiting if sequence.slot != slot]
-        self._rows = [None if row is not None and row.slot == slot else row for row in self._rows]
+        for row, sequence in enumerate(self._rows):
+            if sequence is not None and sequence.slot == slot:
+                self._rows[row] = None
 
     @torch.inference_mode()
     def step(self) -> Sequence[tuple[int, int, bool]]:

@@ -21,7 +21,9 @@ from workloads.llama.shape import LlamaShape, RopeScaling
 # Legend: B sequences, T positions, W width, H heads of queries, G heads of keys and values, D width
 # of a head, F half of it (the pairs that a position rotates), V tokens of the vocabulary.
 INITIAL_DEVIATION: Final = 0.02
-"""Standard deviation of initial weights; NVIDIA NeMo, Llama31Config: init_method_std."""
+"""Standard deviation of initial weights; NVIDIA/NeMo, collections/llm/gpt/model/llama.py,
+Llama31Config: init_method_std.
+"""
 
 
 def compute_rotation_rates(shape: LlamaShape) -> torch.Tensor:

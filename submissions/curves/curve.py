@@ -1,6 +1,7 @@
 """The curves in a path as records: each point's figures, and what the judge says of it."""
 
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from compliance.documents.endpoints.curve import EndpointsCurve, read_endpoints_curve
 from compliance.documents.endpoints.point import EndpointsPoint
+from compliance.documents.endpoints.power import W_PER_KW
 from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
 from compliance.recognition.path_kind import (
     PathKind,
@@ -28,7 +30,6 @@ STEADY_STATE: Final = "steady_state"
 OFFLINE_REGION: Final = "offline"
 """Stands for a region at an Offline run of its own, which has none."""
 CURVE_KINDS: Final = (PathKind.ENDPOINTS_SUBMISSION, PathKind.ENDPOINTS_CURVE)
-W_PER_KW: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +152,12 @@ def build_scored_curve(
     path: Path,
 ) -> ScoredCurve:
     """Build the record of a curve; `errors` are files with the rules that they break."""
-    points = [build_scored_point(curve, each, errors, path) for each in curve.points]
-    rates = [each.system_tps for each in points if each.is_fixed and each.system_tps is not None]
-    folders = [each.folder for each in curve.points]
-    own = [
-        rule
-        for file, rule in errors
-        if is_about_curve(file, curve) and not any(map(file.is_relative_to, folders))
+    of_points, own = group_curve_errors(curve, errors)
+    points = [
+        build_scored_point(curve, each, of_points.get(each.folder.name, ()), path)
+        for each in curve.points
     ]
+    rates = [each.system_tps for each in points if each.is_fixed and each.system_tps is not None]
     watts = curve.power.watts
     return ScoredCurve(
         path=display_folder(curve.folder, path),
@@ -182,8 +181,28 @@ def build_scored_curve(
         peak=max(rates, default=None),
         offline_tps=next((each.system_tps for each in points if each.offline), None),
         compliant=not own and all(each.compliant for each in points),
-        failed_rules=tuple(sorted(set(own))),
+        failed_rules=own,
     )
+
+
+def group_curve_errors(
+    curve: EndpointsCurve, errors: Sequence[tuple[Path, str]]
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """Group the rules that are broken: by the name of the point's folder in which the file lies,
+    and those about the curve but none of its points. Each file is looked at once.
+    """
+    names = {each.folder.name for each in curve.points}
+    depth = len(curve.folder.parts)
+    of_points, own = defaultdict[str, set[str]](set), set[str]()
+    for file, rule in errors:
+        inside = file.parts[:depth] == curve.folder.parts
+        name = file.parts[depth] if inside and len(file.parts) > depth else ""
+        if name in names:
+            of_points[name].add(rule)
+        elif inside or is_shared_by_curves(file, curve):
+            own.add(rule)
+    sorted_rules = {name: tuple(sorted(rules)) for name, rules in of_points.items()}
+    return sorted_rules, tuple(sorted(own))
 
 
 def select_requested_points(
@@ -198,12 +217,12 @@ def select_requested_points(
 def build_scored_point(
     curve: EndpointsCurve,
     point: EndpointsPoint,
-    errors: Sequence[tuple[Path, str]],
+    failed: tuple[str, ...],
     path: Path,
 ) -> ScoredPoint:
-    """Build the record of a point."""
+    """Build the record of a point; `failed` are the rules that it breaks."""
     figures, kilowatts = point.compute_figures(), curve.compute_point_kw(point)
-    rate, failed = select_figure(figures.system_tps), list_point_rules(point, errors)
+    rate = select_figure(figures.system_tps)
     return ScoredPoint(
         path=display_folder(point.folder, path),
         concurrency=point.concurrency,
@@ -225,14 +244,9 @@ def select_figure(value: float | None) -> float | None:
     return value if value is not None and 0 < value < inf else None
 
 
-def list_point_rules(point: EndpointsPoint, errors: Sequence[tuple[Path, str]]) -> tuple[str, ...]:
-    """List the rules that the files of a point break."""
-    return tuple(sorted({rule for file, rule in errors if file.is_relative_to(point.folder)}))
-
-
-def is_about_curve(file: Path, curve: EndpointsCurve) -> bool:
-    """Return whether a file is a curve's, its system's, or shared by the submission's curves."""
-    if file.is_relative_to(curve.folder) or file == curve.power.source.path:
+def is_shared_by_curves(file: Path, curve: EndpointsCurve) -> bool:
+    """Return whether a file is a curve's system's, or shared by the submission's curves."""
+    if file == curve.power.source.path:
         return True
     results = curve.folder.parent.parent
     return file.is_relative_to(curve.root) and not file.is_relative_to(results)

@@ -1,19 +1,29 @@
 """Whether scores reach a round's targets: at least or, of some metrics, at most."""
 
+import math
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+NO_BOUNDS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 def has_reached_target(
     scores: Mapping[str, float | None],
     target: Mapping[str, float],
     lower_is_better: Collection[str] = (),
+    above: Mapping[str, float] = NO_BOUNDS,
 ) -> bool:
-    """Return whether every metric reaches its target."""
-    return all(
-        (score := scores.get(metric)) is not None
-        and (score <= goal if metric in lower_is_better else score >= goal)
-        for metric, goal in target.items()
-    )
+    """Return whether every metric reaches its target, and exceeds its bound in `above`; without
+    one, a metric that is lower-is-better exceeds 0.
+    """
+    for metric, goal in target.items():
+        score, lower = scores.get(metric), metric in lower_is_better
+        if score is None or not (score <= goal if lower else score >= goal):
+            return False
+        if score <= above.get(metric, 0.0 if lower else -math.inf):
+            return False
+    return True
 
 
 def format_target_sign(metric: str, lower_is_better: Collection[str] = ()) -> str:

@@ -5,7 +5,6 @@ the last one of a sequence is the first one of the next. An epoch of the generat
 of a stream of documents, of which none occurs twice.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.run_request import require_run_training_row
+from workloads.llama.checkpoint import LLAMA_NAME
 from workloads.llama.news import (
     DOCUMENT_TOKENS,
     NEWS_VERSION,
@@ -25,12 +25,11 @@ from workloads.llama.news import (
     generate_documents,
     shuffle_summaries,
 )
-from workloads.llama.vocabulary import BEGIN_ID, encode_document, format_tokenizer, list_tokens
+from workloads.llama.vocabulary import BEGIN_ID, encode_document
 
 # Legend: S sequences, T tokens of a sequence.
 Tokens: TypeAlias = npt.NDArray[np.int32]
 
-LLAMA_NAME: Final = "llama"
 TRAINING_SEED, VALIDATION_SEED = 1, 3
 """Streams of the news; the one that is served has a number of its own."""
 SHUFFLING_SEED: Final = 3
@@ -67,14 +66,6 @@ def select_sizes(run: Run, length: int) -> LlamaSizes:
         evaluation=row.eval_samples or DEFAULT_EVALUATION_SEQUENCES,
         length=length,
     )
-
-
-def require_generated_news(run: Run) -> None:
-    """RequestError if the run names data of its own."""
-    if run.data is not None:
-        raise RequestError(
-            "llama: --data is not supported yet; without it, the generated news are trained on"
-        )
 
 
 def create_news_folder(run: Run, sizes: LlamaSizes, *, shuffled: bool) -> Path:
@@ -129,13 +120,3 @@ def read_sequences(folder: Path, split: str, length: int) -> Tokens:
     if token_ST.ndim != 2 or token_ST.dtype != np.int32 or token_ST.shape[1] != length + 1:
         raise RequestError(f"{path}: no sequences of {length} predicted tokens")
     return token_ST
-
-
-def compute_tokenizer_sha256() -> str:
-    """Return the hash of the generated news' tokenizer."""
-    return hashlib.sha256(format_tokenizer().encode()).hexdigest()
-
-
-def count_vocabulary() -> int:
-    """Return the number of tokens."""
-    return len(list_tokens())

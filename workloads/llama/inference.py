@@ -2,7 +2,6 @@
 token ids as int32, the end token included.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +25,7 @@ from workloads.llama.checkpoint import (
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.serving_set import ServingSet, load_serving_set
 from workloads.llama.shape import LlamaShape
-from workloads.llama.vocabulary import format_tokenizer
+from workloads.llama.vocabulary import compute_tokenizer_sha256
 from workloads.llama.weights import load_llama_checkpoint
 
 GENERATING_ENGINE: Final = "torch"
@@ -73,7 +72,7 @@ class LlamaInference:
         self._new_tokens = require_positive_setting(run.settings, MAX_NEW_TOKENS_SETTING)
         self._slots = require_positive_setting(run.settings, SLOTS_SETTING)
         read_weights_description(checkpoint, LlamaDescription, LLAMA_NAME)
-        check_tokenizer_hash(checkpoint, hashlib.sha256(format_tokenizer().encode()).hexdigest())
+        check_tokenizer_hash(checkpoint, compute_tokenizer_sha256())
         self._ends = read_end_tokens(checkpoint)
         network = load_llama_checkpoint(checkpoint)
         check_prompts(self._set, network.shape)

@@ -1,13 +1,16 @@
 """The settings of a run as typed records, with their log names; imports no framework."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import RateSchedule, build_linear_warmup
+from workloads.common.optimisation.schedules import (
+    RateSchedule,
+    build_cosine_decay,
+    build_linear_warmup,
+)
 from workloads.common.setting_values import (
     Settings,
     require_flag_setting,
@@ -41,20 +44,6 @@ def select_llama_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]
     judge reports them as missing.
     """
     return {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
-
-
-def build_cosine_decay(
-    base: float, end: float, warm_up_steps: int, decay_steps: int
-) -> RateSchedule:
-    """Fall from `base` after the warm-up to `end` at step `decay_steps` along half a cosine, then
-    stay constant; Loshchilov and Hutter 2017, arXiv:1608.03983, equation 5.
-    """
-
-    def compute_rate(step: int) -> float:
-        share = min(1.0, max(0, step - warm_up_steps) / max(1, decay_steps - warm_up_steps))
-        return end + (base - end) * (1 + math.cos(math.pi * share)) / 2
-
-    return compute_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

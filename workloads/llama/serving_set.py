@@ -30,12 +30,17 @@ def generate_serving_documents(count: int = SERVING_DOCUMENTS) -> Sequence[NewsD
     return tuple(generate_documents(SERVING_SEED, count))
 
 
-def load_serving_set(run: Run) -> ServingSet:
-    """Load the serving set of a run; RequestError if it names data of its own."""
+def require_generated_news(run: Run) -> None:
+    """RequestError if the run names data of its own."""
     if run.data is not None:
         raise RequestError(
-            "llama: --data is not supported yet; without it, the generated news are served"
+            "llama: --data is not supported yet; without it, the generated news are used"
         )
+
+
+def load_serving_set(run: Run) -> ServingSet:
+    """Load the serving set of a run; RequestError if it names data of its own."""
+    require_generated_news(run)
     documents = generate_serving_documents()
     return ServingSet(
         prompts=[encode_prompt(document) for document in documents],

@@ -95,11 +95,6 @@ class LlamaShape:
         """Heads of queries that share a head of keys and values."""
         return self.heads // self.key_value_heads
 
-    @property
-    def cached_numbers(self) -> int:
-        """Numbers that a key/value cache holds for each token of a sequence, in all layers."""
-        return 2 * self.layers * self.key_value_heads * self.head_width
-
     def describe_differences(self, other: "LlamaShape") -> str:
         """Say how another shape differs, each size as "this instead of other"; "" if it does
         not.

@@ -12,6 +12,8 @@ from workloads.common.setting_values import require_positive_setting
 from workloads.common.text.encoded import check_encoded_folder, resolve_encoded_folder
 from workloads.llama import data
 from workloads.llama.recipe import LlamaRecipe
+from workloads.llama.serving_set import require_generated_news
+from workloads.llama.vocabulary import compute_tokenizer_sha256, list_tokens
 
 LLAMA_DATA_SETTINGS: Final = ("max_sequence_length", "data.shuffle_documents")
 
@@ -20,7 +22,7 @@ class LlamaDataSet:
     """Implements suite.dataset.DataSet."""
 
     def __init__(self, run: Run) -> None:
-        data.require_generated_news(run)
+        require_generated_news(run)
         self._run = run
         self.settings: Mapping[str, HyperValue] = {
             key: run.settings[key] for key in LLAMA_DATA_SETTINGS
@@ -53,8 +55,8 @@ class LlamaDataSet:
             sha256={name: compute_file_sha256(folder / name) for name in self.parts},
             found={
                 **samples,
-                "vocabulary": data.count_vocabulary(),
-                "tokenizer_sha256": data.compute_tokenizer_sha256(),
+                "vocabulary": len(list_tokens()),
+                "tokenizer_sha256": compute_tokenizer_sha256(),
                 "folder": folder.name,
             },
         )

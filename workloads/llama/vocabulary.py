@@ -5,6 +5,7 @@ The tokenizer is a function of the word lists, so that no training decides about
 `encode_text`, which needs no library.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -110,6 +111,11 @@ def format_tokenizer() -> str:
         "model": {"type": "WordLevel", "vocab": get_token_ids(), "unk_token": UNKNOWN_TOKEN},
     }
     return json.dumps(description, indent=2) + "\n"
+
+
+def compute_tokenizer_sha256() -> str:
+    """Return the hash of the `tokenizer.json` of the generated news."""
+    return hashlib.sha256(format_tokenizer().encode()).hexdigest()
 
 
 def describe_special_token(number: int, token: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_
 from compliance.documents.endpoints.power import POWER_FILE, SystemPower, read_system_power
 from compliance.recognition.endpoints_tree import list_point_folders
 from compliance.verdict import Fault, Severity
-from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, Regions
+from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, PowerRules, Regions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,6 +43,11 @@ class EndpointsCurve:
         if self.model is not None:
             return self.model.agentic
         return bool(self.points) and all(each.is_agentic for each in self.points)
+
+    @property
+    def is_power_optional(self) -> bool:
+        """Return whether the curve's division need not state power."""
+        return may_omit_power(self.points, self.round.power)
 
     @property
     def fixed_points(self) -> Sequence[EndpointsPoint]:
@@ -114,7 +119,6 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
     points = [read_endpoints_point(each, root, round) for each in list_point_folders(folder)]
     model = next((each.model for each in points if each.model), round.find_model(folder.name))
     cooling = next((found for each in points if (found := find_system_cooling(each))), None)
-    divisions = {each.find_text("division") for each in points}
     return EndpointsCurve(
         folder=folder,
         root=root,
@@ -123,11 +127,17 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
             folder.parent / POWER_FILE,
             cooling,
             round.power,
-            required=not divisions <= {*round.power.optional_divisions},
+            required=not may_omit_power(points, round.power),
         ),
         model=model,
         round=round,
     )
+
+
+def may_omit_power(points: Sequence[EndpointsPoint], rules: PowerRules) -> bool:
+    """Return whether all points are of divisions that need not state power."""
+    divisions = {each.find_text("division") for each in points}
+    return bool(divisions) and divisions <= {*rules.optional_divisions}
 
 
 def list_used_nodes(point: EndpointsPoint) -> list[tuple[int | None, int | None]]:

@@ -360,9 +360,12 @@ def mean_accuracy(curve: EndpointsCurve) -> Iterator[Fault]:
     Source: Endpoints rules, 4.3, multi-turn benchmarks.
     Advice: repeat the accuracy runs; fix the model if it is not accurate enough.
     """
-    for name, least in curve.model.mean_accuracy.items() if curve.model else ():
+    row = curve.model
+    if row is None:
+        return
+    for name, least in row.mean_accuracy.items():
         found = [
-            score * curve.model.accuracy_scale if curve.model else score
+            score * row.accuracy_scale
             for point in curve.fixed_points
             for each in (point.accuracy.list_scores() if point.accuracy else ())
             if each.dataset_name == name

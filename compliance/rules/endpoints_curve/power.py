@@ -12,13 +12,14 @@ from compliance.documents.endpoints.curve import (
 from compliance.documents.endpoints.point import SYSTEM_FILE, EndpointsPoint
 from compliance.documents.endpoints.power import (
     W_PER_KW,
+    NodeSetPower,
     SystemPower,
     find_cooling,
     find_count,
     find_quantity,
 )
 from compliance.rules import rule
-from compliance.rules.endpoints_curve.point import is_near, list_stated_figures
+from compliance.rules.endpoints_curve.figures import is_near, list_stated_figures
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 
@@ -40,7 +41,7 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
     Advice: state count, rated power and source of each component, and the cooling.
     """
     found = curve.power
-    optional = is_power_optional(curve)
+    optional = curve.is_power_optional
     if found.values is None:
         if not optional and not is_content_lost(found.source):
             yield found.build_fault(
@@ -68,12 +69,6 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
     yield from check_overhead(curve)
     yield from check_provisioned_nodes(curve)
     yield from check_cooling(curve)
-
-
-def is_power_optional(curve: EndpointsCurve) -> bool:
-    """Return whether the curve's division need not state power."""
-    divisions = {each.find_text("division") for each in curve.points}
-    return bool(divisions) and divisions <= {*curve.round.power.optional_divisions}
 
 
 def check_stated_sums(found: SystemPower) -> Iterator[Fault]:
@@ -112,23 +107,35 @@ def check_overhead(curve: EndpointsCurve) -> Iterator[Fault]:
 
 
 def check_provisioned_nodes(curve: EndpointsCurve) -> Iterator[Fault]:
-    """Yield sets of nodes with other numbers than a system's description gives them."""
+    """Yield the first set of nodes with another number than a system's description gives it."""
     provisioned = {each.ensemble: each for each in curve.power.sets}
     for point in curve.points:
-        for ensemble, nodes, accelerators in list_described_nodes(point):
-            found = provisioned.get(ensemble)
-            if found is None:
-                continue
-            for name, number, described in (
-                ("nodes", found.nodes, nodes),
-                ("accelerators per node", found.accelerators_per_node, accelerators),
-            ):
-                if None not in (number, described) and number != described:
-                    yield curve.power.build_fault(
-                        f"{number:g} {name} in set {ensemble}",
-                        f"{described:g}, as {point.folder.name} describes the system",
-                    )
-                    return
+        problems = [
+            problem
+            for ensemble, nodes, accelerators in list_described_nodes(point)
+            if ensemble in provisioned
+            for problem in compare_node_set(provisioned[ensemble], nodes, accelerators)
+        ]
+        if problems:
+            found, wanted = problems[0]
+            yield curve.power.build_fault(
+                found, f"{wanted}, as {point.folder.name} describes the system"
+            )
+            return
+
+
+def compare_node_set(
+    found: NodeSetPower, nodes: float | None, accelerators: float | None
+) -> Iterator[tuple[str, str]]:
+    """Yield numbers of a set of nodes that are not those of its description: what was found, and
+    what is required.
+    """
+    for name, number, described in (
+        ("nodes", found.nodes, nodes),
+        ("accelerators per node", found.accelerators_per_node, accelerators),
+    ):
+        if None not in (number, described) and number != described:
+            yield f"{number:g} {name} in set {found.ensemble}", f"{described:g}"
 
 
 def list_described_nodes(point: EndpointsPoint) -> list[tuple[int, float | None, float | None]]:
@@ -181,7 +188,8 @@ def nodes_used(curve: EndpointsCurve) -> Iterator[Fault]:
                 )
             elif nodes is None or not 1 <= nodes <= (nodes if most is None else most):
                 yield point.build_fault(
-                    f"{nodes} nodes of set {ensemble}", f"between 1 and {most or 'all of them'}"
+                    f"{nodes} nodes of set {ensemble}",
+                    f"between 1 and {'all of them' if most is None else f'{most:g}'}",
                 )
             seen.add(ensemble)
 

@@ -335,7 +335,7 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, [write_performance_times(job, answering)])),
+        lost=tuple(filter(None, write_performance_times(job, answering))),
     )
 
 
@@ -386,20 +386,19 @@ def build_answering_threads(
     )
 
 
-def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> str:
+def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> Iterator[str]:
     """Write the issue and completion times of a performance run's queries, and of the tokens of
-    generated answers; return why that failed, or "".
+    generated answers; yield why a file is lost, "" for one that is written.
     """
     if job.schedule.mode is Mode.ACCURACY:
-        return ""
-    lost = query_times.write_query_times(
+        return
+    yield query_times.write_query_times(
         job.folder, job.schedule.scenario, answering.issued, answering.completions
     )
     if answering.token_rows is not None:
-        lost = lost or query_times.write_token_times(
+        yield query_times.write_token_times(
             job.folder, answering.issued, answering.completions, answering.token_rows
         )
-    return lost
 
 
 def ignore_flush() -> None:

@@ -1,9 +1,10 @@
 """One run of training: data, schedule and loss by hand; steps, resume, evaluation, export."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,19 @@ import pytest
 import torch
 from testbed import a_run
 
-from suite import registry
+from suite import plugins, registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
+from workloads.common.optimisation.schedules import build_cosine_decay
 from workloads.llama import data
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.news import compute_sample_floor, generate_documents, shuffle_summaries
-from workloads.llama.recipe import LlamaRecipe, build_cosine_decay
+from workloads.llama.recipe import LlamaRecipe
 from workloads.llama.survey import LlamaDataSet
 from workloads.llama.training import LlamaTraining
 from workloads.llama.vocabulary import BEGIN_ID, END_ID, encode_document
 from workloads.llama.weights import load_llama_checkpoint
-
-if "llama" not in registry.list_entry_points(registry.WORKLOAD_GROUP):
-    pytest.skip("the workload llama is not registered yet", allow_module_level=True)
 
 MakeRun = Callable[..., Run]
 SMALL = {
@@ -38,6 +37,31 @@ SMALL = {
     "model.feed_forward": 48,
     "global_batch_size": 8,
 }
+
+
+def forget_registered() -> None:
+    """Let the registry look again."""
+    for each in vars(registry).values():
+        if hasattr(each, "cache_clear"):
+            each.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The workload as pyproject.toml will register it."""
+    select = plugins.select_entry_points
+
+    def select_with_llama(group: str) -> list[EntryPoint]:
+        found = [*select(group)]
+        if group == registry.WORKLOAD_GROUP:
+            point = EntryPoint("llama", "workloads.llama:WORKLOAD", group)
+            found.append(point._for(found[0].dist))  # type: ignore[attr-defined]
+        return found
+
+    monkeypatch.setattr(plugins, "select_entry_points", select_with_llama)
+    forget_registered()
+    yield
+    forget_registered()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 resumed run could lose.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TypeAlias
@@ -55,6 +56,20 @@ def build_polynomial_decay(
     def compute_rate(step: int) -> float:
         left = 1 - (step - warm_up_steps) / (decay_steps - warm_up_steps + 1)
         return (base - end) * float(max(0.0, left) ** power) + end
+
+    return compute_rate
+
+
+def build_cosine_decay(
+    base: float, end: float, warm_up_steps: int, decay_steps: int
+) -> RateSchedule:
+    """Fall from `base` after the warm-up to `end` at step `decay_steps` along half a cosine, then
+    stay constant; Loshchilov and Hutter 2017, arXiv:1608.03983, equation 5.
+    """
+
+    def compute_rate(step: int) -> float:
+        share = min(1.0, max(0, step - warm_up_steps) / max(1, decay_steps - warm_up_steps))
+        return end + (base - end) * (1 + math.cos(math.pi * share)) / 2
 
     return compute_rate
 

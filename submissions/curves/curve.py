@@ -2,15 +2,16 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from compliance.documents.endpoints.curve import EndpointsCurve, read_endpoints_curve
 from compliance.documents.endpoints.point import EndpointsPoint
 from compliance.documents.endpoints.power import W_PER_KW
+from compliance.recognition.endpoints_files import RESULTS_FOLDER
 from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
 from compliance.recognition.path_kind import (
     PathKind,
@@ -29,6 +30,8 @@ WHOLE_RUN: Final = "whole_run"
 STEADY_STATE: Final = "steady_state"
 OFFLINE_REGION: Final = "offline"
 """Stands for a region at an Offline run of its own, which has none."""
+ErrorIndex: TypeAlias = Mapping[Path, Sequence[tuple[Path, str]]]
+"""File or folder -> the files in it with the rules that they break."""
 CURVE_KINDS: Final = (PathKind.ENDPOINTS_SUBMISSION, PathKind.ENDPOINTS_CURVE)
 
 
@@ -120,14 +123,19 @@ def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list
     for home in list_curve_homes(target):
         round = registry.load_endpoints_round(compliance_check.resolve_path_round(home))
         findings = compliance_check.judge_path(home) if found is None else found
-        errors = [
+        errors = index_errors(
             (Path(os.path.abspath(each.file)), each.rule)  # noqa: PTH100 # resolve follows links
             for each in findings
             if each.severity is Severity.ERROR
-        ]
+        )
+        shared: dict[Path, Set[str]] = {}
         for folder in list_curve_folders(home):
-            curve = read_endpoints_curve(folder, find_submission_folder(folder), round)
-            curves.append(build_scored_curve(curve, errors, target, path))
+            root = find_submission_folder(folder)
+            if root not in shared:
+                shared[root] = list_shared_rules(errors, root) if root != folder else set()
+            curve = read_endpoints_curve(folder, root, round)
+            failed = group_curve_errors(curve, errors, shared[root])
+            curves.append(build_scored_curve(curve, *failed, target, path))
     return curves
 
 
@@ -147,14 +155,16 @@ def list_curve_homes(target: RecognisedPath) -> list[Path]:
 
 def build_scored_curve(
     curve: EndpointsCurve,
-    errors: Sequence[tuple[Path, str]],
+    of_points: Mapping[Path, tuple[str, ...]],
+    own: tuple[str, ...],
     target: RecognisedPath,
     path: Path,
 ) -> ScoredCurve:
-    """Build the record of a curve; `errors` are files with the rules that they break."""
-    of_points, own = group_curve_errors(curve, errors)
+    """Build the record of a curve, with the rules that are broken in the folders of its points, and
+    its own.
+    """
     points = [
-        build_scored_point(curve, each, of_points.get(each.folder.name, ()), path)
+        build_scored_point(curve, each, of_points.get(each.folder, ()), path)
         for each in curve.points
     ]
     rates = [each.system_tps for each in points if each.is_fixed and each.system_tps is not None]
@@ -185,24 +195,46 @@ def build_scored_curve(
     )
 
 
-def group_curve_errors(
-    curve: EndpointsCurve, errors: Sequence[tuple[Path, str]]
-) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """Group the rules that are broken: by the name of the point's folder in which the file lies,
-    and those about the curve but none of its points. Each file is looked at once.
-    """
-    names = {each.folder.name for each in curve.points}
-    depth = len(curve.folder.parts)
-    of_points, own = defaultdict[str, set[str]](set), set[str]()
+def index_errors(errors: Iterable[tuple[Path, str]]) -> ErrorIndex:
+    """Index files with the rules that they break by the file and each folder above it."""
+    found = defaultdict[Path, list[tuple[Path, str]]](list)
     for file, rule in errors:
-        inside = file.parts[:depth] == curve.folder.parts
-        name = file.parts[depth] if inside and len(file.parts) > depth else ""
-        if name in names:
-            of_points[name].add(rule)
-        elif inside or is_shared_by_curves(file, curve):
-            own.add(rule)
-    sorted_rules = {name: tuple(sorted(rules)) for name, rules in of_points.items()}
-    return sorted_rules, tuple(sorted(own))
+        for place in (file, *file.parents):
+            found[place].append((file, rule))
+    return found
+
+
+def group_curve_errors(
+    curve: EndpointsCurve, errors: ErrorIndex, shared: Set[str]
+) -> tuple[Mapping[Path, tuple[str, ...]], tuple[str, ...]]:
+    """Group the rules that are broken: by the point's folder, and those about the curve but none of
+    its points; `shared` are those that the submission's curves share.
+    """
+    of_points = {
+        each.folder: sort_rules(errors.get(each.folder, ()))
+        for each in curve.points
+        if each.folder in errors
+    }
+    own = [
+        (file, rule)
+        for file, rule in errors.get(curve.folder, ())
+        if of_points.keys().isdisjoint(file.parents) and file not in of_points
+    ]
+    own += errors.get(curve.power.source.path, ())
+    return of_points, tuple(sorted({*sort_rules(own), *shared}))
+
+
+def sort_rules(errors: Iterable[tuple[Path, str]]) -> tuple[str, ...]:
+    """Return the rules of some errors, each once."""
+    return tuple(sorted({rule for _, rule in errors}))
+
+
+def list_shared_rules(errors: ErrorIndex, root: Path) -> Set[str]:
+    """List the rules that are broken by what the curves of a submission share: all but its
+    results.
+    """
+    results = root / RESULTS_FOLDER
+    return {rule for file, rule in errors.get(root, ()) if not file.is_relative_to(results)}
 
 
 def select_requested_points(
@@ -242,14 +274,6 @@ def build_scored_point(
 def select_figure(value: float | None) -> float | None:
     """Return a figure that is finite and positive; None for any other, which measures nothing."""
     return value if value is not None and 0 < value < inf else None
-
-
-def is_shared_by_curves(file: Path, curve: EndpointsCurve) -> bool:
-    """Return whether a file is a curve's system's, or shared by the submission's curves."""
-    if file == curve.power.source.path:
-        return True
-    results = curve.folder.parent.parent
-    return file.is_relative_to(curve.root) and not file.is_relative_to(results)
 
 
 def display_folder(folder: Path, given: Path) -> str:

@@ -39,11 +39,8 @@ def list_point_folders(curve: Path) -> list[Path]:
 
 
 def is_endpoints_curve(folder: Path) -> bool:
-    """Return whether a folder is a curve: at least one of its points has a disclosure."""
-    return any(
-        parse_point_folder(each) is not None and is_file(each / POINT_FILE)
-        for each in list_subfolders(folder)
-    )
+    """Return whether a folder is a curve: it has a point, of which a file may be missing."""
+    return any(map(is_endpoints_point, list_subfolders(folder)))
 
 
 def list_curve_folders(folder: Path) -> list[Path]:

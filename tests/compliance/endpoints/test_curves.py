@@ -271,6 +271,19 @@ EDITS: dict[str, tuple[Edit, str]] = {
 }
 
 
+def test_a_curve_without_disclosures_does_not_disappear(tmp_path: Path) -> None:
+    """Beside a whole one it was passed over, and the submission was valid."""
+    root = submit(tmp_path)
+    shutil.copytree(root / "results" / "box", root / "results" / "other")
+    for each in (root / "results" / "other").rglob("point.yaml"):
+        each.unlink()
+    result = judge(root)
+    assert result.verdict is Verdict.BROKEN
+    assert any(
+        "/other/" in str(each.file) for each in result.findings if each.rule == "file.present"
+    )
+
+
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
     edit, rule = EDITS[name]

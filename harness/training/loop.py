@@ -15,6 +15,7 @@ from harness.progress import Progress
 from harness.training.mllog_writer import LogError, MllogWriter
 from harness.training.state.checkpointing import CheckpointKeeper, EpochPhase, TrainingPosition
 from suite import events
+from suite.rounds.quality import has_reached_target
 from suite.workload import ExampleTraining, Scores, Training
 
 
@@ -43,14 +44,16 @@ class TrainingOutcome:
         """Return the status of run_stop."""
         return events.SUCCESS if self.ending is RunEnding.REACHED else events.ABORTED
 
-    def record_evaluation(self, epoch: int, loss: float, scores: Scores, targets: Scores) -> bool:
+    def record_evaluation(
+        self, epoch: int, loss: float, scores: Scores, goal: "TrainingGoal"
+    ) -> bool:
         """Record an evaluation; return whether the run is over: NaN ends it, as does reaching the
         target in all metrics.
         """
         self.epoch, self.scores = epoch, dict(scores)
         if not all(math.isfinite(value) for value in (loss, *scores.values())):
             self.ending = RunEnding.NOT_A_NUMBER
-        elif all(scores[metric] >= target for metric, target in targets.items()):
+        elif has_reached_target(scores, goal.targets, goal.lower_is_better):
             self.ending = RunEnding.REACHED
         return self.ending is not RunEnding.MISSED
 
@@ -60,6 +63,7 @@ class TrainingGoal:
     """Targets and log keys of a run: the round's numbers, which the judge reads too."""
 
     targets: Scores
+    lower_is_better: tuple[str, ...] = ()
     metrics: Mapping[str, str]
     """Metric -> its key in a structured eval_accuracy; "": the value is the number itself."""
 
@@ -118,7 +122,7 @@ def train_to_quality(
             )
             log.log_stop(events.EVAL_STOP, epoch_num=leg.block[-1])
             progress.show_scores(leg.block[-1], scores)
-            if outcome.record_evaluation(leg.block[-1], loss, scores, goal.targets):
+            if outcome.record_evaluation(leg.block[-1], loss, scores, goal):
                 break
             position = replace(position, phase=EpochPhase.EVALUATED, scores=scores)
             keeper.save_if_due_after_epoch(training, position, always=True)

@@ -74,7 +74,11 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             job.signals.postpone(),
             progress,
         ):
-            goal = TrainingGoal(targets=job.training.row.target, metrics=job.request.row.metrics)
+            goal = TrainingGoal(
+                targets=job.training.row.target,
+                lower_is_better=job.training.row.lower_is_better,
+                metrics=job.request.row.metrics,
+            )
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
             attempts.record_run_end(job, campaign, index, log, outcome.ending)

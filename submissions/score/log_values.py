@@ -4,7 +4,7 @@ judges nothing.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -55,6 +55,8 @@ class TrainingLogValues:
     """Metric -> score of the last evaluation, if it is a finite number."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> the round's target; empty if the round has no row for this log."""
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics of which lower scores are better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class ResultValues:
     system: str = ""
     """System according to the logs; empty if they do not state it."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score, the lowest of several runs; empty if the logs do not state it."""
+    """Metric -> score, the worst of several runs; empty if the logs do not state it."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
     precision: str | None = None
@@ -120,6 +122,7 @@ def read_training_values(log: Path) -> TrainingLogValues:
         metric: value for each in last for metric, value in each.scores.items() if value is not None
     }
     target = found.training.target if found.training else {}
+    lower = found.training.lower_is_better if found.training else ()
     return TrainingLogValues(
         stamps=stamps,
         minutes=found.minutes,
@@ -127,6 +130,7 @@ def read_training_values(log: Path) -> TrainingLogValues:
         epochs=epochs,
         accuracy=accuracy,
         target=target,
+        lower_is_better=lower,
     )
 
 
@@ -217,14 +221,6 @@ def compute_required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, f
     for metric, value in serving.threshold.items() if serving else ():
         needed[metric] = max(value, needed.get(metric, value))
     return needed
-
-
-def select_lowest_scores(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
-    """Return the lowest score of each metric."""
-    found: dict[str, float] = {}
-    for each in scores:
-        found |= {metric: min(value, found.get(metric, value)) for metric, value in each.items()}
-    return found
 
 
 def format_calibration_lists(folder: Path) -> str | None:

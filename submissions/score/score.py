@@ -38,6 +38,7 @@ from suite.events import (
 from suite.loadgen.scenario import Scenario
 from suite.records import EnergyRecord
 from suite.rounds import RoundKind
+from suite.rounds.quality import select_worst_scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Score:
     precision: str | None = None
     """Numbers with which it was trained or served; None if no file states it."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the last evaluation, or of the accuracy run; the lowest of several
+    """Metric -> score of the last evaluation, or of the accuracy run; the worst of several
     training runs. Empty if the logs do not state it.
     """
     target: Mapping[str, float] = field(default_factory=dict)
@@ -197,7 +198,9 @@ def read_training_set_values(result: IndexedResult) -> ResultValues:
         org=str(stamps.get(SUBMISSION_ORG, "")),
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
         precision=log_values.format_logged_value(stamps.get(PRECISION)),
-        accuracy=log_values.select_lowest_scores(fact.accuracy for fact in run_values),
+        accuracy=select_worst_scores(
+            [fact.accuracy for fact in run_values], run_values[0].lower_is_better
+        ),
         target=run_values[0].target,
         energy=energy.read_training_set_energy(result.training_logs, result.telemetry_files),
     )

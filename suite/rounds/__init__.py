@@ -77,7 +77,9 @@ class TrainingRow:
 
     division: Division
     target: Mapping[str, float]
-    """Metric -> quality to reach in the last evaluation (>=)."""
+    """Metric -> quality to reach in the last evaluation: at least ..."""
+    lower_is_better: tuple[str, ...] = ()
+    """... or, of these metrics, at most."""
     runs: int
     """Runs per set; with five or more the fastest and the slowest are dropped."""
     max_epochs: int

@@ -13,6 +13,7 @@ from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition
 from compliance.verdict import Fault
 from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
+from suite.rounds.quality import has_reached_target
 from suite.rounds.settings import resolve_settings
 from suite.terms import Profile
 from suite.units import MS_PER_MINUTE
@@ -183,7 +184,11 @@ class TrainingLog:
         """Return whether the last evaluation reaches the round's target in every metric."""
         last = list(self.iterate_evaluations())[-1:]
         return bool(
-            last and self.training and has_reached_target(last[0].scores, self.training.target)
+            last
+            and self.training
+            and has_reached_target(
+                last[0].scores, self.training.target, self.training.lower_is_better
+            )
         )
 
     @property
@@ -293,14 +298,6 @@ def parse_logged_scores(value: object, metrics: Mapping[str, str]) -> Mapping[st
         metric: float(value) if not key and is_finite_number(value) else None
         for metric, key in metrics.items()
     }
-
-
-def has_reached_target(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
-    """Return whether every metric reaches its target."""
-    return all(
-        (score := scores.get(metric)) is not None and score >= goal
-        for metric, goal in target.items()
-    )
 
 
 def is_finite_number(value: object) -> TypeGuard[int | float]:

@@ -23,7 +23,6 @@ from compliance.documents.podium.inference import (
     read_loadgen_run,
 )
 from compliance.documents.podium.training import (
-    has_reached_target,
     is_finite_number,
     is_logged_count,
     parse_logged_scores,
@@ -42,6 +41,7 @@ from compliance.recognition.tree_path import TreePosition, list_performance_runs
 from suite import registry
 from suite.files.layout import DETAIL_LOG
 from suite.loadgen.scenario import Scenario
+from suite.rounds.quality import has_reached_target
 from suite.terms import Profile
 from suite.workload import Mode
 

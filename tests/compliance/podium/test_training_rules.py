@@ -14,7 +14,6 @@ from modes import run_without_powers
 from spoiling import resumed
 
 from compliance.documents.podium.training import (
-    has_reached_target,
     parse_logged_scores,
     read_training_log,
 )
@@ -23,6 +22,7 @@ from compliance.rules.podium.training import hyperparameters
 from compliance.rules.podium.training.quality import list_due_epochs
 from compliance.verdict import Finding, Severity, Verdict
 from suite import registry
+from suite.rounds.quality import has_reached_target
 from suite.terms import Profile
 
 FULL = Profile.FULL

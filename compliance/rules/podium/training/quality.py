@@ -2,17 +2,19 @@
 accuracy.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from compliance.documents.podium.training import TrainingLog, has_reached_target, is_logged_count
+from compliance.documents.podium.training import TrainingLog, is_logged_count
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.rules.podium.training.hyperparameters import is_equal_setting
 from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.rounds import TrainingRow
+from suite.rounds.quality import format_target_sign, has_reached_target
 from suite.terms import Division, Precision
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
@@ -137,8 +139,8 @@ def check_evaluation_events(
 
 @rule("training.accuracy", TrainingLog, About.QUALITY)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
-    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is
-    allowed only in a run aborted at NaN.
+    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row, a loss
+    one of at least 0; null is allowed only in a run aborted at NaN.
 
     Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's
     metrics.
@@ -151,10 +153,11 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
     ):
         for metric, score in evaluation.scores.items():
             unfinished = score is None and not log.succeeded and has_null_accuracy(record.value)
-            if not unfinished and not (score is not None and 0 <= score < 1):
+            limit = math.inf if log.training and metric in log.training.lower_is_better else 1
+            if not unfinished and not (score is not None and 0 <= score < limit):
                 yield log.build_fault(
                     f"{metric} is {record.value!r}",
-                    "a finite number, at least 0 and below 1",
+                    "a finite number, at least 0" + (" and below 1" if limit == 1 else ""),
                     record.line,
                 )
         if isinstance(record.value, dict) and (
@@ -183,7 +186,10 @@ def target(log: TrainingLog) -> Iterator[Fault]:
     evaluations = list(log.iterate_evaluations())
     if not log.succeeded or log.training is None or log.reached:
         return
-    goal = ", ".join(f"{metric} >= {value:g}" for metric, value in log.training.target.items())
+    goal = ", ".join(
+        f"{metric} {format_target_sign(metric, log.training.lower_is_better)} {value:g}"
+        for metric, value in log.training.target.items()
+    )
     if not evaluations:
         yield log.build_fault(
             "status success without an evaluation", goal, log.find_line(events.RUN_STOP)
@@ -255,7 +261,7 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
     if row is None:
         return
     for evaluation in list(log.iterate_evaluations())[:-1]:
-        if has_reached_target(evaluation.scores, row.target):
+        if has_reached_target(evaluation.scores, row.target, row.lower_is_better):
             yield log.build_fault(
                 f"a run that continued after it reached the target in epoch {evaluation.epoch}",
                 "run_stop after that evaluation",

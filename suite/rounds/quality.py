@@ -1,30 +1,48 @@
-"""Whether scores reach a round's targets: at least or, of some metrics, at most."""
+"""Whether scores reach a round's targets: at least or, in metrics that are lower-is-better, at
+most.
+"""
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+NO_BOUNDS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 def has_reached_target(
     scores: Mapping[str, float | None],
     target: Mapping[str, float],
     lower_is_better: Collection[str] = (),
+    above: Mapping[str, float] = NO_BOUNDS,
 ) -> bool:
-    """Return whether every metric reaches its target."""
+    """Return whether every metric reaches its target: at most the target for those in
+    `lower_is_better`, at least for the others, and above the bounds in `above`.
+    """
     return all(
         (score := scores.get(metric)) is not None
         and (score <= goal if metric in lower_is_better else score >= goal)
+        and score > above.get(metric, -math.inf)
         for metric, goal in target.items()
     )
 
 
-def format_target_sign(metric: str, lower_is_better: Collection[str] = ()) -> str:
-    """Return the sign between a metric and its target."""
+def get_target_sign(metric: str, lower_is_better: Collection[str]) -> str:
+    """Return the sign between a score and its target."""
     return "<=" if metric in lower_is_better else ">="
 
 
+def format_target_value(metric: str, value: str, lower_is_better: Collection[str]) -> str:
+    """Format a target for a sentence: where lower is better, `at most` stands before its value."""
+    return f"at most {value}" if metric in lower_is_better else value
+
+
 def select_worst_scores(
-    runs: Collection[Mapping[str, float]], lower_is_better: Collection[str] = ()
+    runs: Iterable[Mapping[str, float]], lower_is_better: Collection[str]
 ) -> Mapping[str, float]:
-    """Return of each metric the score that is furthest from a target."""
+    """Return each metric's score that is furthest from a target: of several runs the lowest or,
+    where lower is better, the highest.
+    """
     found: dict[str, float] = {}
     for scores in runs:
         for metric, score in scores.items():

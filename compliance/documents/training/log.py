@@ -11,7 +11,6 @@ from compliance.documents.training.mixture import LogMixture, find_log_mixture
 from compliance.documents.training.retention import MAX_RUN_EVENTS, select_retained_records
 from compliance.documents.training.system_description import DescribedSystem
 from compliance.documents.training.values import (
-    has_reached_published_target,
     is_plain_finite_number,
     parse_finite_number,
     parse_metadata_numbers,
@@ -31,6 +30,7 @@ from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
 from suite.rounds.published_training import QualityTarget as PublishedTarget
+from suite.rounds.quality import has_reached_target
 from suite.units import NS_PER_S, S_PER_MINUTE
 
 BLOCK_EVENTS: Final = (events.BLOCK_START, events.BLOCK_STOP)
@@ -277,7 +277,7 @@ class PublishedLog:
     def has_reached_target(self, evaluation: PublishedEvaluation) -> bool:
         """Return whether an evaluation reaches the target in every metric."""
         row = self.row
-        return bool(row and self.target) and has_reached_published_target(
+        return bool(row and self.target) and has_reached_target(
             evaluation.scores, self.target, row.lower_is_better if row else (), self.above
         )
 
@@ -452,7 +452,8 @@ def read_published_log(
         benchmark=benchmark,
         row=row,
         target=goal.metrics if goal else {},
-        above=goal.above if goal else {},
+        above={**dict.fromkeys(row.lower_is_better if row else (), 0.0)}
+        | dict(goal.above if goal else {}),
         evaluations=parse_evaluations(index.get(events.EVAL_ACCURACY, ()), row),
         epochs=(
             {}

@@ -3,14 +3,12 @@ the rounds use.
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from compliance.logs.mllog.published import PublishedRecord
 
 MAX_PUBLISHED_NUMBER: Final = 1e30
 PERCENT_SCALE: Final = 100.0
-NO_BOUNDS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 def parse_published_scores(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
@@ -44,26 +42,6 @@ def convert_percent_scores(
         if percent
         else scores
     )
-
-
-def has_reached_published_target(
-    scores: Mapping[str, float | None],
-    target: Mapping[str, float],
-    lower: Sequence[str] = (),
-    above: Mapping[str, float] = NO_BOUNDS,
-) -> bool:
-    """Return whether every metric reaches its target: at most the target for those in `lower`, at
-    least for the others, and above the bounds in `above`.
-    """
-    for metric, goal in target.items():
-        score, worse = scores.get(metric), metric in lower
-        if (
-            score is None
-            or (score > goal if worse else score < goal)
-            or score <= above.get(metric, 0.0 if worse else -MAX_PUBLISHED_NUMBER)
-        ):
-            return False
-    return True
 
 
 def parse_metadata_numbers(records: Sequence[PublishedRecord], field: str) -> list[float | None]:

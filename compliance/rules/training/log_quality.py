@@ -6,7 +6,6 @@ from typing import Final
 from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import (
     PERCENT_SCALE,
-    has_reached_published_target,
     is_plain_finite_number,
     parse_finite_number,
     parse_published_scores,
@@ -17,6 +16,7 @@ from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark
+from suite.rounds.quality import has_reached_target
 
 PERFECT_SHARE: Final = 1.0
 """Upper bound of accuracies, average precisions, BLEU and areas under a curve, as a share."""
@@ -133,7 +133,7 @@ def check_lacking_metrics(log: PublishedLog, row: PublishedBenchmark) -> Iterato
             if each.scores.get(metric) is not None
         }
         if lacking is not None and measured_targets and each.epoch is not None:
-            passed = has_reached_published_target(
+            passed = has_reached_target(
                 each.scores, measured_targets, row.lower_is_better, log.above
             )
             needed = passed or lacking == next(iter(row.metrics))

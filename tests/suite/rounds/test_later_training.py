@@ -12,11 +12,11 @@ import pytest
 import yaml
 from mlperf_logging.benchmark_meta import get_allowed_benchmarks, get_result_file_counts
 
-from compliance.documents.training.values import has_reached_published_target
 from suite import registry
 from suite.rounds import Constraint
 from suite.rounds.constraints import Relation
 from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.quality import has_reached_target
 from suite.rounds.rows import apply_row_exceptions, find_benchmark_row
 
 ROUNDS = tuple(
@@ -182,10 +182,10 @@ def test_a_target_is_passed_where_its_ruleset_says_greater_and_reached_elsewhere
         greater = [check for check in checks if re.search(r"v\['value'\] > (?!0)", check)]
         for target in row.targets if not row.lower_is_better else ():
             exactly = dict(target.metrics)
-            assert has_reached_published_target(
-                exactly, target.metrics, (), target.above
-            ) is not bool(greater), benchmark
-            assert has_reached_published_target(
+            assert has_reached_target(exactly, target.metrics, (), target.above) is not bool(
+                greater
+            ), benchmark
+            assert has_reached_target(
                 {metric: goal + 1e-6 for metric, goal in exactly.items()},
                 target.metrics,
                 (),

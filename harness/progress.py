@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
@@ -14,6 +14,7 @@ from typing import Final, Self
 import click
 
 from suite.console.screen import ACTIVITY, get_screen, print_progress_note
+from suite.rounds.quality import format_target_value
 
 BAR_REFRESH_S: Final = 0.5
 LINE_EVERY_S: Final = 30.0
@@ -77,9 +78,10 @@ class Progress(AbstractContextManager["Progress"]):
         targets: Mapping[str, float],
         silent: bool = False,
         max_epochs: int = 0,
+        lower_is_better: Collection[str] = (),
     ) -> None:
         """`loss` is called rarely; `samples_per_epoch` sizes the bar; `max_epochs` enables the
-        estimate of the longest time left.
+        estimate of the longest time left; `lower_is_better` names targets reached at most.
         """
         self._name, self._total, self._loss, self._targets, self._silent = (
             name,
@@ -88,7 +90,7 @@ class Progress(AbstractContextManager["Progress"]):
             targets,
             silent,
         )
-        self._max_epochs = max_epochs
+        self._max_epochs, self._lower = max_epochs, lower_is_better
         quiet = silent or get_screen().quiet
         self._bar = None if quiet or not sys.stdout.isatty() else ProgressBar(samples_per_epoch)
         self._every_s = math.inf if quiet else BAR_REFRESH_S if self._bar else LINE_EVERY_S
@@ -184,10 +186,14 @@ class Progress(AbstractContextManager["Progress"]):
 
     def show_scores(self, epoch: int, scores: Mapping[str, float]) -> None:
         """Show an evaluation's scores."""
+        goals = {
+            metric: format_target_value(metric, f"{target:.4f}", self._lower)
+            for metric, target in self._targets.items()
+        }
         found = ", ".join(
-            f"{metric} {value:.4f} (target {self._targets[metric]:.4f})"
+            f"{metric} {value:.4f} (target {goals[metric]})"
             for metric, value in scores.items()
-            if metric in self._targets
+            if metric in goals
         )
         self._print_line(f"epoch {epoch}: {found}, {self._format_times()}")
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from submissions.metrics import LATENCY_PREFIX
 from suite.files.untrusted_files import replace_unprintable
+from suite.rounds.quality import format_target_value
 from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         format_metric_name(row),
         format_metric_value(row.value, unit).replace("minutes", "min").rstrip(),
     )
-    targets = {name: f"/{format_score_value(target)}" for name, target in row.target.items()}
+    targets = {
+        name: f"/{'<=' if name in row.lower_is_better else ''}{format_score_value(target)}"
+        for name, target in row.target.items()
+    }
     scores = [
         f"{format_score_value(value)}{targets.get(name, '')} {name}"
         for name, value in row.accuracy.items()
@@ -161,6 +165,12 @@ def format_score_value(score: float) -> str:
     if abs(score) >= MIN_COUNT_SCORE:
         return f"{score:,.0f}"
     return f"{score:.{2 if abs(score) >= 10 else 4}f}"
+
+
+def format_score_target(row: "Score", metric: str) -> str:
+    """Format the target of a score for a sentence."""
+    text = format_score_value(row.target[metric])
+    return format_target_value(metric, text, row.lower_is_better)
 
 
 def apply_answer_colour(cell: str) -> str:

@@ -38,6 +38,8 @@ ABORTED: Final = "aborted"
 EPOCH_NUM: Final = "epoch_num"
 FIRST_EPOCH_NUM: Final = "first_epoch_num"
 EPOCH_COUNT: Final = "epoch_count"
+SAMPLES_COUNT: Final = "samples_count"
+"""Samples trained so far, of benchmarks whose progress is counted in samples."""
 
 # podium's own
 CORPUS_SAMPLES: Final = "corpus_samples"

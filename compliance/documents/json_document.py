@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 def build_training_document(log: TrainingLog) -> dict[str, Any]:
     """Return the facts of a training log as one JSON document."""
     settings = log.row.settings if log.row else {}
+    counters = (
+        events.EPOCH_NUM,
+        *((events.SAMPLES_COUNT,) if log.row and log.row.counts_samples else ()),
+    )
     return {
         **{
             key: log.find_value(key)
@@ -39,10 +43,8 @@ def build_training_document(log: TrainingLog) -> dict[str, Any]:
             if setting.log and log.list_records(key)
         },
         "evaluations": [
-            {
-                events.EPOCH_NUM: record.event.metadata.get(events.EPOCH_NUM),
-                events.EVAL_ACCURACY: record.value,
-            }
+            {key: record.event.metadata.get(key) for key in counters}
+            | {events.EVAL_ACCURACY: record.value}
             for record in log.list_records(events.EVAL_ACCURACY)
         ],
         "status": log.status,

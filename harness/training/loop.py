@@ -63,9 +63,16 @@ class TrainingGoal:
     """Targets and log keys of a run: the round's numbers, which the judge reads too."""
 
     targets: Scores
-    lower_is_better: tuple[str, ...] = ()
     metrics: Mapping[str, str]
     """Metric -> its key in a structured eval_accuracy; "": the value is the number itself."""
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics whose target is reached at most, not at least."""
+    counts_samples: bool = False
+    """Blocks and evaluations log the samples trained so far."""
+
+    def build_samples_metadata(self, samples: int) -> dict[str, int]:
+        """Return the metadata with the samples trained so far; empty if epochs alone count."""
+        return {events.SAMPLES_COUNT: samples} if self.counts_samples else {}
 
 
 def train_to_quality(
@@ -84,18 +91,22 @@ def train_to_quality(
     position = keeper.restore(training)
     with log_run_markers(log, position) as (position, outcome):
         for leg in position.iterate_remaining_blocks(training.blocks()):
-            loss = 0.0
+            loss, trained = 0.0, position.earlier_samples
             if leg.fresh:
                 log.log_start(
-                    events.BLOCK_START, first_epoch_num=leg.block.start, epoch_count=len(leg.block)
+                    events.BLOCK_START,
+                    first_epoch_num=leg.block.start,
+                    epoch_count=len(leg.block),
+                    **goal.build_samples_metadata(trained),
                 )
             for epoch, first_step, done in leg.epochs:
                 if not first_step:
                     log.log_start(events.EPOCH_START, epoch_num=epoch)
                 progress.begin_epoch(epoch, done)
-                steps_taken = train_steps(
+                steps_taken, done = train_steps(
                     training, epoch, first_step, done, position, keeper, progress
                 )
+                trained += done
                 log.log_stop(events.EPOCH_STOP, epoch_num=epoch)
                 loss = ranks.share_value(
                     get_epoch_loss(training, steps_taken, position) if ranks.leads else 0.0
@@ -104,11 +115,18 @@ def train_to_quality(
                 if not math.isfinite(loss):
                     break  # the evaluation below ends the run
                 position = replace(
-                    position, epoch=epoch, step=0, samples=0, phase=EpochPhase.TRAINED, loss=None
+                    position,
+                    epoch=epoch,
+                    step=0,
+                    samples=0,
+                    earlier_samples=trained,
+                    phase=EpochPhase.TRAINED,
+                    loss=None,
                 )
                 keeper.save_if_due_after_epoch(training, position)
-            log.log_stop(events.BLOCK_STOP, first_epoch_num=leg.block.start)
-            log.log_start(events.EVAL_START, epoch_num=leg.block[-1])
+            counted = goal.build_samples_metadata(trained)
+            log.log_stop(events.BLOCK_STOP, first_epoch_num=leg.block.start, **counted)
+            log.log_start(events.EVAL_START, epoch_num=leg.block[-1], **counted)
             progress.show_evaluation()
             with keeper.save_on_signal(training, position):
                 scores = ranks.share_value(
@@ -119,8 +137,9 @@ def train_to_quality(
                 events.EVAL_ACCURACY,
                 build_logged_scores(scores, goal.metrics),
                 epoch_num=leg.block[-1],
+                **counted,
             )
-            log.log_stop(events.EVAL_STOP, epoch_num=leg.block[-1])
+            log.log_stop(events.EVAL_STOP, epoch_num=leg.block[-1], **counted)
             progress.show_scores(leg.block[-1], scores)
             if outcome.record_evaluation(leg.block[-1], loss, scores, goal):
                 break
@@ -147,9 +166,9 @@ def train_steps(
     position: TrainingPosition,
     keeper: CheckpointKeeper,
     progress: Progress,
-) -> int:
+) -> tuple[int, int]:
     """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved
-    or stopped after each step. Return the steps taken.
+    or stopped after each step. Return the steps taken, and all samples of the epoch.
     """
     step = first_step
     with closing(training.train_epoch(epoch, first_step)) as steps:
@@ -157,7 +176,7 @@ def train_steps(
             done += samples
             progress.record_step(done)
             keeper.save_if_due_in_epoch(training, epoch, step, done, position)
-    return step - first_step
+    return step - first_step, done
 
 
 def get_epoch_loss(training: Training, steps_taken: int, position: TrainingPosition) -> float:

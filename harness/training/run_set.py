@@ -2,7 +2,7 @@
 
 import shlex
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,6 @@ from suite.files.superseded import SupersededFiles
 from suite.ledger.steps import find_challenge_fault
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, Signals, raise_signals_in_block
-from suite.rounds import TrainingRow
 from suite.rounds.quality import format_target_sign, has_reached_target
 
 
@@ -315,22 +314,22 @@ def finish_training_run(
     )
     shutil.rmtree(job.get_state_folder(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
-    click.echo(
-        f"{job.name}{number}: {describe_run_outcome(outcome, job.training.row)}"
-        + (f"; checkpoint {sha256[:12]}" if sha256 else "")
-    )
+    ended = describe_run_outcome(outcome, job.training.row.target, job.request.row.lower_is_better)
+    click.echo(f"{job.name}{number}: {ended}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
     for measured in describe_run_energy(job.get_log_path(index), job.get_telemetry_path(index)):
         click.echo(f"  {measured}")
     return campaign
 
 
-def describe_run_outcome(outcome: TrainingOutcome, row: TrainingRow) -> str:
+def describe_run_outcome(
+    outcome: TrainingOutcome, targets: Mapping[str, float], lower_is_better: Collection[str]
+) -> str:
     """Describe how a run ended, with its scores."""
     found = []
-    for metric, target in row.target.items():
+    for metric, target in targets.items():
         value = outcome.scores.get(metric, float("nan"))
-        reached = has_reached_target({metric: value}, {metric: target}, row.lower_is_better)
-        sign = format_target_sign(metric, row.lower_is_better)
+        reached = has_reached_target({metric: value}, {metric: target}, lower_is_better)
+        sign = format_target_sign(metric, lower_is_better)
         found.append(f"{metric} {value:.4f} {'' if reached else 'not '}{sign} {target:.4f}")
     return (
         f"{outcome.ending}: {', '.join(found)} in {outcome.minutes:.2f} minutes, {outcome.epoch}"

@@ -39,6 +39,7 @@ from suite.files.superseded import move_to_superseded
 from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
+from suite.rounds.quality import format_target_value
 from suite.workload import Run, Training
 
 
@@ -76,8 +77,9 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
         ):
             goal = TrainingGoal(
                 targets=job.training.row.target,
-                lower_is_better=job.training.row.lower_is_better,
                 metrics=job.request.row.metrics,
+                lower_is_better=job.request.row.lower_is_better,
+                counts_samples=job.request.row.counts_samples,
             )
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
@@ -109,14 +111,18 @@ def build_failed_step_error(
 def announce_training_run(job: TrainingJob, training: Training) -> Progress:
     """Announce the run, and build its progress display."""
     row, samples = job.training.row, int(str(training.facts()[events.TRAIN_SAMPLES]))
+    lower = job.request.row.lower_is_better
     if job.ranks.leads:
-        goal = " and ".join(f"{metric} {target:.4f}" for metric, target in row.target.items())
+        goal = " and ".join(
+            f"{metric} {format_target_value(metric, f'{target:.4f}', lower)}"
+            for metric, target in row.target.items()
+        )
         print_progress_note(
             f"{job.name}: training until {goal}, at most {row.max_epochs} epochs of {samples:,}"
             " samples"
         )
     return Progress(
-        job.name, samples, training.loss, row.target, not job.ranks.leads, row.max_epochs
+        job.name, samples, training.loss, row.target, not job.ranks.leads, row.max_epochs, lower
     )
 
 

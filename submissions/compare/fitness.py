@@ -15,6 +15,7 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import fold_name
 from suite.rounds.compatibility import has_comparable_rounds
+from suite.rounds.quality import has_reached_target
 
 
 def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
@@ -58,22 +59,24 @@ def find_unfitness_reasons(one: ComparisonSide, name: str) -> Iterator[str]:
     if one.score.value is None:
         yield f"{name} has no mean, because too many runs missed the target"
     for metric, target in select_quality_targets(one.score).items():
-        if one.quality and one.quality.get(metric, 0.0) < target:
+        quality = one.quality.get(metric, 0.0)
+        if one.quality and not has_reached_target({metric: quality}, {metric: target}):
             yield (
-                f"{name} serves a checkpoint with {metric} {one.quality.get(metric, 0.0):.4f}, "
-                f"below the target of {target:.4f}"
+                f"{name} serves a checkpoint with {metric} {quality:.4f}, below the target of"
+                f" {target:.4f}"
             )
 
 
-def select_quality_targets(row: Score) -> Mapping[str, float]:
-    """Return the quality that the round requires from a checkpoint of this workload; empty if the
-    round has no such row.
+def select_quality_targets(score: Score) -> Mapping[str, float]:
+    """Return the quality that the round requires from a checkpoint of this workload, in the metrics
+    that served results have, all higher-is-better; empty if the round has no such row.
     """
     try:
-        training = registry.load_round(row.round).benchmark(row.workload).training
+        row = registry.load_round(score.round).benchmark(score.workload)
     except PodiumError:
         return {}
-    return next((rules.target for profile, rules in training.items() if profile == row.profile), {})
+    target = next((half.target for key, half in row.training.items() if key == score.profile), {})
+    return {metric: goal for metric, goal in target.items() if metric in row.scored_metrics}
 
 
 def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:

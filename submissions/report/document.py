@@ -205,6 +205,8 @@ class Headline:
     """Rules that detected a disturbed host."""
     convergence: dict[str, Any] = field(default_factory=dict)
     """Comparison with the reference convergence point, as in `podium score`; empty without one."""
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics whose target is reached at most, not at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,12 @@ RESULT_COLUMNS: Final = (
     "runs",
     "attempts",
 )
-ACCURACY_COLUMNS: Final = ("accuracy_metric", "accuracy", "accuracy_target")
+ACCURACY_COLUMNS: Final = (
+    "accuracy_metric",
+    "accuracy",
+    "accuracy_target",
+    "accuracy_lower_is_better",
+)
 ENERGY_COLUMNS: Final = ("power_channel", "power_grade", "power_scope", "joules", "average_w")
 
 
@@ -150,7 +155,12 @@ def build_accuracy_cells(row: "Score") -> dict[str, object]:
         for number, metric in enumerate(metrics, 1)
         for name, cell in zip(
             ACCURACY_COLUMNS,
-            (metric, row.accuracy.get(metric), row.target.get(metric)),
+            (
+                metric,
+                row.accuracy.get(metric),
+                row.target.get(metric),
+                "yes" if metric in row.lower_is_better else "no",
+            ),
             strict=True,
         )
     }

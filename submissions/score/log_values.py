@@ -56,7 +56,7 @@ class TrainingLogValues:
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> the round's target; empty if the round has no row for this log."""
     lower_is_better: tuple[str, ...] = ()
-    """Metrics of which lower scores are better."""
+    """Metrics whose target is reached at most, not at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,8 @@ class ResultValues:
     """Metric -> score, the worst of several runs; empty if the logs do not state it."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics that are to be at most the score that the round requires."""
     precision: str | None = None
     """Numbers with which it was trained or served; None if no file states it."""
     energy: tuple[EnergyRecord, ...] = ()
@@ -122,7 +124,7 @@ def read_training_values(log: Path) -> TrainingLogValues:
         metric: value for each in last for metric, value in each.scores.items() if value is not None
     }
     target = found.training.target if found.training else {}
-    lower = found.training.lower_is_better if found.training else ()
+    lower = found.row.lower_is_better if found.row else ()
     return TrainingLogValues(
         stamps=stamps,
         minutes=found.minutes,

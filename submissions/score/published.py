@@ -44,6 +44,7 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.rounds.inference_text import InferenceTextRound
 from suite.rounds.published_training import PublishedTraining
+from suite.rounds.quality import select_worst_scores
 from suite.workload import Mode
 
 PUBLISHED_OLYMPIC_RUNS: Final = 3
@@ -107,6 +108,7 @@ def read_published_training_values(
         system=find_most_frequent_value(logs, events.SUBMISSION_PLATFORM),
         accuracy=collect_final_scores(logs),
         target=dict(logs[0].target),
+        lower_is_better=logs[0].row.lower_is_better if logs[0].row else (),
         convergence=build_convergence_record(group, value) if group else None,
     )
 
@@ -128,19 +130,19 @@ def find_final_evaluation(log: PublishedLog) -> PublishedEvaluation | None:
     return ended or (log.evaluations[-1] if log.evaluations else None)
 
 
-def collect_final_scores(logs: Iterable[PublishedLog]) -> Mapping[str, float]:
+def collect_final_scores(logs: Sequence[PublishedLog]) -> Mapping[str, float]:
     """Return the score of each metric in the evaluation that ended the runs: of several runs the
     one furthest from the target.
     """
-    found: dict[str, float] = {}
-    for log in logs:
-        final = find_final_evaluation(log)
-        lower = log.row.lower_is_better if log.row else ()
-        for metric, score in (final.scores if final else {}).items():
-            if score is not None:
-                worst = max if metric in lower else min
-                found[metric] = worst(found.get(metric, score), score)
-    return found
+    finals = [each for log in logs if (each := find_final_evaluation(log))]
+    lower = logs[0].row.lower_is_better if logs and logs[0].row else ()
+    return select_worst_scores(
+        (
+            {metric: score for metric, score in each.scores.items() if score is not None}
+            for each in finals
+        ),
+        lower,
+    )
 
 
 def build_convergence_record(

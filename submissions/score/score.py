@@ -72,6 +72,8 @@ class Score:
     """Metric -> required score: the training target, or the share of the reference accuracy that a
     served result must reach.
     """
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics whose target is reached at most, not at least."""
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel: of the run that gives the value, or the mean over a set's runs.
     Empty if no power was read.
@@ -126,6 +128,7 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         precision=reading.precision,
         accuracy=reading.accuracy,
         target=reading.target,
+        lower_is_better=reading.lower_is_better,
         energy=reading.energy,
         within_run=reading.within_run,
         attempts=count_result_attempts(result),
@@ -199,9 +202,10 @@ def read_training_set_values(result: IndexedResult) -> ResultValues:
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
         precision=log_values.format_logged_value(stamps.get(PRECISION)),
         accuracy=select_worst_scores(
-            [fact.accuracy for fact in run_values], run_values[0].lower_is_better
+            (fact.accuracy for fact in run_values), run_values[0].lower_is_better
         ),
         target=run_values[0].target,
+        lower_is_better=run_values[0].lower_is_better,
         energy=energy.read_training_set_energy(result.training_logs, result.telemetry_files),
     )
 

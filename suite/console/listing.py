@@ -11,6 +11,7 @@ from typing import Any, Final
 from suite import registry
 from suite.errors import MissingError
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
+from suite.rounds.quality import format_target_value
 from suite.rounds.ranges import describe_range
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 
@@ -62,6 +63,7 @@ def describe_workload_row(row: Benchmark) -> dict[str, Any]:
         "title": row.title,
         "data": row.data,
         "targets": targets,
+        "lower_is_better": list(row.lower_is_better),
         "smoke_minutes": row.smoke_minutes,
         "smoke_memory_gb": row.smoke_memory_gb,
     }
@@ -74,7 +76,10 @@ def format_workload_lines(name: str, row: Benchmark | None) -> Iterator[str]:
         return
     yield f"{name:<12} {row.title}"
     targets = {
-        profile.value: ", ".join(f"{metric} {value:g}" for metric, value in half.target.items())
+        profile.value: ", ".join(
+            f"{metric} {format_target_value(metric, f'{value:g}', row.lower_is_better)}"
+            for metric, value in half.target.items()
+        )
         for profile, half in row.training.items()
     }
     yield from wrap_below_name(

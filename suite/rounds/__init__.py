@@ -77,9 +77,9 @@ class TrainingRow:
 
     division: Division
     target: Mapping[str, float]
-    """Metric -> quality to reach in the last evaluation: at least ..."""
-    lower_is_better: tuple[str, ...] = ()
-    """... or, of these metrics, at most."""
+    """Metric -> quality to reach in the last evaluation: at least this, or at most if the metric is
+    lower-is-better.
+    """
     runs: int
     """Runs per set; with five or more the fastest and the slowest are dropped."""
     max_epochs: int
@@ -210,6 +210,10 @@ class Benchmark:
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
+    lower_is_better: tuple[str, ...] = ()
+    """Metrics of training that are errors or losses, from 0 on; no served result has them."""
+    counts_samples: bool = False
+    """Blocks and evaluations log the samples trained so far, `samples_count`, beside epochs."""
     served_metrics: tuple[str, ...] = ()
     """Metrics of a served result and of the reference accuracy, if they differ from what training
     is evaluated by; empty: `metrics`.

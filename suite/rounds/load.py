@@ -44,6 +44,8 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
         {key: table for key, table in merged.items() if key not in ROUND_TABLES},
         "",
     )
+    for key, row in rows.items():
+        check_lower_metrics(key, row)
     return Round(
         name=name,
         title=merged["round"]["title"],
@@ -56,6 +58,20 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
         if "noise" in merged
         else None,
     )
+
+
+def check_lower_metrics(workload: str, row: Benchmark) -> None:
+    """Raise RequestError for a lower-is-better metric that the row does not have, or that a served
+    result has: of that a share of the reference accuracy is required.
+    """
+    for metric in row.lower_is_better:
+        if metric not in row.metrics:
+            raise RequestError(f"{workload}.lower_is_better: '{metric}' is not one of its metrics")
+        if metric in row.scored_metrics:
+            raise RequestError(
+                f"{workload}.lower_is_better: '{metric}' is served, too; served_metrics must name"
+                " others"
+            )
 
 
 def check_round(name: str, texts: Sequence[str]) -> None:

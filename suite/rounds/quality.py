@@ -1,7 +1,7 @@
 """Whether scores reach a round's targets: at least or, of some metrics, at most."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -31,10 +31,17 @@ def format_target_sign(metric: str, lower_is_better: Collection[str] = ()) -> st
     return "<=" if metric in lower_is_better else ">="
 
 
+def format_target_value(metric: str, value: str, lower_is_better: Collection[str]) -> str:
+    """Format a target for a sentence: where lower is better, `at most` stands before its value."""
+    return f"at most {value}" if metric in lower_is_better else value
+
+
 def select_worst_scores(
-    runs: Collection[Mapping[str, float]], lower_is_better: Collection[str] = ()
+    runs: Iterable[Mapping[str, float]], lower_is_better: Collection[str] = ()
 ) -> Mapping[str, float]:
-    """Return of each metric the score that is furthest from a target."""
+    """Return each metric's score that is furthest from a target: of several runs the lowest or,
+    where lower is better, the highest.
+    """
     found: dict[str, float] = {}
     for scores in runs:
         for metric, score in scores.items():

@@ -96,7 +96,8 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
         "machine",
         "precision",
     ]
-    measured = ["accuracy", "target", "energy", "within_run", "attempts", "noise"]
+    measured = ["accuracy", "target", "lower_is_better"]
+    measured += ["energy", "within_run", "attempts", "noise"]
     assert all(
         list(row)
         == [

@@ -61,6 +61,8 @@ class LoggedEvaluation:
 
     epoch: object
     """As logged; a number in a valid log."""
+    samples: object
+    """Samples trained so far, as logged; None if the workload counts epochs alone."""
     scores: Mapping[str, float | None]
     """Metric of the round -> value, None if it is not a finite number."""
     line: int
@@ -175,6 +177,7 @@ class TrainingLog:
         for record in self.list_records(events.EVAL_ACCURACY):
             yield LoggedEvaluation(
                 epoch=record.event.metadata.get(events.EPOCH_NUM),
+                samples=record.event.metadata.get(events.SAMPLES_COUNT),
                 scores=parse_logged_scores(record.value, metrics),
                 line=record.line,
             )
@@ -183,12 +186,15 @@ class TrainingLog:
     def reached(self) -> bool:
         """Return whether the last evaluation reaches the round's target in every metric."""
         last = list(self.iterate_evaluations())[-1:]
-        return bool(
-            last
-            and self.training
-            and has_reached_target(
-                last[0].scores, self.training.target, self.training.lower_is_better
-            )
+        return bool(last) and self.has_reached_target(last[0])
+
+    def has_reached_target(self, evaluation: LoggedEvaluation) -> bool:
+        """Return whether an evaluation reaches the round's target in every metric."""
+        row, training = self.row, self.training
+        return (
+            row is not None
+            and training is not None
+            and has_reached_target(evaluation.scores, training.target, row.lower_is_better)
         )
 
     @property

@@ -452,7 +452,8 @@ def read_published_log(
         benchmark=benchmark,
         row=row,
         target=goal.metrics if goal else {},
-        above=goal.above if goal else {},
+        above={**dict.fromkeys(row.lower_is_better if row else (), 0.0)}
+        | dict(goal.above if goal else {}),
         evaluations=parse_evaluations(index.get(events.EVAL_ACCURACY, ()), row),
         epochs=(
             {}

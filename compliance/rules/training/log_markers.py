@@ -27,7 +27,7 @@ from suite import events
 
 MAX_REPORTED: Final = 3
 """Findings of one kind in a log, so that one cause is not reported a thousand times."""
-PROGRESS_UNITS: Final = (events.FIRST_EPOCH_NUM, events.EPOCH_NUM, "samples_count", "step_num")
+PROGRESS_UNITS: Final = (events.FIRST_EPOCH_NUM, events.EPOCH_NUM, events.SAMPLES_COUNT, "step_num")
 """Metadata fields that number a block, an epoch or an evaluation."""
 MARKED_WORK: Final = (
     (events.BLOCK_START, events.BLOCK_STOP),

@@ -16,7 +16,7 @@ from suite.units import NS_PER_S
 STATISTICS_KEY: Final = "tracked_stats"
 THROUGHPUT_KEY: Final = "throughput"
 STEP_TIME_KEY: Final = "train_step_time"
-PROGRESS_FIELDS: Final = ("samples_count", "step", "step_num", events.EPOCH_NUM)
+PROGRESS_FIELDS: Final = (events.SAMPLES_COUNT, "step", "step_num", events.EPOCH_NUM)
 """Metadata fields that give the progress of a run in its statistics. Loggers fill each of them with
 samples, steps or epochs.
 """

@@ -52,6 +52,8 @@ class TrainingPosition:
     step: int = 0
     samples: int = 0
     """Samples of the epoch that are done."""
+    earlier_samples: int = 0
+    """Samples of all complete epochs."""
     phase: EpochPhase = EpochPhase.EVALUATED
     log_offset: int = 0
     """Log size in bytes at this point: later lines are void once the run resumes from here."""

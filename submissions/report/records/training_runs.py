@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
@@ -13,13 +12,21 @@ from submissions.result_index import IndexedResult
 from submissions.score.published import find_final_evaluation, read_published_result_logs
 from submissions.score.score import Score
 from suite import registry
-from suite.events import EPOCH_NUM, RUN_START, RUN_STOP, SEED, SUCCESS, THROUGHPUT
+from suite.events import (
+    EPOCH_NUM,
+    RUN_START,
+    RUN_STOP,
+    SAMPLES_COUNT,
+    SEED,
+    SUCCESS,
+    THROUGHPUT,
+)
 from suite.rounds import RoundKind
 from suite.units import MS_PER_MINUTE, NS_PER_S, S_PER_MINUTE
 
 THROUGHPUT_KEY: Final = "throughput"
 LOSS_KEY: Final = "loss"
-PROGRESS_NAMES: Final = {"samples_count": "samples", "step_num": "steps"}
+PROGRESS_NAMES: Final = {SAMPLES_COUNT: "samples", "step_num": "steps"}
 """Metadata field with a run's progress -> its name; other fields count epochs."""
 EPOCHS_NAME: Final = "epochs"
 
@@ -67,8 +74,14 @@ def read_drawn_training_set(result: IndexedResult, score: Score) -> DrawnTrainin
         # checkpoints that are evaluated after the clock have no time within the run
         axis = Axis(name=name, low=0.0) if later else build_training_time_axis(runs)
         return DrawnTrainingSet(runs=runs, axis=axis, progress_name=name)
-    runs = tuple(read_podium_drawn_run(log) for log in result.training_logs)
-    return DrawnTrainingSet(runs=runs, axis=build_training_time_axis(runs))
+    own_logs = [read_training_log(log, registry.load_round(), None) for log in result.training_logs]
+    counted = all(log.row and log.row.counts_samples for log in own_logs)
+    runs = tuple(build_podium_drawn_run(log) for log in own_logs)
+    return DrawnTrainingSet(
+        runs=runs,
+        axis=build_training_time_axis(runs),
+        progress_name=PROGRESS_NAMES[SAMPLES_COUNT] if counted else EPOCHS_NAME,
+    )
 
 
 def build_training_time_axis(runs: tuple[DrawnTrainingRun, ...]) -> Axis:
@@ -115,15 +128,16 @@ def build_published_drawn_run(log: PublishedLog, later: bool) -> DrawnTrainingRu
     )
 
 
-def read_podium_drawn_run(path: Path) -> DrawnTrainingRun:
-    """Read what is drawn from one of podium's own logs."""
-    log = read_training_log(path, registry.load_round(), None)
+def build_podium_drawn_run(log: TrainingLog) -> DrawnTrainingRun:
+    """Take what is drawn from one of podium's own logs."""
     last = next(reversed(list(log.iterate_evaluations())), None)
+    counted = log.row is not None and log.row.counts_samples
+    progress = (last.samples if counted else last.epoch) if last else None
     return DrawnTrainingRun(
-        log=path.name,
+        log=log.path.name,
         minutes=log.minutes,
         evaluations=tuple(list_timed_evaluations(log)),
-        progress=float(last.epoch) if last and is_finite_number(last.epoch) else None,
+        progress=float(progress) if is_finite_number(progress) else None,
         final={metric: value for metric, value in last.scores.items() if value is not None}
         if last
         else {},

@@ -10,7 +10,7 @@ from submissions.report.document import Axis, Chart, Gallery, Line, Mark, Note, 
 from submissions.report.sections.training import format_run_label
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import format_score_value
+from submissions.tables import format_score_target, format_score_value
 from suite import registry
 from suite.errors import MissingError
 from suite.events import EPOCH_NUM, EXAMPLE
@@ -122,14 +122,20 @@ def build_epoch_score_charts(
                 title=f"{metric} over {epoch_name}s",
                 description=f"{metric} at each evaluation. {ends}.",
                 x=Axis(name=epoch_name, low=0.0, whole=True),
-                y=Axis(name=metric, low=0.0, high=1.0),
+                y=Axis(
+                    name=metric,
+                    low=0.0,
+                    high=None if metric in score.lower_is_better else 1.0,
+                ),
                 lines=tuple(lines),
                 marks=(
                     ()
                     if target is None
                     else (
                         Mark(
-                            name=f"target {format_score_value(target)}", value=target, upright=False
+                            name=f"target {format_score_target(score, metric)}",
+                            value=target,
+                            upright=False,
                         ),
                     )
                 ),

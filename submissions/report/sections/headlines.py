@@ -12,7 +12,7 @@ from submissions.report.sections import names
 from submissions.report.sections.serving import ESTIMATE_NAME, find_estimated_percentile
 from submissions.report.sections.training import find_headline_minutes
 from submissions.score.score import Score
-from submissions.tables import format_metric_value, format_score_value
+from submissions.tables import format_metric_value, format_score_target, format_score_value
 from suite import registry
 
 INTERVAL_CONFIDENCE: Final = 0.95
@@ -112,7 +112,7 @@ def format_tile_note(side: ComparisonSide) -> str:
     scores = (
         (
             f"{name} {format_score_value(value)}",
-            f" of {format_score_value(score.target[name])}" if name in score.target else "",
+            f" of {format_score_target(score, name)}" if name in score.target else "",
         )
         for name, value in score.accuracy.items()
     )
@@ -183,4 +183,5 @@ def build_result_headline(side: ComparisonSide, attempts: int | None = None) -> 
         attempts=attempts,
         noise=score.noise,
         convergence=dict(score.convergence or {}),
+        lower_is_better=score.lower_is_better,
     )

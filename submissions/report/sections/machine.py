@@ -166,6 +166,11 @@ def compute_training_span(
         begin_ns=begin,
         end_ns=end,
         axis=training_runs.build_training_time_axis(
-            tuple(training_runs.read_podium_drawn_run(each) for each in logs)
+            tuple(
+                training_runs.build_podium_drawn_run(
+                    read_training_log(each, registry.load_round(), None)
+                )
+                for each in logs
+            )
         ),
     )

@@ -16,7 +16,7 @@ from submissions.report.records.training_runs import (
 from submissions.report.sections import names
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import format_metric_value, format_score_value
+from submissions.tables import format_metric_value, format_score_target, format_score_value
 
 EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
 MAX_DESCRIBED_RUNS: Final = 5
@@ -51,7 +51,7 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
 def describe_training_runs(score: Score) -> str:
     """Describe what was trained, and the target."""
     target = " and ".join(
-        f"{metric} {format_score_value(value)}" for metric, value in score.target.items()
+        f"{metric} {format_score_target(score, metric)}" for metric in score.target
     )
     reached = sum(run is not None for run in score.runs)
     goal = f" to the target of {target}" if target else ""
@@ -78,11 +78,8 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> I
             if (points := list_drawn_scores(run, metric))
         ]
         target = score.target.get(metric)
-        target_phrase = (
-            "without a known target"
-            if target is None
-            else f"with the target of {format_score_value(target)}"
-        )
+        goal = None if target is None else format_score_target(score, metric)
+        target_phrase = "without a known target" if goal is None else f"with the target of {goal}"
         last = "; ".join(
             f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
             f" {format_axis_position(line.points[-1][0], drawn.axis)} {after}"
@@ -99,9 +96,7 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> I
             marks=(
                 ()
                 if target is None
-                else (
-                    Mark(name=f"target {format_score_value(target)}", value=target, upright=False),
-                )
+                else (Mark(name=f"target {goal}", value=target, upright=False),)
             ),
         )
 

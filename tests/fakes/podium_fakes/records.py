@@ -10,6 +10,12 @@ FAKE = Workload(
     trial="podium_fakes.fake:build_trial",
     score="podium_fakes.fake:score",
 )
+DESCENT = Workload(
+    name="descent",
+    training="podium_fakes.descent:DescentTraining",
+    inference="podium_fakes.fake:FakeInference",
+    score="podium_fakes.fake:score",
+)
 AUDITED = Workload(
     name="audited",
     training="podium_fakes.audited:refuse_training",

@@ -1,6 +1,7 @@
 """The timed loop, against a training that is a script."""
 
 import math
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from suite.workload import Block
 
 ONE = TrainingGoal(targets={"top1": 0.7}, metrics={"top1": ""})
 TWO = TrainingGoal(targets={"box": 0.3, "mask": 0.2}, metrics={"box": "BBOX", "mask": "SEGM"})
+
+
+LOSS = TrainingGoal(
+    targets={"loss": 3.3}, metrics={"loss": ""}, lower_is_better=("loss",), counts_samples=True
+)
 
 
 class Script:
@@ -133,6 +139,45 @@ def test_every_metric_has_to_reach_its_target(tmp_path: Path):
     ]
 
 
+def counted(folder: Path) -> list[tuple[str, Any]]:
+    """The samples that each event counts."""
+    return [
+        (event["key"], event["metadata"]["samples_count"])
+        for event in events(partial(folder / "log"))
+        if "samples_count" in event["metadata"]
+    ]
+
+
+def test_a_loss_ends_the_run_once_it_is_low_enough(tmp_path: Path):
+    """The first loss is far above the target, which an accuracy would pass."""
+    training = Script({"loss": 10.8}, {"loss": 3.301}, {"loss": 3.3}, {"loss": 1.0}, epochs=2)
+    outcome = run(tmp_path, training, LOSS)
+    assert outcome.ending is RunEnding.REACHED and outcome.scores == {"loss": 3.3}
+    assert len(training.scores) == 1
+
+
+def test_a_loss_that_stays_high_misses_its_target(tmp_path: Path):
+    assert run(tmp_path, Script({"loss": 9.9}), LOSS).ending is RunEnding.MISSED
+
+
+def test_blocks_and_evaluations_count_samples_where_the_row_asks_for_it(tmp_path: Path):
+    """A block begins with those before it, and ends with its own: as in MLPerf's logs of v5.1."""
+    run(tmp_path, Script({"loss": 9.9}, {"loss": 3.0}, epochs=2), LOSS)
+    one, two = (
+        [
+            ("block_start", end - 16),
+            ("block_stop", end),
+            ("eval_start", end),
+            ("eval_accuracy", end),
+            ("eval_stop", end),
+        ]
+        for end in (16, 32)
+    )
+    assert counted(tmp_path) == one + two
+    run(tmp_path / "other", Script({"top1": 0.9}))
+    assert counted(tmp_path / "other") == []
+
+
 def test_epochs_that_run_out_are_a_target_missed(tmp_path: Path):
     """The status is aborted, and the log says so in its last line."""
     assert run(tmp_path, Script({"top1": 0.1})).ending is RunEnding.MISSED
@@ -244,6 +289,32 @@ def test_a_run_goes_on_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.Monke
         and resumed["metadata"]["step"] == 1
         and resumed["metadata"]["log_offset"] > 0
     )
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 6])
+def test_a_run_that_goes_on_counts_the_samples_of_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    """From inside an epoch, between two, before an evaluation: what was trained before counts."""
+
+    def killed() -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    training = Script({"loss": 9.9}, epochs=2)
+    monkeypatch.setattr(training, "evaluate", killed)
+    monkeypatch.setattr(CheckpointKeeper, "remove_checkpoints", lambda *_, **__: None)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, training, LOSS, interval_s=0.0)
+    for folder in (tmp_path / "state").iterdir():
+        if int(folder.name.removeprefix("at_")) > number:
+            shutil.rmtree(folder)
+    assert run(tmp_path, Script({"loss": 1.0}, epochs=2), LOSS).ending is RunEnding.REACHED
+    assert counted(tmp_path)[-4:] == [
+        ("block_stop", 16),
+        ("eval_start", 16),
+        ("eval_accuracy", 16),
+        ("eval_stop", 16),
+    ]
 
 
 class Showing(Script):

@@ -171,6 +171,15 @@ def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str
     assert select_quality_targets(SCORE) == {"top1": 0.759}
 
 
+def test_a_served_result_need_not_have_what_training_alone_is_evaluated_by() -> None:
+    """Mini-Go is trained to a win rate, which no served result has: none was comparable."""
+    served = replace(
+        SIDE, score=replace(SCORE, workload="minigo"), quality={"moves": 0.4, "results": 0.6}
+    )
+    assert select_quality_targets(served.score) == {}
+    assert list(find_unfitness_reasons(served, "this")) == []
+
+
 def test_decoding_workers_are_no_part_of_the_data() -> None:
     """Everything else under `data.` is."""
     assert select_data_settings(

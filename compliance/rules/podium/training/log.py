@@ -2,6 +2,7 @@
 which order.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -18,6 +19,7 @@ from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite import events
+from suite.rounds.settings import GLOBAL_BATCH_SIZE
 
 SINGLE_EVENTS: Final = (
     *HEADER_EVENTS,
@@ -32,6 +34,15 @@ INTERVAL_START_EVENTS: Final = frozenset(
 )
 INTERVAL_END_EVENTS: Final = frozenset(
     {events.INIT_STOP, events.RUN_STOP, events.BLOCK_STOP, events.EPOCH_STOP, events.EVAL_STOP}
+)
+SAMPLE_COUNTING_EVENTS: Final = frozenset(
+    {
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EVAL_START,
+        events.EVAL_ACCURACY,
+        events.EVAL_STOP,
+    }
 )
 
 
@@ -218,10 +229,12 @@ def pop_innermost_interval(open_: list[MllogRecord], begun: Counter[str]) -> Mll
 @rule("training.epochs", TrainingLog, About.FORM)
 def epochs(log: TrainingLog) -> Iterator[Fault]:
     """Epochs are numbered from 1 without gaps, and each block has the number of epochs that it
-    states.
+    states. If the row counts samples, each block and evaluation logs those trained so far: as many
+    in each epoch, all of train_samples or those of whole batches.
 
     Source: mlcommons/logging 0.7.0/common.yaml, epoch_num, first_epoch_num, epoch_count;
-    training_rules.adoc v0.7: epochs are numbered from 1.
+    training_rules.adoc v0.7: epochs are numbered from 1; mlcommons/logging 5.1.0 to 6.1.0,
+    common.yaml and closed_llama31_8b.yaml: samples_count; the row's counts_samples.
     Advice: submit the log exactly as the run wrote it; a missing epoch was deleted.
     """
     expected = 1
@@ -253,6 +266,42 @@ def epochs(log: TrainingLog) -> Iterator[Fault]:
             f"{due - 1}, as the blocks state",
             log.find_line(events.RUN_STOP),
         )
+    yield from check_sample_counts(log)
+
+
+def check_sample_counts(log: TrainingLog) -> Iterator[Fault]:
+    """Check the samples trained so far, in a log whose row counts them."""
+    samples = log.find_value(events.TRAIN_SAMPLES)
+    if log.row is None or not log.row.counts_samples or not is_logged_count(samples):
+        return
+    trained_epochs, epoch_samples = 0, None
+    for record in log.records:
+        if record.key == events.EPOCH_STOP:
+            trained_epochs += 1
+        if record.key not in SAMPLE_COUNTING_EVENTS:
+            continue
+        count = record.event.metadata.get(events.SAMPLES_COUNT)
+        if epoch_samples is None and trained_epochs:
+            sizes = list_epoch_sizes(samples, log.find_value(GLOBAL_BATCH_SIZE))
+            epoch_samples = next(
+                (size for size in sizes if trained_epochs * size == count), samples
+            )
+        expected = trained_epochs * (epoch_samples or samples)
+        if not is_logged_count(count) or count != expected:
+            yield log.build_fault(
+                f"{record.key} with samples_count {count!r} after {trained_epochs} epochs",
+                f"samples_count {expected}",
+                record.line,
+            )
+
+
+def list_epoch_sizes(samples: int, batch: object) -> tuple[int, ...]:
+    """Return the numbers of samples that an epoch may train: all, or whole batches with the
+    incomplete one left out or filled up.
+    """
+    if not is_logged_count(batch) or not batch:
+        return (samples,)
+    return samples, samples // batch * batch, math.ceil(samples / batch) * batch
 
 
 @rule("training.unknown", TrainingLog, About.FORM, severity=Severity.WARNING)

@@ -14,7 +14,7 @@ from compliance.rules.podium.training.hyperparameters import is_equal_setting
 from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.rounds import TrainingRow
-from suite.rounds.quality import format_target_sign, has_reached_target
+from suite.rounds.quality import format_target_sign
 from suite.terms import Division, Precision
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
@@ -139,12 +139,12 @@ def check_evaluation_events(
 
 @rule("training.accuracy", TrainingLog, About.QUALITY)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
-    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row, a loss
-    one of at least 0; null is allowed only in a run aborted at NaN.
+    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row, or of at
+    least 0 if the metric is lower-is-better; null is allowed only in a run aborted at NaN.
 
     Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's
-    metrics.
-    Advice: log the value of the evaluation on a scale from 0 to 1.
+    metrics and lower_is_better.
+    Advice: log the value of the evaluation, an accuracy on a scale from 0 to 1.
     """
     if log.row is None:
         return
@@ -153,7 +153,7 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
     ):
         for metric, score in evaluation.scores.items():
             unfinished = score is None and not log.succeeded and has_null_accuracy(record.value)
-            limit = math.inf if log.training and metric in log.training.lower_is_better else 1
+            limit = math.inf if metric in log.row.lower_is_better else 1
             if not unfinished and not (score is not None and 0 <= score < limit):
                 yield log.build_fault(
                     f"{metric} is {record.value!r}",
@@ -177,7 +177,8 @@ def has_null_accuracy(value: object) -> bool:
 
 @rule("training.target", TrainingLog, About.QUALITY)
 def target(log: TrainingLog) -> Iterator[Fault]:
-    """A successful run reaches every target of the round in its last evaluation.
+    """A successful run reaches every target of the round in its last evaluation: at least the
+    target or, in a metric that is lower-is-better, at most.
 
     Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the
     round, at the last evaluation.
@@ -186,8 +187,9 @@ def target(log: TrainingLog) -> Iterator[Fault]:
     evaluations = list(log.iterate_evaluations())
     if not log.succeeded or log.training is None or log.reached:
         return
+    lower = log.row.lower_is_better if log.row else ()
     goal = ", ".join(
-        f"{metric} {format_target_sign(metric, log.training.lower_is_better)} {value:g}"
+        f"{metric} {format_target_sign(metric, lower)} {value:g}"
         for metric, value in log.training.target.items()
     )
     if not evaluations:
@@ -257,11 +259,8 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
     training_rules.adoc v0.7, Timing.
     Advice: let the harness stop the run.
     """
-    row = log.training
-    if row is None:
-        return
     for evaluation in list(log.iterate_evaluations())[:-1]:
-        if has_reached_target(evaluation.scores, row.target, row.lower_is_better):
+        if log.has_reached_target(evaluation):
             yield log.build_fault(
                 f"a run that continued after it reached the target in epoch {evaluation.epoch}",
                 "run_stop after that evaluation",

@@ -55,6 +55,16 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RatioRange:
+    """Ratios of B to A at all speeds per user that both reach."""
+
+    peak: float
+    """At the lowest speed, where each yields its highest rate."""
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveComparison:
     """The comparison of a curve with the baseline."""
 
@@ -73,10 +83,10 @@ class CurveComparison:
     crossings: tuple[Crossing, ...]
     equal_size: bool | None
     """Whether the systems are of one size; None if their descriptions do not say."""
-    per_accelerator: tuple[float, float] | None
-    """The lowest and the highest ratio at a speed, of B to A and for each accelerator; None if a
-    description says no accelerators."""
-    per_kw: tuple[float, float] | None
+    per_accelerator: RatioRange | None
+    """How many times as much an accelerator of B yields; None if a description says no
+    accelerators."""
+    per_kw: RatioRange | None
     """The same for each provisioned kilowatt."""
 
 
@@ -150,10 +160,12 @@ def compare_curves(first: ScoredCurve, other: ScoredCurve) -> CurveComparison:
     )
 
 
-def find_ratio_range(ratios: Iterable[float | None]) -> tuple[float, float] | None:
-    """Return the lowest and the highest of the known ratios; None if none is known."""
+def find_ratio_range(ratios: Iterable[float | None]) -> RatioRange | None:
+    """Return the range of the known ratios, given by rising speed; None if none is known."""
     known = [each for each in ratios if each is not None]
-    return (min(known), max(known)) if known else None
+    if not known:
+        return None
+    return RatioRange(peak=known[0], lowest=min(known), highest=max(known))
 
 
 def select_counted_points(curve: ScoredCurve) -> list[ScoredPoint]:
@@ -347,8 +359,8 @@ def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator
 def describe_system_sizes(
     first: ScoredCurve,
     other: ScoredCurve,
-    per_accelerator: tuple[float, float] | None,
-    per_kw: tuple[float, float] | None,
+    per_accelerator: RatioRange | None,
+    per_kw: RatioRange | None,
 ) -> str | None:
     """Say that two systems are of different size, and what B yields for each accelerator and each
     kilowatt; None if they are of one size.
@@ -364,10 +376,13 @@ def describe_system_sizes(
     return "; ".join([f"systems of different size: {sizes}", *factors])
 
 
-def format_range(ratios: tuple[float, float]) -> str:
-    """Format the lowest and the highest ratio in brackets, as ones that were not tested."""
-    texts = dict.fromkeys(f"({format_ratio(each, MIN_RATIO_DIGITS)})" for each in ratios)
-    return " to ".join(texts)
+def format_range(found: RatioRange) -> str:
+    """Format ratios in brackets, as ones that were not tested."""
+    peak, lowest, highest = (
+        f"({format_ratio(each, MIN_RATIO_DIGITS)})"
+        for each in (found.peak, found.lowest, found.highest)
+    )
+    return peak if lowest == highest else f"{peak} at the peaks, {lowest} to {highest} over all"
 
 
 def iterate_broken_points(curve: ScoredCurve) -> Iterator[str]:

@@ -237,7 +237,8 @@ def test_the_last_line_says_what_an_accelerator_yields(fleets: tuple[Path, Path]
     lines = compare_fleets(fleets).stdout.strip().splitlines()
     assert "verdict: B dominates, as whole systems of different size" in lines
     assert lines[-1].startswith("systems of different size: box (4 accelerators")
-    assert "per accelerator B/A is (0.65) to (5.97); per kW B/A is (1.30) to (11.95)" in lines[-1]
+    assert "per accelerator B/A is (0.65) at the peaks, (0.65) to (5.97) over all" in lines[-1]
+    assert "per kW B/A is (1.30) at the peaks, (1.30) to (11.95) over all" in lines[-1]
     assert any("B/A per accelerator" in each for each in lines)
 
 

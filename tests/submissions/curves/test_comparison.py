@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from submissions.curves.comparison import (
+    RatioRange,
     compare_curves,
     compare_with_baselines,
     find_best_figure,
@@ -151,7 +152,8 @@ def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_
     [step] = compare_curves(curve_of((8, 50.0, 40.0)), other).steps
     assert (step.ratio, step.per_kw_ratio, step.per_accelerator_ratio) == (2.0, 1.0, 1.0)
     found = compare_curves(curve_of((8, 50.0, 40.0)), other)
-    assert (found.equal_size, found.per_accelerator, found.per_kw) == (False, (1, 1), (1, 1))
+    once = RatioRange(peak=1.0, lowest=1.0, highest=1.0)
+    assert (found.equal_size, found.per_accelerator, found.per_kw) == (False, once, once)
     sizes = "box (8 accelerators, 10 kW) and box (16 accelerators, 20 kW)"
     factors = "per accelerator B/A is (1.00); per kW B/A is (1.00)"
     assert found.notes == (f"systems of different size: {sizes}; {factors}",)
@@ -167,8 +169,10 @@ def test_a_factor_that_changes_with_the_speed_is_a_range(
     found = compare_curves(
         curve_of((1, 10.0, 90.0), (8, 50.0, 40.0)), curve_of(*points, machine=large, kw=None)
     )
-    assert (found.per_accelerator, found.per_kw) == ((0.5, 1.0), None)
-    assert found.notes[-1].endswith("; per accelerator B/A is (0.50) to (1.00)")
+    assert found.per_accelerator == RatioRange(peak=1.0, lowest=0.5, highest=1.0)
+    assert found.per_kw is None
+    factor = "; per accelerator B/A is (1.00) at the peaks, (0.50) to (1.00) over all"
+    assert found.notes[-1].endswith(factor)
 
 
 def test_systems_of_one_size_have_a_bare_verdict(curve_of: Curves) -> None:

@@ -44,6 +44,8 @@ class EndpointsRules:
     """Minimum rate of the Offline run, as a share of that of the point at C_max."""
     cohorts_per_set: int
     """Cohorts in which a set of seeds may be adopted, beginning with its own."""
+    foreign_data_sets: tuple[str, ...]
+    """Data sets that are known, and of no benchmark of the round."""
     disclosed_fields: tuple[str, ...]
     """Fields that each point.yaml has."""
     system_fields_of_points: tuple[str, ...]
@@ -121,6 +123,16 @@ class EndpointsModel:
         """Return the size of the benchmark's own data set; None if no text says it."""
         return next(iter(self.data_sets.values()), None)
 
+    @property
+    def data_set(self) -> str | None:
+        """Return the name of the benchmark's own data set; None if no text says it."""
+        return next(iter(self.data_sets), None)
+
+    def names_own_data_set(self, text: str) -> bool:
+        """Return whether a text names a data set of the benchmark."""
+        folded = fold_data_set_name(text)
+        return any(fold_data_set_name(each) in folded for each in self.data_sets)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regions:
@@ -171,6 +183,19 @@ class EndpointsRound:
             (row for known, row in self.models.items() if fold_model_name(known) == wanted), None
         )
 
+    def find_other_data_set(self, model: EndpointsModel, text: str) -> str | None:
+        """Return the data set that a text names, if it is not the benchmark's own: another
+        benchmark's anywhere in the text, or one of no benchmark as the whole of it, but for a
+        variant behind colons. None for words that name no known one.
+        """
+        if model.names_own_data_set(text):
+            return None
+        folded, whole = fold_data_set_name(text), fold_data_set_name(text.partition("::")[0])
+        others = (name for row in self.models.values() for name in row.data_sets)
+        found = next((name for name in others if fold_data_set_name(name) in folded), None)
+        foreign = self.rules.foreign_data_sets
+        return found or next((each for each in foreign if fold_data_set_name(each) == whole), None)
+
     def find_min_duration_ms(self, concurrency: int, agentic: bool) -> int:
         """Return the minimum duration of a point."""
         if concurrency <= self.regions.ultra_low_concurrency:
@@ -199,6 +224,11 @@ class EndpointsRound:
 def fold_model_name(name: str) -> str:
     """Return a benchmark's name without its publisher, punctuation and case."""
     return "".join(each for each in name.rsplit("/", 1)[-1].casefold() if each.isalnum())
+
+
+def fold_data_set_name(name: str) -> str:
+    """Return a data set's name without punctuation and case."""
+    return "".join(each for each in name.casefold() if each.isalnum())
 
 
 def build_endpoints_round(

@@ -29,7 +29,8 @@ FLAT_TTFT_FACTOR: Final = 10
 def regions(curve: EndpointsCurve) -> Iterator[Fault]:
     """A curve has a point in each region: Ultra Low Concurrency, and the thirds of the logarithmic
     range between its lowest concurrency and the highest that the system supports. No point is
-    beyond a tenth above that.
+    beyond a tenth above that. What a description puts in the place of the lowest concurrency is
+    that of a point.
 
     Source: Endpoints rules, 5.3 to 5.5 and 9.1.
     Advice: measure the missing regions; disclose max_supported_concurrency above 32.
@@ -72,17 +73,26 @@ def check_disclosed_maximum(curve: EndpointsCurve, c_max: int) -> Iterator[Fault
 
 
 def check_overridden_minimum(curve: EndpointsCurve, limit: int) -> Iterator[Fault]:
-    """Yield values that take the place of C_min, but are none, or not the same at all points."""
+    """Yield values that take the place of C_min, but are none, not the same at all points, or the
+    concurrency of no point.
+    """
     described = [each for each in curve.points if each.system is not None]
     stated = [(each.system or {}).get("c_min_override") for each in described]
     if not any("c_min_override" in (each.system or {}) for each in described):
         return
+    measured = {each.concurrency for each in curve.fixed_points}
     for point, found in zip(described, stated, strict=True):
         in_range = is_whole_number(found) and 1 <= found <= limit
         if not in_range or found != stated[0]:
             yield point.build_fault(
                 f"c_min_override {found}",
                 f"a whole number from 1 to {limit}, the same at all points",
+                file=point.folder / SYSTEM_FILE,
+            )
+        elif found not in measured:
+            yield point.build_fault(
+                f"c_min_override {found}",
+                "the concurrency of a submitted point",
                 file=point.folder / SYSTEM_FILE,
             )
 

@@ -55,6 +55,11 @@ class EndpointsCurve:
         return [each for each in self.points if not each.is_offline_run]
 
     @property
+    def disclosed_points(self) -> Sequence[EndpointsPoint]:
+        """Those of them whose disclosure can be read: any other may be the Offline run."""
+        return [each for each in self.fixed_points if each.disclosure is not None]
+
+    @property
     def offline_points(self) -> Sequence[EndpointsPoint]:
         """The points that are declared as the Offline result."""
         return [each for each in self.points if each.offline is not None]
@@ -136,7 +141,7 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
 
 def may_omit_power(points: Sequence[EndpointsPoint], rules: PowerRules) -> bool:
     """Return whether all points are of divisions that need not state power."""
-    divisions = {each.find_text("division") for each in points}
+    divisions = {each.find_text("division") for each in points if each.disclosure is not None}
     return bool(divisions) and divisions <= {*rules.optional_divisions}
 
 

@@ -146,12 +146,11 @@ def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
     if row is None or row.inline_accuracy is None:
         return
     least = row.inline_accuracy
-    score = (
-        point.accuracy.results.find_inline_score()
-        if (point.accuracy and point.accuracy.results)
-        else None
-    )
-    found = next(iter(score.list_scores().values()), None) if score else None
+    results = point.accuracy.results if point.accuracy else None
+    if point.accuracy and results is None:  # the file's own finding says so
+        return
+    scores = results.list_inline_scores() if results else []
+    found = scores[0].find_main_score() if scores else None
     file = point.accuracy.source.path if point.accuracy else None
     if found is None:
         yield point.build_fault("no score of the performance run", f"{least:g} or more", file=file)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
 from compliance.documents.endpoints.power import POWER_FILE, SystemPower, read_system_power
-from compliance.recognition.endpoints_tree import list_point_folders
+from compliance.recognition.endpoints_tree import list_misnamed_folders, list_point_folders
 from compliance.verdict import Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, PowerRules, Regions
 
@@ -28,6 +28,8 @@ class EndpointsCurve:
     """The submission's folder."""
     points: Sequence[EndpointsPoint]
     """By rising concurrency."""
+    misnamed_folders: Sequence[Path]
+    """Folders that hold a point's files, but do not count as points by their names."""
     power: SystemPower
     model: EndpointsModel | None
     round: EndpointsRound
@@ -128,6 +130,7 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
         folder=folder,
         root=root,
         points=sorted(points, key=lambda each: each.concurrency or 0),
+        misnamed_folders=list_misnamed_folders(folder),
         power=read_system_power(
             folder.parent / POWER_FILE,
             cooling,

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from compliance.documents.endpoints.curve import EndpointsCurve
 from compliance.documents.endpoints.point import ELECTED, SYSTEM_FILE, EndpointsPoint
+from compliance.recognition.endpoints_files import POINT_FOLDER_NAME
 from compliance.rules import rule
-from compliance.rules.endpoints_curve.point import is_whole_number
+from compliance.rules.endpoints_curve.point import MAX_QUOTED_CHARACTERS, is_whole_number
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import Regions
 
@@ -130,6 +131,20 @@ def region_name(curve: EndpointsCurve) -> Iterator[Fault]:
             yield point.build_fault(
                 f"region {named} at concurrency {concurrency}", f"{curve.find_region(point)}"
             )
+
+
+@rule("endpoints.point_folders", EndpointsCurve, About.RULES, doubt="which points count")
+def point_folders(curve: EndpointsCurve) -> Iterator[Fault]:
+    """Each folder of a curve that holds a point's files is named as a point's: any other is not
+    judged.
+
+    Source: Endpoints rules, 8.1.
+    Advice: rename the folder by its requests in flight, or remove it from the submission.
+    """
+    for folder in curve.misnamed_folders:
+        yield curve.build_fault(
+            f"a folder {folder.name[:MAX_QUOTED_CHARACTERS]}", POINT_FOLDER_NAME, file=folder
+        )
 
 
 @rule("endpoints.points", EndpointsCurve, About.RULES, doubt="whether the curve is whole")

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
-from compliance.documents.endpoints.power import POWER_FILE, SystemPower, read_system_power
+from compliance.documents.endpoints.power import (
+    POWER_FILE,
+    SystemPower,
+    find_count,
+    read_system_power,
+)
 from compliance.recognition.endpoints_tree import list_misnamed_folders, list_point_folders
 from compliance.verdict import Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, PowerRules, Regions
@@ -136,6 +141,7 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
             cooling,
             round.power,
             required=not may_omit_power(points, round.power),
+            cores=find_core_counts(points),
         ),
         model=model,
         round=round,
@@ -165,15 +171,28 @@ def list_used_nodes(point: EndpointsPoint) -> list[tuple[int | None, int | None]
 
 def find_system_cooling(point: EndpointsPoint) -> str | None:
     """Return how a point's system is cooled, as its description or that of its nodes says."""
-    system = point.system or {}
-    nodes = system.get("node_types")
-    texts = [system.get("cooling")]
-    texts += (
-        [each.get("cooling") for each in nodes if isinstance(each, dict)]
-        if isinstance(nodes, list)
-        else []
-    )
+    texts = [(point.system or {}).get("cooling")]
+    texts += [each.get("cooling") for each in list_node_types(point)]
     return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def find_core_counts(points: Sequence[EndpointsPoint]) -> Mapping[int, float]:
+    """Return the cores of a processor in each set of nodes, as far as a description says them."""
+    found = dict[int, float]()
+    for node in (each for point in points for each in list_node_types(point)):
+        ensemble, cores = (
+            find_count(node, name)
+            for name in ("system_node_ensemble_id", "host_processor_core_count")
+        )
+        if ensemble is not None and cores is not None:
+            found.setdefault(int(ensemble), cores)
+    return found
+
+
+def list_node_types(point: EndpointsPoint) -> list[Mapping[str, Any]]:
+    """List the types of nodes in a system's description."""
+    found = (point.system or {}).get("node_types")
+    return [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
 
 
 def find_integer(values: Mapping[str, Any], name: str) -> int | None:

@@ -9,6 +9,7 @@ from compliance.documents.endpoints.curve import EndpointsCurve
 from compliance.documents.endpoints.point import ELECTED, SYSTEM_FILE, EndpointsPoint
 from compliance.recognition.endpoints_files import POINT_FOLDER_NAME
 from compliance.rules import rule
+from compliance.rules.endpoints_curve.figures import is_accuracy_lost
 from compliance.rules.endpoints_curve.point import MAX_QUOTED_CHARACTERS, is_whole_number
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import Regions
@@ -348,11 +349,6 @@ def has_accuracy_run(point: EndpointsPoint) -> bool:
     whose results cannot be read may have them.
     """
     return is_accuracy_lost(point) or bool(point.accuracy and point.accuracy.list_scores())
-
-
-def is_accuracy_lost(point: EndpointsPoint) -> bool:
-    """Return whether a point's accuracy results cannot be read, which is a finding of their own."""
-    return point.accuracy is not None and point.accuracy.results is None
 
 
 def is_accuracy_hidden(point: EndpointsPoint) -> bool:

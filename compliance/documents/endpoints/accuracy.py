@@ -71,13 +71,6 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     output_sequence_lengths: Series | None = None
 
     @property
-    def sample_count(self) -> int | None:
-        """How many samples with their repeats there are; None if it is not stated."""
-        if self.total_samples is not None or self.unit_samples is None:
-            return self.total_samples
-        return self.unit_samples * max(self.num_repeats or 1, 1)
-
-    @property
     def counts(self) -> ResponseCounts:
         """How many answers there are, as far as it is stated."""
         return self.response_counts or ResponseCounts()
@@ -160,14 +153,14 @@ class EndpointsAccuracy:
         """Return the named metrics in the row's unit: of several data sets the mean, by their
         samples.
         """
-        return self.compute_weighted_means(metrics, lambda each: each.sample_count)
+        return self.compute_weighted_means(metrics, lambda each: each.total_samples)
 
     def compute_unit_claims(self, metrics: Sequence[str]) -> Mapping[str, float]:
         """Return the named metrics in the row's unit: of several data sets the mean, by their
         samples without repeats.
         """
         return self.compute_weighted_means(
-            metrics, lambda each: each.unit_samples or each.sample_count
+            metrics, lambda each: each.unit_samples or each.total_samples
         )
 
     def compute_weighted_means(
@@ -254,6 +247,9 @@ def translate_score(score: Any, key: str = "") -> Any:
             found.setdefault(name, score[older])
     for name in COUNT_FIELDS:
         found[name] = translate_count(found.get(name))
+    samples, repeats = found["unit_samples"], found["num_repeats"] or 1
+    if "num_samples" in score and isinstance(samples, int) and isinstance(repeats, int):
+        found["total_samples"] = found["total_samples"] or samples * repeats
     if key:
         found["dataset_name"] = score.get("dataset_name") or key
     if key and "score" not in score:

@@ -33,7 +33,7 @@ def accuracy_counts(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     size = accuracy.required_samples
     if size is None or not accuracy.list_scores():
         return
-    counts = [each.sample_count for each in accuracy.list_scores()]
+    counts = [each.total_samples for each in accuracy.list_scores()]
     found = sum(each or 0 for each in counts)
     if not any(each is not None for each in counts):
         in_table = all(each.key for each in accuracy.list_scores())

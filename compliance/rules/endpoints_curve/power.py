@@ -30,6 +30,8 @@ of its components' rated power.
 """
 POWER_TOLERANCE_KW: Final = 0.01
 """The checker rounds to two decimals."""
+MAX_ROUNDING: Final = 0.0501
+"""How far a figure of one decimal may be from the one that was rounded to it."""
 
 
 @rule("endpoints.power", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
@@ -297,12 +299,27 @@ def per_kw(curve: EndpointsCurve) -> Iterator[Fault]:
             wanted = None
             if not kilowatts:
                 wanted = f"none: {describe_power_gaps(curve.power)}"
-            elif rate is not None and not is_near(point, stated, rate / kilowatts):
+            elif rate is not None and not is_rounded_ratio(point, stated, rate, kilowatts):
                 wanted = f"{rate / kilowatts:.6g}, from the run and the provisioned power"
             if wanted:
                 yield point.build_fault(
                     f"system_tps_per_kw {stated}", wanted, file=point.folder / where
                 )
+
+
+def is_rounded_ratio(point: EndpointsPoint, stated: float, rate: float, kilowatts: float) -> bool:
+    """Return whether a stated figure per kilowatt is the recomputed one, within the round's
+    tolerance or rounded as the rules and the checker do: kilowatts to two decimals, the figure to
+    one.
+
+    Source: Endpoints rules, 4.5.2; endpoints-submission-cli 1.5, power_summary.py.
+    """
+    ratios = [rate / each for each in (kilowatts, round(kilowatts, 2)) if each]
+    rounded = stated == round(stated, 1)
+    return any(
+        is_near(point, stated, each) or (rounded and abs(stated - each) <= MAX_ROUNDING)
+        for each in ratios
+    )
 
 
 def describe_power_gaps(found: SystemPower) -> str:

@@ -350,7 +350,8 @@ def sum_components(components: object, ensemble: int | None, total: PowerSum) ->
     watts = sum_scale_up_network(components.get("scale_up_network"), where, total)
     combined = components.get("combined_cpu_accelerator")
     if combined is not None:
-        if components.get("cpu") or components.get("accelerator"):
+        parts = [components.get(name) for name in ("cpu", "accelerator")]
+        if any(isinstance(each, dict) and each.get("tdp_per_unit") for each in parts):
             total.problems.append("combined_cpu_accelerator beside cpu or accelerator")
         found = find_sourced_watts(combined)
         if found is None:

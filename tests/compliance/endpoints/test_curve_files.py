@@ -259,6 +259,8 @@ def test_a_point_by_another_name_is_found(tmp_path: Path, name: str, kept: str) 
     (found,) = judge(root)
     assert (found.rule, found.file) == ("endpoints.point_folders", str(folder))
     assert name in found.found and "r<N>" in found.required
+    if kept == "point.yaml":
+        assert found in judge(folder) and found in judge(folder / kept)
 
 
 def test_a_run_folder_of_the_client_is_no_point(tmp_path: Path) -> None:

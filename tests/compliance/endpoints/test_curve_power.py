@@ -227,6 +227,21 @@ def test_network_parts_without_power_are_estimated_or_missing(tmp_path: Path) ->
     assert [*found.missing] == ["scale_out.switches.power_per_switch"]
 
 
+def combine_parts(components: dict[str, Any]) -> dict[str, Any]:
+    """State processors and accelerators as one power of a node, beside their numbers."""
+    for name in ("cpu", "accelerator"):
+        del components[name]["tdp_per_unit"]
+    return components | {"combined_cpu_accelerator": quote_watts(6300)}
+
+
+def test_a_combined_power_beside_numbers_of_parts_raises_no_alarm(tmp_path: Path) -> None:
+    combine = edit_power("node_sets", 0, "components", value=combine_parts)
+    assert judge(tmp_path / "numbers", state_more, combine) == ()
+    stated = edit_part("cpu", "tdp_per_unit", value=quote_watts(350))
+    found = judge(tmp_path / "twice", combine, stated)
+    assert list_rules(found, Severity.ERROR) == {"endpoints.power"}
+
+
 def test_an_honest_system_of_several_nodes_raises_no_alarm(tmp_path: Path) -> None:
     assert judge(tmp_path, *provision_nodes(4, 4)) == ()
 

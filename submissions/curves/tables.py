@@ -108,9 +108,14 @@ def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
     """Yield the rules that points and the curve break, and points with another official basis."""
     steady = sum(each.declared_basis == STEADY_STATE for each in curve.points)
     if steady:
+        claim = (
+            "declares a steady window for its"
+            if steady == 1
+            else "declare a steady window for their"
+        )
         yield (
-            f"{steady} of {len(curve.points)} points declare a steady window for their official"
-            " figures; these are of the whole run"
+            f"{steady} of {len(curve.points)} point{'s' * (len(curve.points) != 1)} {claim}"
+            " official figures; these are of the whole run"
         )
     yield from (f"left out: {each}" for each in iterate_broken_points(curve))
     if curve.failed_rules:

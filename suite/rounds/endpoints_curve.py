@@ -5,7 +5,6 @@ data sets and quality.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final
 
 from suite.rounds.load import build_typed_value
@@ -72,6 +71,16 @@ class PowerRules:
     overhead: Mapping[str, float]
     """Kind of cooling -> share that is added to the power of the major components."""
     optional_divisions: tuple[str, ...]
+    cpu_watts: Mapping[str, tuple[float, ...]]
+    """Architecture -> MLCommons' estimate of a processor's power, up to `cpu_cores` and, if there
+    is a second one, above.
+    """
+    cpu_cores: Mapping[str, int]
+    accelerator_watts: Mapping[str, float]
+    """Part of a name, the most specific first -> MLCommons' estimate."""
+    switch_watts: Mapping[str, Mapping[str, float]]
+    """Part of a name -> cabling -> MLCommons' estimate."""
+    nic_watts: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +215,8 @@ class EndpointsRound:
         """Divide the concurrencies of a curve; None if C_min or C_max is out of range.
 
         Source: Endpoints rules, 5.5: I = log2(C_max - C_min) / 3; ends at round(C_min + 2^I) and
-        round(C_min + 2^(2 I)), half to even.
+        round(C_min + 2^(2 I)), half to even; the margin ends at ceil(1.10 * C_max) in floating
+        point, which may be 1 above that of exact numbers.
         """
         limit = self.regions.ultra_low_concurrency
         if not 1 <= c_min <= limit < c_max:
@@ -217,7 +227,7 @@ class EndpointsRound:
             low_end=round(c_min + 2**interval),
             medium_end=round(c_min + 2 ** (2 * interval)),
             c_max=c_max,
-            margin_end=math.ceil(Fraction(str(self.regions.margin)) * c_max),
+            margin_end=math.ceil(self.regions.margin * c_max),
         )
 
 

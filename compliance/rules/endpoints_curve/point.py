@@ -397,7 +397,6 @@ def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(
             f"an Offline run with concurrency {point.concurrency}",
             f"{size}, the size of the data set",
-            severity=Severity.WARNING,
         )
 
 

@@ -591,6 +591,29 @@ def test_regions_are_those_of_the_rules() -> None:
     assert round.compute_regions(33, 64) is None and round.compute_regions(1, 32) is None
 
 
+@pytest.mark.parametrize(
+    ("c_max", "end"), [(100, 111), (110, 122), (250, 275), (256, 282), (1000, 1100)]
+)
+def test_the_margin_ends_where_the_rules_code_ends_it(c_max: int, end: int) -> None:
+    """In floating point 1.10 * 100 is above 110."""
+    found = registry.load_endpoints_round(ROUND).compute_regions(1, c_max)
+    assert found is not None and found.margin_end == end
+    assert (found.find_region(end), found.find_region(end + 1)) == ("margin", None)
+
+
+def set_offline_concurrency(root: Path) -> None:
+    home = root / CURVE / f"r{DATA_SET}"
+    path = home.rename(home.with_name("r512")) / "point.yaml"
+    path.write_text(path.read_text().replace(f"concurrency: {DATA_SET}", "concurrency: 512"))
+
+
+def test_the_offline_run_has_the_concurrency_of_its_data_set(tmp_path: Path) -> None:
+    """It is no value to choose, although the checker asks for no more than C_max."""
+    result = judge(submit(tmp_path, set_offline_concurrency, "dedicated"))
+    assert result.verdict is Verdict.BROKEN
+    assert [each.rule for each in result.findings] == ["endpoints.whole_passes"]
+
+
 def test_each_open_question_names_a_rule() -> None:
     from compliance.rules import load_rules
 

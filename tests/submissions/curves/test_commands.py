@@ -120,6 +120,11 @@ def test_a_table_of_a_curve_fits_a_terminal(submitted: Path) -> None:
     assert table[-1].split()[0] == "Offline"
 
 
+def test_one_steady_window_is_told_in_the_singular(submitted: Path) -> None:
+    text = invoke(score, submitted / "acme" / "s1").stdout
+    assert "1 of 7 points declares a steady window for its official figures" in text
+
+
 def test_csv_has_a_column_for_each_figure(submitted: Path) -> None:
     text = invoke(score, submitted / "acme" / "s1", "--format", "csv").stdout
     rows = list(csv.DictReader(text.splitlines()))

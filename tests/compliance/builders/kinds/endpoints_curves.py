@@ -456,6 +456,13 @@ def slow_offline(root: Path) -> None:
     write_compact(home / "result_summary.json", document)
 
 
+def misname_point(root: Path) -> None:
+    """Keep a point's disclosure in a folder that does not count as a point."""
+    home = root / "results" / SYSTEM / "deepseek-r1"
+    (home / "point_64").mkdir()
+    shutil.copy(home / "r64" / "point.yaml", home / "point_64")
+
+
 def copies(root: Path) -> None:
     """Give a curve more points than are allowed; of those no more is there than what they disclose,
     since examples are small.
@@ -528,6 +535,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.shared_paths": submission(edit_point(6, "shared_src", value="../elsewhere")),
     "endpoints.regions": submission(remove(*in_curve("r6"))),
     "endpoints.region_name": submission(edit_point(6, "region", value="high_concurrency")),
+    "endpoints.point_folders": submission(misname_point),
     "endpoints.points": submission(remove(*in_curve("r64"))),
     "endpoints.cap": submission(copies),
     "endpoints.offline_present": submission(edit_point(256, "offline", value="none")),

@@ -179,7 +179,8 @@ def build_scored_curve(
         system=curve.system,
         model=curve.folder.name,
         data_set=(curve.model.data_set if curve.model else None) or "",
-        dataset=find_shared_text(curve, "dataset_name") or find_shared_text(curve, "dataset"),
+        dataset=find_shared_text(curve, "dataset_name")
+        or next((found for each in curve.points if (found := each.data_set_name)), ""),
         division=find_shared_text(curve, "division"),
         round=curve.round.name,
         cohort=find_shared_text(curve, "target_cohort"),

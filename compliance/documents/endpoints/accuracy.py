@@ -31,6 +31,8 @@ PERFORMANCE_TYPE: Final = "performance"
 """`dataset_type` of the performance run's own score; its name in builds without such types."""
 UNNAMED_METRIC: Final = "score"
 """Key of a score whose metric the client does not name."""
+TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
+"""Mean length of the answers, which the client writes as a series beside the score."""
 OLDER_FIELDS: Final = {"num_samples": "unit_samples", "n_repeats": "num_repeats"}
 COUNT_FIELDS: Final = ("unit_samples", "num_repeats", "total_samples")
 UNREAD_FIELDS: Final = (
@@ -42,6 +44,7 @@ UNREAD_FIELDS: Final = (
 )
 MAX_LOG_BYTES: Final = 1 << 26
 MAX_TEXT_DIGITS: Final = 18
+PER_CENT: Final = 100.0
 
 
 class ResponseCounts(msgspec.Struct, frozen=True):
@@ -80,10 +83,15 @@ class AccuracyScore(msgspec.Struct, frozen=True):
         """Lengths of the answers, in tokens; without values if they are not stated."""
         return self.output_sequence_lengths or Series()
 
-    def list_scores(self) -> Mapping[str, float]:
+    def list_scores(self) -> dict[str, float]:
         """Return the scores by their metric; some of the client's scorers write numbers as text."""
         named = self.score if isinstance(self.score, Mapping) else {UNNAMED_METRIC: self.score}
         found = {name: parse_score(value) for name, value in named.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def list_details(self) -> dict[str, float]:
+        """Return the numbers of the score's breakdown by their names."""
+        found = {name: parse_score(value) for name, value in (self.breakdown or {}).items()}
         return {name: value for name, value in found.items() if value is not None}
 
     def find_main_score(self) -> float | None:
@@ -175,19 +183,43 @@ class EndpointsAccuracy:
         return {metric: sums[metric] / weights[metric] for metric in sums if weights[metric]}
 
     def iterate_scores(self, metrics: Sequence[str]) -> Iterator[tuple[str, float, AccuracyScore]]:
-        """Yield metric, score in the row's unit and data set. A single score is the row's only
-        metric, whatever the client names it.
+        """Yield metric, score in the row's unit and data set, but for lengths of answers. A score
+        without a name is the row's first metric, and a single one its only metric, whatever the
+        client names it.
+
+        Source: mlcommons/endpoints, evaluation/scoring.py: a scorer returns one number, that of
+        ROUGE several by name.
         """
-        named = {fold_metric_name(metric): metric for metric in metrics}
-        if len(metrics) == 1:
-            named[UNNAMED_METRIC] = metrics[0]
+        scored = [each for each in metrics if each != TOKENS_METRIC]
+        named = {fold_metric_name(metric): metric for metric in scored}
+        if scored:
+            named[UNNAMED_METRIC] = scored[0]
         for each in self.list_scores():
-            found = each.list_scores()
-            only = metrics[0] if len(metrics) == 1 == len(found) else None
+            found = {
+                name: score for name, score in each.list_scores().items() if not is_length(name)
+            }
+            only = scored[0] if len(scored) == 1 == len(found) else None
             for name, score in found.items():
                 metric = named.get(fold_metric_name(name), only)
                 if metric:
                     yield metric, score * self.scale, each
+
+    def compute_mean_tokens(self) -> float | None:
+        """Return the mean length of all answers in tokens, or else the one that scorers name; None
+        if there is neither.
+        """
+        scores = self.list_scores()
+        answers = sum(each.lengths.count for each in scores)
+        if answers:
+            return sum(float(each.lengths.total or 0) for each in scores) / answers
+        stated = [
+            (value, max(each.total_samples or 1, 1))
+            for each in scores
+            for name, value in (each.list_scores() | each.list_details()).items()
+            if is_length(name)
+        ]
+        samples = sum(weight for _, weight in stated)
+        return sum(value * weight for value, weight in stated) / samples if samples else None
 
 
 def read_endpoints_accuracy(
@@ -277,6 +309,18 @@ def read_logged_scores(path: Path) -> bytes | None:
 def fold_metric_name(name: str) -> str:
     """Return a metric's name without underscores and case."""
     return name.replace("_", "").casefold()
+
+
+def scale_fraction(score: float, least: float) -> float:
+    """Return a score in the unit of its minimum: a fraction where that is in per cent becomes one,
+    since scorers of some benchmarks write fractions.
+    """
+    return score * PER_CENT if least > 1 >= score >= 0 else score
+
+
+def is_length(name: str) -> bool:
+    """Return whether a metric is the mean length of answers in tokens."""
+    return fold_metric_name(name) == fold_metric_name(TOKENS_METRIC)
 
 
 def parse_score(value: object) -> float | None:

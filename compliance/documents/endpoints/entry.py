@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from compliance.documents.endpoints.accuracy import EndpointsAccuracy, read_endpoints_accuracy
+from compliance.documents.endpoints.accuracy import (
+    TOKENS_METRIC,
+    EndpointsAccuracy,
+    read_endpoints_accuracy,
+    scale_fraction,
+)
 from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.documents.inference_mllog.run import parse_scenario_folder
@@ -54,10 +59,18 @@ class EndpointsEntry:
         )
 
     def compute_claims(self) -> Mapping[str, float]:
-        """Return the metrics of the accuracy results in the row's unit."""
-        if self.model is None:
-            return {}
-        return self.accuracy.compute_claims(tuple(self.model.find_minimums(self.scenario)))
+        """Return the metrics of the accuracy results in the row's unit: of several data sets the
+        mean by their samples without repeats, as the reference of gpt-oss-120b adds them up.
+
+        Source: mlcommons/endpoints, evaluation/accuracy_results.py.
+        """
+        minimums = self.model.find_minimums(self.scenario) if self.model else {}
+        found = {
+            metric: scale_fraction(score, minimums[metric])
+            for metric, score in self.accuracy.compute_unit_claims(tuple(minimums)).items()
+        }
+        tokens = self.accuracy.compute_mean_tokens() if TOKENS_METRIC in minimums else None
+        return found if tokens is None else {**found, TOKENS_METRIC: tokens}
 
 
 def read_endpoints_entry(

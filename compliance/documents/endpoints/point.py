@@ -111,6 +111,16 @@ class EndpointsPoint:
         return self.model.agentic if self.model else self.load_pattern == AGENTIC_PATTERN
 
     @property
+    def data_set_name(self) -> str | None:
+        """Return the name of the data set, which stands alone or beside the number of samples."""
+        return self.find_text("dataset") or self.find_text("dataset", "name")
+
+    @property
+    def subset_size(self) -> int | None:
+        """Return how many samples of its data set the point has, if it states that."""
+        return self.find_integer("dataset", "n_samples_from_dataset")
+
+    @property
     def is_windowed(self) -> bool:
         """Return whether the point claims a steady window that supplies the official figures."""
         return self.find_text("steady_state", "status") == WINDOWABLE

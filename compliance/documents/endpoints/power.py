@@ -5,6 +5,7 @@ Values that a description leaves to MLCommons' estimates are named, and not gues
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ W_PER_KW: Final = 1000.0
 BITS_PER_BYTE: Final = 8.0
 COOLING_WORDS: Final = {"liquid": ("liquid", "water", "immersion"), "air": ("air",)}
 """Kind of cooling -> words for it; liquid comes first, since its power supplies may use air."""
+DENIED_COOLING: Final = re.compile(r"\b(?:no|not|non|without)[\s-]+(?:any\s+)?\w+")
+"""A kind of cooling that a text says it is not."""
 MAX_COUNT_DIGITS: Final = 18
 GROUP_COUNTS: Final = ("count", "num_cpu", "num_accelerator", "num_switches")
 GROUP_POWERS: Final = ("tdp_per_unit", "tdp_per_cpu", "tdp_per_accelerator", "tdp_per_switch")
@@ -222,7 +225,7 @@ def find_overhead(
 
 def find_cooling(text: str | None) -> str | None:
     """Return the kind of cooling that a text names; None if it names none."""
-    folded = (text or "").casefold()
+    folded = DENIED_COOLING.sub("", (text or "").casefold())
     return next(
         (kind for kind, words in COOLING_WORDS.items() if any(each in folded for each in words)),
         None,

@@ -4,7 +4,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.endpoints.accuracy import AccuracyScore, EndpointsAccuracy
+from compliance.documents.endpoints.accuracy import (
+    PER_CENT,
+    AccuracyScore,
+    EndpointsAccuracy,
+    scale_fraction,
+)
 from compliance.rules import rule
 from compliance.rules.endpoints.run_series import (
     find_histogram_problems,
@@ -14,7 +19,6 @@ from compliance.rules.endpoints.run_series import (
 from compliance.verdict import About, Fault, Severity
 
 MAX_EMPTY_SHARE: Final = 0.01
-PER_CENT: Final = 100.0
 BREAKDOWN_SCORE: Final = "overall_accuracy"
 BREAKDOWN_TOLERANCE: Final = 0.0051
 """In per cent, which the client rounds to two decimals."""
@@ -67,7 +71,9 @@ def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> I
     name, count = each.dataset_name, each.counts
     if each.complete is False:
         yield accuracy.build_fault(f"{name}: complete false", "true")
-    if count.issued is not None and count.issued != (count.scored or 0) + (count.missing or 0):
+    # builds of the client count empty answers among the scored ones, or apart
+    answered = (count.scored or 0) + (count.missing or 0)
+    if count.issued is not None and count.issued not in (answered, answered + (count.empty or 0)):
         yield accuracy.build_fault(
             f"{name}: {count.scored} scored, {count.missing} missing",
             f"{count.issued} together, as many as were issued",
@@ -86,6 +92,8 @@ def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> I
         yield accuracy.build_fault(
             f"{name}: {unit} samples {repeats} times", f"{total} together, total_samples"
         )
+    elif unit is not None and total is not None and unit > total:
+        yield accuracy.build_fault(f"{name}: {unit} samples", f"at most {total}, total_samples")
     issued = count.issued
     if issued is not None and total is not None and issued != total:
         yield accuracy.build_fault(f"{name}: {issued} issued of {total}", "all samples")
@@ -108,7 +116,8 @@ def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
             yield accuracy.build_fault(f"{each.dataset_name}: {found}", required)
         if not isinstance(each.score, int | float) or not isinstance(whole, int | float):
             continue
-        if not math.isclose(each.score * accuracy.scale, whole, abs_tol=BREAKDOWN_TOLERANCE):
+        scores = each.score * accuracy.scale, scale_fraction(each.score, PER_CENT)
+        if not any(math.isclose(own, whole, abs_tol=BREAKDOWN_TOLERANCE) for own in scores):
             yield accuracy.build_fault(
                 f"{each.dataset_name}: score {each.score}", f"{whole}, as in its breakdown"
             )
@@ -116,7 +125,8 @@ def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
 
 @rule("endpoints.accuracy_mean", EndpointsAccuracy, About.QUALITY, doubt="the accuracy")
 def accuracy_mean(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
-    """The average accuracy is the mean of the data sets' scores.
+    """The average accuracy is the mean of the data sets' scores, by itself or by their samples
+    without repeats.
 
     Source: mlcommons/endpoints, accuracy_results.json.
     Advice: submit the client's files unmodified.
@@ -130,7 +140,9 @@ def accuracy_mean(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     # builds without types of data sets took the performance run's own score for one of them
     inline = accuracy.results.list_inline_scores() if accuracy.results else []
     untyped = [each.find_main_score() or 0.0 for each in inline if each.dataset_type is None]
-    means = mean, sum([*plain, *untyped]) / len([*plain, *untyped])
+    weights = [max(each.unit_samples or 1, 1) for each in accuracy.list_scores()]
+    weighed = sum(map(math.prod, zip(plain, weights, strict=True))) / sum(weights)
+    means = mean, weighed, sum([*plain, *untyped]) / len([*plain, *untyped])
     if not any(math.isclose(each, stated, rel_tol=1e-9, abs_tol=1e-12) for each in means):
         yield accuracy.build_fault(
             f"average_accuracy {stated}", f"{mean:.12g}, the mean of the scores"

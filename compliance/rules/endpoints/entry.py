@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from compliance.documents.endpoints.accuracy import TOKENS_METRIC
 from compliance.documents.endpoints.entry import EndpointsEntry
 from compliance.rules import rule
 from compliance.rules.endpoints.accuracy import find_metric_limit
@@ -20,7 +21,6 @@ LOAD_PATTERNS: Final = {
 v6.1.
 """
 BOUND_PERCENTILE: Final = "99.0"
-TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
 MIN_STREAM_SHARE: Final = 0.9
 MAX_LENGTH_RATIO: Final = 1.5
 NS_PER_MS: Final = NS_PER_S // MS_PER_S
@@ -118,7 +118,8 @@ def bounds(entry: EndpointsEntry) -> Iterator[Fault]:
 
 @rule("endpoints.accuracy", EndpointsEntry, About.QUALITY, doubt="whether the model is accurate")
 def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
-    """A closed entry reaches each metric of its benchmark, in the row's unit.
+    """A closed entry reaches each metric of its benchmark, in the row's unit. A value of at most 1
+    where the minimum is in per cent is a fraction.
 
     Source: mlcommons/inference, submission_checker/constants.py: accuracy-target and
     accuracy-upper-limit.
@@ -134,6 +135,8 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
     minimums, maximums = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
     claims = entry.compute_claims()
     for metric, least in minimums.items():
+        if metric == TOKENS_METRIC:  # of lengths, not of scores
+            continue
         if metric not in claims:
             yield entry.build_fault(
                 f"no {metric}", f"{metric}, {least:g} or more", file=entry.accuracy.source.path
@@ -174,7 +177,7 @@ def single_stream(entry: EndpointsEntry) -> Iterator[Fault]:
     held = summary.latency.total / summary.duration_ns
     if held < MIN_STREAM_SHARE:
         yield entry.build_fault(
-            f"latencies of {held:.3g} of the duration", f"{MIN_STREAM_SHARE:g} or more"
+            f"latencies of {held:.6g} of the duration", f"{MIN_STREAM_SHARE:g} or more"
         )
 
 
@@ -245,21 +248,23 @@ def is_data_shared(entry: EndpointsEntry) -> bool:
 
 @rule("endpoints.tokens_per_sample", EndpointsEntry, About.QUALITY, doubt="the accuracy")
 def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
-    """Answers of the accuracy run have the length that the benchmark requires.
+    """Answers of the accuracy run have the length that the benchmark requires. Missing lengths are
+    a warning, since the client writes them only if it finds a tokenizer.
 
-    Source: mlcommons/inference, submission_checker/constants.py: accuracy-upper-limit,
-    TOKENS_PER_SAMPLE.
+    Source: mlcommons/inference, submission_checker/constants.py: accuracy-target and
+    accuracy-upper-limit, TOKENS_PER_SAMPLE.
     Advice: check that the system's answers end where the reference's do.
     """
-    most = entry.model.accuracy_most.get(TOKENS_METRIC) if entry.model else None
-    if most is None or not entry.is_closed:
+    if entry.model is None or not entry.is_closed or entry.accuracy.results is None:
         return
-    series = [each.lengths for each in entry.accuracy.list_scores()]
-    tokens = sum(float(each.total or 0) for each in series)
-    answers = sum(each.count for each in series)
-    if answers and tokens / answers > most:
-        yield entry.build_fault(
-            f"{tokens / answers:.6g} tokens per answer",
-            f"at most {most:g}",
-            file=entry.accuracy.source.path,
-        )
+    least = entry.model.find_minimums(entry.scenario).get(TOKENS_METRIC, 0.0)
+    most = entry.model.accuracy_most.get(TOKENS_METRIC, math.inf)
+    found, file = entry.accuracy.compute_mean_tokens(), entry.accuracy.source.path
+    allowed = f"between {least:g} and {most:g}" if least else f"at most {most:g}"
+    if found is None:
+        if least:
+            yield entry.build_fault(
+                "no lengths of answers", allowed, file=file, severity=Severity.WARNING
+            )
+    elif not least <= found <= most:
+        yield entry.build_fault(f"{found:.6g} tokens per answer", allowed, file=file)

@@ -23,6 +23,7 @@ from compliance.rules import rule
 from compliance.rules.endpoints.run_counts import (
     MAX_DRAWN_GAPS,
     draw_poisson_gaps_ns,
+    find_load_pattern,
     is_drawn_rate,
 )
 from compliance.rules.endpoints.run_series import parse_percents
@@ -47,6 +48,9 @@ MIN_ORDERED_SHARE: Final = 0.9
 """Samples in their drawn places by which the size of a data set is known: none are by chance."""
 MAX_TRIED_DRAWS: Final = 1_000_000
 """Samples that are shuffled to find a size, half a second's worth."""
+OLDER_LACK: Final = ("input_sequence_lengths",)
+"""Series that older builds wrote into the snapshot alone."""
+AGENTIC_PATTERN: Final = "agentic_inference"
 HIGH_LAG_PERCENT: Final = 99.0
 MEDIAN_PERCENT: Final = 50.0
 
@@ -77,7 +81,7 @@ def same_numbers(run: EndpointsRun) -> Iterator[Fault]:
             yield run.build_fault(f"{name} {counted}", f"{stated}, as in the summary", file=file)
     for field, name in SNAPSHOT_SERIES.items():
         metric, series = snapshot.find_metric(name), get_series(summary, field)
-        if series.min is None and (metric is None or not metric.count):
+        if series.min is None and (metric is None or not metric.count or field in OLDER_LACK):
             continue
         if metric is None:
             yield run.build_fault(f"no {name}", f"the series {name}", file=file)
@@ -301,7 +305,8 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
 def order(run: EndpointsRun) -> Iterator[Fault]:
     """The map of samples names those that were issued, in their order, which is the one that its
     seed draws. The size of a data set of which less than a whole was issued is the one by which
-    most samples are in their places; a run for which there is none is left alone.
+    most samples are in their places; a run for which there is none is left alone, as is one of
+    conversations, whose turns are issued in their own order.
 
     Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
     Advice: submit the client's files from the same run, unmodified.
@@ -310,6 +315,8 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
     if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:
         return
     yield from check_sample_map(run)
+    if find_load_pattern(run) == AGENTIC_PATTERN:
+        return
     seed = run.summary.run_config.dataloader_random_seed
     size = None if seed is None else find_shuffled_size(seed, issued)
     if seed is None or size is None:

@@ -12,7 +12,7 @@ from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
-from suite.units import NS_PER_S
+from suite.units import MS_PER_S, NS_PER_S
 
 RATE_TOLERANCE: Final = 1e-9
 """Relative: the client prints all digits of a double."""
@@ -28,6 +28,9 @@ MIN_HELD_SHARE: Final = 0.9
 """Smallest share of the requested concurrency that a run has in flight on average."""
 CLOSED_LOOP_PATTERNS: Final = ("concurrency", "agentic_inference")
 LENGTH_REASON: Final = "length"
+MIN_REACHED_SHARE: Final = 0.9
+"""Smallest share of the longest time after which a run was stopped by it: no request was due."""
+NS_PER_MS: Final = NS_PER_S // MS_PER_S
 MAX_LENGTH_FACTOR: Final = 1.25
 """Answers may be a few tokens longer than allowed, since the client counts them again."""
 
@@ -315,18 +318,28 @@ def in_flight(run: EndpointsRun) -> Iterator[Fault]:
         )
 
 
+def find_load_pattern(run: EndpointsRun) -> str | None:
+    """Return how the run issued its requests, as its summary says, or else its settings."""
+    stated = run.summary.run_config.load_pattern.type if run.summary else None
+    found = run.config.find_value("settings", "load_pattern", "type") if run.config else None
+    return stated or (found if isinstance(found, str) else None)
+
+
 def find_held_requests(run: EndpointsRun) -> int | None:
     """Return how many requests the run holds in flight, as its summary says, or else its settings;
     None if it holds no number.
     """
+    if find_load_pattern(run) not in CLOSED_LOOP_PATTERNS:
+        return None
     pattern = run.summary.run_config.load_pattern if run.summary else None
     if pattern is not None and pattern.type is not None:
-        closed = pattern.type in CLOSED_LOOP_PATTERNS
-        return pattern.target_concurrency or None if closed else None
-    settings = ("settings", "load_pattern")
-    kind = run.config.find_value(*settings, "type") if run.config else None
-    wanted = run.config.find_number(*settings, "target_concurrency") if run.config else None
-    return wanted if kind in CLOSED_LOOP_PATTERNS and isinstance(wanted, int) and wanted else None
+        return pattern.target_concurrency or None
+    wanted = (
+        run.config.find_number("settings", "load_pattern", "target_concurrency")
+        if run.config
+        else None
+    )
+    return wanted if isinstance(wanted, int) and wanted else None
 
 
 @rule("endpoints.longer_than_allowed", EndpointsRun, About.RULES, doubt="how many tokens count")
@@ -349,15 +362,19 @@ def longer_than_allowed(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.config_differs", EndpointsRun, About.RULES, doubt="how the run was made")
 def config_differs(run: EndpointsRun) -> Iterator[Fault]:
-    """The summary and config.yaml name the same seeds, load pattern, rate and warm-up.
+    """The summary and config.yaml name the same seeds, load pattern, rate, warm-up and number of
+    samples; a run that reached its longest time may have issued fewer.
 
-    Source: mlcommons/endpoints, run_config of the summary, written from the configuration.
+    Source: mlcommons/endpoints, run_config of the summary, written from the configuration; builds
+    without it state the legacy window alone.
     Advice: submit the configuration that the run used.
     """
     if run.summary is None or run.config is None or run.config_source is None:
         return
     stated, pattern = run.summary.run_config, run.summary.run_config.load_pattern
-    settings = "settings"
+    settings, legacy = "settings", pattern.use_legacy_loadgen_qps_metrics
+    if pattern.type is None:
+        legacy = run.summary.legacy_loadgen_window_duration_ns is not None
     for value, path in (
         (stated.scheduler_random_seed, ("runtime", "scheduler_random_seed")),
         (stated.dataloader_random_seed, ("runtime", "dataloader_random_seed")),
@@ -365,11 +382,8 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
         (pattern.target_qps, ("load_pattern", "target_qps")),
         (pattern.target_concurrency, ("load_pattern", "target_concurrency")),
         (stated.warmup.enabled, ("warmup", "enabled")),
-        (
-            bool(pattern.use_legacy_loadgen_qps_metrics),
-            ("load_pattern", "use_legacy_loadgen_qps_metrics"),
-        ),
-        (run.summary.n_samples_issued, ("runtime", "n_samples_to_issue")),
+        (bool(legacy), ("load_pattern", "use_legacy_loadgen_qps_metrics")),
+        (find_asked_samples(run), ("runtime", "n_samples_to_issue")),
     ):
         configured = run.config.find_value(settings, *path)
         if value is not None and configured is not None and str(value) != str(configured):
@@ -378,3 +392,19 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
                 f"{value}, as in the summary",
                 file=run.config_source.path,
             )
+
+
+def find_asked_samples(run: EndpointsRun) -> int | None:
+    """Return how many samples a run issued; None if it was stopped before, by its longest time."""
+    issued, took = (
+        (run.summary.n_samples_issued, run.summary.duration_ns) if run.summary else (None, None)
+    )
+    runtime = ("settings", "runtime")
+    asked, longest_ms = (
+        run.config.find_number(*runtime, name) if run.config else None
+        for name in ("n_samples_to_issue", "max_duration_ms")
+    )
+    if None in (issued, took, asked) or not longest_ms or (issued or 0) >= (asked or 0):
+        return issued
+    reached = (took or 0) >= MIN_REACHED_SHARE * longest_ms * NS_PER_MS
+    return None if reached else issued

@@ -44,13 +44,13 @@ def token_time(run: EndpointsRun) -> Iterator[Fault]:
         return
     slack = 1 + TOKEN_TIME_TOLERANCE
     if low >= 0:
-        least = low * lengths.total / slack
+        least = low * compute_fewest_tokens(summary) / slack
     else:  # stamps of answers on a fast connection; any of them may be the longest
         least = low * lengths.max * sum(summary.tpot.histogram.counts[:1]) * slack
     if not least <= latency - first <= high * lengths.max * summary.latency.count * slack:
         yield run.build_fault(
             f"{(latency - first) / lengths.total:.6g} ns per token on average",
-            f"between {low:.6g} and {high:.6g} ns, the times per output token",
+            f"between {least / lengths.total:.6g} and {high:.6g} ns, by the times per output token",
         )
         return
     most = compute_highest_product(summary.tpot, lengths)
@@ -66,6 +66,21 @@ def token_time(run: EndpointsRun) -> Iterator[Fault]:
             f"{(latency - first) / answers:.6g} ns from first token to end on average",
             f"at most {mean:.6g} ns, with the means and deviations of times and lengths",
         )
+
+
+def compute_fewest_tokens(summary: ResultSummary) -> float:
+    """Return how many tokens come after the first chunks at least: of each answer with a time per
+    token all but those that a first chunk may have. Answers without such a time may be the longest.
+    """
+    lengths, times = summary.output_sequence_lengths, summary.tpot
+    untimed = max(0, lengths.count - times.count)
+    whole = float(lengths.total or 0) - untimed * float(lengths.max or 0)
+    fewest, left = whole - MAX_FIRST_TOKENS * times.count, times.count
+    by_buckets = 0.0
+    for low, _, count in list_value_ranges(lengths) if is_whole_histogram(lengths) else ():
+        by_buckets += min(left, count) * max(0.0, low - MAX_FIRST_TOKENS)
+        left -= min(left, count)
+    return max(0.0, fewest, by_buckets)
 
 
 def compute_highest_mean(summary: ResultSummary) -> float | None:

@@ -10,7 +10,12 @@ from compliance.documents.endpoints.point import ELECTED, SYSTEM_FILE, Endpoints
 from compliance.recognition.endpoints_files import POINT_FOLDER_NAME
 from compliance.rules import rule
 from compliance.rules.endpoints_curve.figures import is_accuracy_lost
-from compliance.rules.endpoints_curve.point import MAX_QUOTED_CHARACTERS, is_whole_number
+from compliance.rules.endpoints_curve.point import (
+    COHORT_PATTERN,
+    MAX_QUOTED_CHARACTERS,
+    count_cohorts,
+    is_whole_number,
+)
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import Regions
 
@@ -243,14 +248,44 @@ def offline_ordering(curve: EndpointsCurve) -> Iterator[Fault]:
 
 @rule("endpoints.same_seeds", EndpointsCurve, About.RULES, doubt="whether the runs are comparable")
 def same_seeds(curve: EndpointsCurve) -> Iterator[Fault]:
-    """All points of a curve use the same set of seeds, for the same cohort.
+    """All points of a curve use the same set of seeds, which is open in the cohort that they were
+    first submitted for: the set's own or one of the three after it. Points of a later cohort, as
+    amendments are, keep the set: a warning.
 
-    Source: Endpoints rules, 9.1; submission rules, 4.6.
+    Source: Endpoints rules, 9.1, Seed-set validity; submission rules, 4.6.
     Advice: run all points with one set of seeds.
     """
-    for name in ("seed_set", "target_cohort"):
-        yield from report_unequal_values(
-            curve, name, [(each, each.find_value(name)) for each in curve.points]
+    yield from report_unequal_values(
+        curve, "seed_set", [(each, each.find_value("seed_set")) for each in curve.points]
+    )
+    dated = [
+        (count_cohorts(cohort), each)
+        for each in curve.points
+        if (cohort := COHORT_PATTERN.fullmatch(each.find_text("target_cohort") or ""))
+    ]
+    if not dated:
+        return
+    begin, first = min(dated, key=lambda each: each[0])
+    yield from check_seed_age(first, begin)
+    for number, point in dated:
+        if number > begin:
+            yield point.build_fault(
+                f"target_cohort {point.find_text('target_cohort')}",
+                f"{first.find_text('target_cohort')}, as at {first.folder.name}, unless it amends"
+                " the curve",
+                severity=Severity.WARNING,
+            )
+
+
+def check_seed_age(point: EndpointsPoint, cohort: int) -> Iterator[Fault]:
+    """Yield a published set of seeds that is no longer open in a cohort, given by its number."""
+    name, most = point.find_text("seed_set"), point.round.rules.cohorts_per_set
+    published = point.round.seeds.get(name or "")
+    begin = COHORT_PATTERN.fullmatch(published.cohort) if published else None
+    if published and begin and cohort - count_cohorts(begin) >= most:
+        yield point.build_fault(
+            f"seed_set {name} in cohort {point.find_text('target_cohort')}",
+            f"in {published.cohort} or one of the {most - 1} cohorts after it",
         )
 
 
@@ -268,10 +303,13 @@ def consistency(curve: EndpointsCurve) -> Iterator[Fault]:
     Source: Endpoints rules, 8.2, 8.5 and 9.1, which flags the submission.
     Advice: describe the same system and model at each point.
     """
-    for name in ("model_name", "model_precision", "division", "dataset", "dataset_name"):
+    for name in ("model_name", "model_precision", "division", "dataset_name"):
         yield from report_unequal_values(
             curve, name, [(each, each.find_value(name)) for each in curve.points]
         )
+    yield from report_unequal_values(
+        curve, "dataset", [(each, each.data_set_name) for each in curve.points]
+    )
     yield from report_unequal_values(
         curve, "load pattern", [(each, each.load_pattern) for each in curve.disclosed_points]
     )

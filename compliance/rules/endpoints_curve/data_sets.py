@@ -12,7 +12,12 @@ from compliance.verdict import About, Fault, Severity
 
 PERFORMANCE: Final = "performance"
 DATA_SET_FIELDS: Final = ("dataset", "dataset_name")
-MEAN_TOLERANCE: Final = 1e-9
+MEAN_TOLERANCE: Final = 1.0
+END_TOLERANCE: Final = 8.0
+"""In tokens, by which the mean, and the shortest and longest prompt, differ between runs: each
+request has a salt of its own, of a few tokens more or less.
+"""
+TOLERANCES: Final = (END_TOLERANCE, END_TOLERANCE, MEAN_TOLERANCE)
 
 
 @rule("endpoints.data_set", EndpointsPoint, About.IDENTITY, doubt="what was measured")
@@ -29,7 +34,7 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
         return
     required = f"{row.data_set}, the benchmark's" if row.data_set else "the benchmark's own"
     for name in DATA_SET_FIELDS:
-        stated = point.find_text(name)
+        stated = point.data_set_name if name == "dataset" else point.find_text(name)
         if stated is None:
             continue
         if point.round.find_other_data_set(row, stated):
@@ -53,12 +58,12 @@ def list_configured_names(point: EndpointsPoint) -> list[str]:
 
 @rule("endpoints.input_lengths", EndpointsCurve, About.IDENTITY, doubt="what was measured")
 def input_lengths(curve: EndpointsCurve) -> Iterator[Fault]:
-    """All points of a curve have prompts of the same lengths, since each issues the whole data set
-    once or several times. Between runs of other builds of the client, which may count otherwise, a
-    difference is a warning. Agentic benchmarks, whose prompts have answers in them, and runs with
-    failed requests are left out.
+    """All points of a curve have prompts of the same lengths but for the tokens of their salts,
+    since each issues the whole data set once or several times. Between runs of other builds of the
+    client, which may count otherwise, a difference is a warning. Agentic benchmarks, whose prompts
+    have answers in them, runs of a part of the data set and runs with failed requests are left out.
 
-    Source: Endpoints rules, 6.4; client, input_sequence_lengths.
+    Source: Endpoints rules, 2.9.5.1 and 6.4; client, input_sequence_lengths.
     Advice: measure all points with the same, unmodified data set.
     """
     if curve.is_agentic:
@@ -67,8 +72,8 @@ def input_lengths(curve: EndpointsCurve) -> Iterator[Fault]:
     for point, found in known[1:]:
         first, wanted = known[0]
         if all(
-            math.isclose(mine, other, rel_tol=MEAN_TOLERANCE)
-            for mine, other in zip(found, wanted, strict=True)
+            math.isclose(mine, other, rel_tol=0, abs_tol=most)
+            for mine, other, most in zip(found, wanted, TOLERANCES, strict=True)
         ):
             continue
         low, high, mean = found
@@ -87,7 +92,7 @@ def summarise_inputs(point: EndpointsPoint) -> tuple[float, float, float] | None
     of all prompts.
     """
     summary = point.summary
-    if summary is None or summary.n_samples_failed:
+    if summary is None or summary.n_samples_failed or point.subset_size is not None:
         return None
     found = summary.input_sequence_lengths
     if found.min is None or found.max is None or found.avg is None:

@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from compliance.documents.endpoints.accuracy import PER_CENT, scale_fraction
 from compliance.documents.endpoints.point import (
     SYSTEM_FILE,
     EndpointsPoint,
     compute_interactivity,
 )
 from compliance.rules import rule
-from compliance.rules.endpoints.accuracy import PER_CENT, find_metric_limit
+from compliance.rules.endpoints.accuracy import find_metric_limit
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.units import MS_PER_S, NS_PER_S
@@ -132,8 +133,7 @@ def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
                 severity=None if least <= PER_CENT else Severity.WARNING,
             )
             continue
-        if least > 1 >= found >= 0:  # as the client's own scorers write it
-            found *= PER_CENT
+        found = scale_fraction(found, least)
         limit = min(most, find_metric_limit(least))
         if not least <= found <= limit:
             yield point.build_fault(

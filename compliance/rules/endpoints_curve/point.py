@@ -224,8 +224,8 @@ def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.seed_set", EndpointsPoint, About.RULES, doubt="whether the run is the round's")
 def seed_set(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point uses a published set of seeds, adopted in its cohort or one of the three before it,
-    in its settings and in its run.
+    """A point uses a published set of seeds, not before its first cohort, in its settings and in
+    its run.
 
     Source: Endpoints rules, 2.1.1; submission rules, 4.6.
     Advice: run the client with the seeds of a set that is open for the cohort.
@@ -242,14 +242,10 @@ def seed_set(point: EndpointsPoint) -> Iterator[Fault]:
     yield from check_run_seeds(point, published)
     cohort = COHORT_PATTERN.fullmatch(point.find_text("target_cohort") or "")
     begin = COHORT_PATTERN.fullmatch(published.cohort)
-    if cohort and begin:
-        age = count_cohorts(cohort) - count_cohorts(begin)
-        if not 0 <= age < point.round.rules.cohorts_per_set:
-            yield point.build_fault(
-                f"seed_set {name} in cohort {cohort[0]}",
-                f"in {published.cohort} or one of the {point.round.rules.cohorts_per_set - 1}"
-                " cohorts after it",
-            )
+    if cohort and begin and count_cohorts(cohort) < count_cohorts(begin):
+        yield point.build_fault(
+            f"seed_set {name} in cohort {cohort[0]}", f"in {published.cohort} or later"
+        )
 
 
 def count_cohorts(cohort: re.Match[str]) -> int:
@@ -263,8 +259,13 @@ def check_disclosed_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator
         found = point.find_value("runtime_settings", "runtime", name)
         if found is None and name in SUMMARY_SEEDS:
             found = point.find_value("runtime_settings", "runtime", SUMMARY_SEEDS[name])
-        if found != getattr(published, name):
-            yield point.build_fault(f"{name} {found}", f"{getattr(published, name)}")
+        wanted = getattr(published, name)
+        if isinstance(found, str) and found.strip() == str(wanted):
+            yield point.build_fault(
+                f"{name} '{found}', a text", f"{wanted}, a number", severity=Severity.WARNING
+            )
+        elif found != wanted:
+            yield point.build_fault(f"{name} {found}", f"{wanted}")
 
 
 def check_run_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator[Fault]:
@@ -378,19 +379,26 @@ def check_duration_settings(point: EndpointsPoint) -> Iterator[Fault]:
 @rule("endpoints.whole_passes", EndpointsPoint, About.RULES, doubt="which samples count")
 def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
     """A point issues its data set once or several times, and always the whole of it; the Offline
-    run's concurrency is the size of the data set.
+    run's concurrency is the size of the data set. At the lowest concurrencies a point may state a
+    part of the data set, for which MLCommons' approval is needed: a warning.
 
-    Source: Endpoints rules, 6.4 and 5.7.1.
+    Source: Endpoints rules, 6.4, 6.5, 8.3 and 5.7.1.
     Advice: issue a whole multiple of the data set.
     """
-    size = find_data_set_size(point)
+    size, whole = find_issued_size(point), find_data_set_size(point)
     issued = point.summary.n_samples_issued if point.summary else None
     if size is None or issued is None:
         return
+    if size != whole:
+        yield point.build_fault(
+            f"{size} samples of the data set",
+            f"{whole}, all of them, unless MLCommons approved of fewer",
+            severity=Severity.WARNING,
+        )
     if issued < size or issued % size:
         yield point.build_fault(
             f"{issued} samples issued",
-            f"a multiple of {size}, the data set",
+            f"a multiple of {size}, {'the data set' if size == whole else 'the stated samples'}",
             file=point.run.summary_source.path,
         )
     if point.is_offline_run and point.concurrency != size:
@@ -400,14 +408,24 @@ def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
         )
 
 
+def find_issued_size(point: EndpointsPoint) -> int | None:
+    """Return the number of samples that a point issues in a pass: those that it states, where it
+    may have fewer than the data set; None if no text says it.
+    """
+    whole, part, concurrency = find_data_set_size(point), point.subset_size, point.concurrency
+    if whole is None or part is None or concurrency is None:
+        return whole
+    low = 0 < concurrency <= point.round.regions.ultra_low_concurrency
+    return part if low and 0 < part < whole else whole
+
+
 def find_data_set_size(point: EndpointsPoint) -> int | None:
     """Return the number of samples in a point's performance data set; None if no text says it. An
     agentic benchmark counts turns, of which there is no fixed number.
     """
     if point.model is None or point.is_agentic:
         return None
-    named = point.find_text("dataset") or ""
-    return point.model.data_sets.get(named, point.model.samples)
+    return point.model.data_sets.get(point.data_set_name or "", point.model.samples)
 
 
 @rule("endpoints.shared_paths", EndpointsPoint, About.RULES, doubt="whether others can repeat it")

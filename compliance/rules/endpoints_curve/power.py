@@ -224,7 +224,9 @@ def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Ite
         yield point.build_fault(
             f"nodes_used with {engaged:g} accelerators",
             f"{replica * replicas:g}, of {replicas:g} replicas with {replica:g} each",
-            severity=Severity.WARNING if None in stated else None,
+            severity=Severity.WARNING
+            if None in stated
+            else find_excess_severity(point, replicas, engaged),
         )
 
 
@@ -234,8 +236,9 @@ def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
     says in dp_shortfall how many it runs instead; it never engages more accelerators than there
     are.
 
-    Source: Endpoints rules, 4.5.3 and 9.1, Maximal engagement; a replica takes tensor_parallel x
+    Source: Endpoints rules, 4.5.3; checker, Maximal engagement: a replica takes tensor_parallel x
     pipeline_parallel x expert_parallel accelerators, unless prefill and decoding are disaggregated.
+    Where experts may share the accelerators of the other dimensions, too many are a warning.
     Advice: correct the parallelism in system_desc.json, or declare dp_shortfall in point.yaml.
     """
     counts = [each.accelerators_per_node for each in curve.power.sets]
@@ -256,6 +259,7 @@ def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
                 f"{replicas:g} replicas of {replica:g} accelerators",
                 f"between 1 and {most} on {provisioned:g} accelerators",
                 file=file,
+                severity=find_excess_severity(point, replicas, provisioned),
             )
         elif replicas < most and declared != [replicas, most]:
             yield point.build_fault(
@@ -263,6 +267,19 @@ def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
                 f"{most} on {provisioned:g} accelerators, or dp_shortfall with both numbers",
                 file=file,
             )
+
+
+def find_excess_severity(
+    point: EndpointsPoint, replicas: float, accelerators: float
+) -> Severity | None:
+    """Return a warning for replicas that fit if their experts share the accelerators of the other
+    dimensions, data_parallel among them, which system_desc.json does not say; else the rule's own
+    severity.
+    """
+    names = ("tensor_parallel", "pipeline_parallel")
+    dense = replicas * math.prod(find_parallelism(point, name) or 0 for name in names)
+    widest = max(dense, find_parallelism(point, "expert_parallel") or 0)
+    return Severity.WARNING if dense >= 1 and widest <= accelerators else None
 
 
 def compute_replica_size(point: EndpointsPoint) -> float | None:

@@ -11,7 +11,7 @@ from compliance.rules.endpoints.run_series import is_whole_histogram, list_value
 from compliance.rules.endpoints_curve.point import (
     MAX_QUOTED_CHARACTERS,
     WINDOW,
-    find_data_set_size,
+    find_issued_size,
     is_whole_number,
 )
 from compliance.verdict import About, Fault, Severity
@@ -59,7 +59,7 @@ def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
             f"{passes} passes in a windowable window", f"{point.round.rules.min_passes} or more"
         )
     yield from check_window_extent(point, None if passes is None or not size else passes * size)
-    samples = find_data_set_size(point)
+    samples = find_issued_size(point)
     if size is not None and samples is not None and (size < 1 or size % samples):
         yield point.build_fault(
             f"super_pass_size {size}",

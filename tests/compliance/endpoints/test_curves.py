@@ -316,7 +316,10 @@ EDITS: dict[str, tuple[Edit, str]] = {
         "shared_paths",
     ),
     "an unknown set of seeds": (edit_point(64, "seed_set", value="B"), "seed_set"),
-    "a set that is too old": (edit_point(64, "target_cohort", value="2027-01-C0"), "seed_set"),
+    "a set that is too old": (
+        at_each_point("point.yaml", "target_cohort", "2027-01-C0"),
+        "same_seeds",
+    ),
     "a cohort that does not exist": (
         edit_point(64, "target_cohort", value="2026-13-C0"),
         "disclosure",

@@ -540,7 +540,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.cap": submission(copies),
     "endpoints.offline_present": submission(edit_point(256, "offline", value="none")),
     "endpoints.offline_ordering": submission(slow_offline, curve="dedicated"),
-    "endpoints.same_seeds": submission(edit_point(6, "target_cohort", value="2026-11-C1")),
+    "endpoints.same_seeds": submission(edit_point(6, "seed_set", value="B")),
     "endpoints.consistency": submission(edit_point(6, "model_precision", value="int4")),
     "endpoints.accuracy_points": submission(remove(*in_curve("r30", "accuracy_results.json"))),
     "endpoints.mean_accuracy": submission(

@@ -1,7 +1,7 @@
 """Loads entry points: workloads with their parts, bare networks, engines, rounds, rules, inputs,
 schemas, sources of power and commands.
 
-The six workloads use the same interface as third-party packages.
+The seven workloads use the same interface as third-party packages.
 """
 
 import re

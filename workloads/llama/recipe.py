@@ -30,6 +30,7 @@ LLAMA_LOGGED_HYPERPARAMETERS: Final = (
     "opt_end_learning_rate",
     "opt_learning_rate_warmup_steps",
     "opt_learning_rate_decay_steps",
+    "max_steps",
     "opt_learning_rate_decay_schedule",
     "opt_adamw_beta_1",
     "opt_adamw_beta_2",
@@ -60,6 +61,7 @@ class LlamaRecipe:
     end_rate: float
     warm_up_steps: int
     decay_steps: int
+    """Steps of the decay, after the warm-up."""
     beta_1: float
     beta_2: float
     epsilon: float
@@ -78,6 +80,7 @@ class LlamaRecipe:
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "LlamaRecipe":
         """Read the settings; RequestError names an invalid one."""
+        check_schedule_length(settings)
         return cls(
             batch_size=require_positive_setting(settings, "global_batch_size"),
             accumulation_steps=require_positive_setting(settings, "gradient_accumulation_steps"),
@@ -116,9 +119,8 @@ class LlamaRecipe:
 
     def build_schedule(self) -> RateSchedule:
         """Return the learning-rate schedule: linear warm-up, then half a cosine."""
-        decay = build_cosine_decay(
-            self.base_rate, self.end_rate, self.warm_up_steps, self.decay_steps
-        )
+        last_step = self.warm_up_steps + self.decay_steps
+        decay = build_cosine_decay(self.base_rate, self.end_rate, self.warm_up_steps, last_step)
         return build_linear_warmup(decay, self.base_rate, self.warm_up_steps)
 
     def compute_micro_batch(self, world_size: int) -> int:
@@ -132,3 +134,17 @@ class LlamaRecipe:
                 f" gradient_accumulation_steps {self.accumulation_steps} times {world_size} ranks"
             )
         return self.batch_size // parts
+
+
+def check_schedule_length(settings: Settings) -> None:
+    """RequestError unless warm-up and decay together take `max_steps`, as in the reference
+    (mlcommons/training, small_llm_pretraining/nemo/pretrain_llama31.py).
+    """
+    warm_up = require_integer_setting(settings, "opt_learning_rate_warmup_steps")
+    decay = require_integer_setting(settings, "opt_learning_rate_decay_steps")
+    steps = require_integer_setting(settings, "max_steps")
+    if warm_up + decay != steps:
+        raise RequestError(
+            f"max_steps {steps} is not opt_learning_rate_warmup_steps {warm_up} and"
+            f" opt_learning_rate_decay_steps {decay} together"
+        )

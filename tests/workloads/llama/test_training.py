@@ -107,10 +107,17 @@ def test_the_rate_rises_linearly_and_falls_along_a_cosine(make_run: MakeRun) -> 
     assert schedule(0) == 0.0
     assert schedule(51) == pytest.approx(2.5e-3 / 4)
     assert schedule(204) == pytest.approx(2.5e-3)
-    assert schedule(4096) == schedule(9999) == pytest.approx(2.5e-4)
+    assert schedule(6144) == schedule(9999) == pytest.approx(2.5e-4)
+    assert schedule(6143) > schedule(6144)
     middle = build_cosine_decay(1.0, 0.0, 0, 100)
     assert middle(50) == pytest.approx(0.5)
     assert middle(25) == pytest.approx((1 + math.sqrt(0.5)) / 2)
+
+
+def test_a_schedule_of_another_length_than_its_parts_is_refused(make_run: MakeRun) -> None:
+    """`max_steps` of a log would say what the learning rate did not do."""
+    with pytest.raises(RequestError, match="max_steps 6144 is not .*warmup_steps 9 and .* 5940"):
+        LlamaRecipe.build_from_settings(make_run(opt_learning_rate_warmup_steps=9).settings)
 
 
 def test_the_loss_is_the_mean_over_all_predicted_tokens(make_run: MakeRun) -> None:
@@ -168,7 +175,7 @@ def test_accumulated_gradients_are_those_of_one_batch(make_run: MakeRun, tmp_pat
 
 
 def test_training_lowers_the_loss(make_run: MakeRun) -> None:
-    training = LlamaTraining(make_run(opt_learning_rate_warmup_steps=2))
+    training = LlamaTraining(make_run(opt_learning_rate_warmup_steps=2, max_steps=5942))
     before = training.evaluate()["loss"]
     take_steps(training, 1, 6)
     take_steps(training, 2, 6)

@@ -1,6 +1,8 @@
 """A tiny network with random weights, its tokenizer, and transformers to compare with."""
 
 import json
+import struct
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -77,6 +79,34 @@ def build_tokens(words: int = SHAPE.vocabulary) -> LlamaTokens:
         ends=(END, OTHER_END),
         chat_template=TEMPLATE,
     )
+
+
+def write_indexed_tokens(
+    prefix: Path,
+    texts: Sequence[Sequence[int]],
+    *,
+    code: int = 4,
+    marks: Sequence[int] | None = None,
+) -> Path:
+    """Write Megatron's files of a corpus byte by byte; one text is one document unless `marks` say
+    otherwise.
+    """
+    form, width = {4: ("i", 4), 8: ("H", 2)}[code]
+    if marks is None:
+        marks = range(len(texts) + 1)
+    lengths = [len(text) for text in texts]
+    pointers = [width * sum(lengths[:number]) for number in range(len(texts))]
+    content = b"MMIDIDX\x00\x00" + struct.pack("<Q", 1) + struct.pack("<B", code)
+    content += struct.pack("<Q", len(texts)) + struct.pack("<Q", len(marks))
+    content += struct.pack(f"<{len(texts)}i", *lengths)
+    content += struct.pack(f"<{len(texts)}q", *pointers)
+    content += struct.pack(f"<{len(marks)}q", *marks)
+    prefix.with_name(f"{prefix.name}.idx").write_bytes(content)
+    tokens = [token for text in texts for token in text]
+    prefix.with_name(f"{prefix.name}.bin").write_bytes(
+        struct.pack(f"<{len(tokens)}{form}", *tokens)
+    )
+    return prefix
 
 
 @pytest.fixture

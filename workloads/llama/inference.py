@@ -13,7 +13,6 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.setting_values import require_positive_setting
-from workloads.common.text.references import write_references
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.common.weights_description import read_weights_description
 from workloads.llama.checkpoint import (
@@ -25,7 +24,6 @@ from workloads.llama.checkpoint import (
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.serving_set import ServingSet, load_serving_set
 from workloads.llama.shape import LlamaShape
-from workloads.llama.vocabulary import compute_tokenizer_sha256
 from workloads.llama.weights import load_llama_checkpoint
 
 GENERATING_ENGINE: Final = "torch"
@@ -72,7 +70,7 @@ class LlamaInference:
         self._new_tokens = require_positive_setting(run.settings, MAX_NEW_TOKENS_SETTING)
         self._slots = require_positive_setting(run.settings, SLOTS_SETTING)
         read_weights_description(checkpoint, LlamaDescription, LLAMA_NAME)
-        check_tokenizer_hash(checkpoint, compute_tokenizer_sha256())
+        check_tokenizer_hash(checkpoint, self._set.tokenizer_sha256)
         self._ends = read_end_tokens(checkpoint)
         network = load_llama_checkpoint(checkpoint)
         check_prompts(self._set, network.shape)
@@ -116,8 +114,8 @@ class LlamaInference:
         return LlamaPredictor(self._build_generator(max_batch), self._prompts)
 
     def truth(self, folder: Path) -> None:
-        """Write the reference summaries."""
-        write_references(folder, self._set.summaries)
+        """Write the reference summaries, and what turns answers into text."""
+        self._set.write_truth(folder)
 
     def close(self) -> None:
         """Release all prompts."""

@@ -18,7 +18,7 @@ from workloads.common.setting_values import (
     require_number_setting,
     require_positive_setting,
 )
-from workloads.llama.shape import LlamaShape
+from workloads.llama.shape import LlamaShape, build_rope_scaling
 
 # mlcommons/logging 6.0, closed_llama31_8b.yaml: what a log must have.
 LLAMA_LOGGED_HYPERPARAMETERS: Final = (
@@ -74,6 +74,8 @@ class LlamaRecipe:
     key_value_heads: int
     feed_forward: int
     rope_theta: float
+    rope_factor: float
+    """By which long wavelengths of positions are stretched; 1: they are not."""
 
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "LlamaRecipe":
@@ -99,6 +101,7 @@ class LlamaRecipe:
             key_value_heads=require_positive_setting(settings, "model.key_value_heads"),
             feed_forward=require_positive_setting(settings, "model.feed_forward"),
             rope_theta=require_number_setting(settings, "model.rope_theta"),
+            rope_factor=require_number_setting(settings, "model.rope_factor"),
         )
 
     def build_shape(self, vocabulary: int, context: int) -> LlamaShape:
@@ -112,6 +115,7 @@ class LlamaRecipe:
             vocabulary=vocabulary,
             context=context,
             rope_theta=self.rope_theta,
+            rope_scaling=build_rope_scaling(self.rope_factor),
         )
 
     def build_schedule(self) -> RateSchedule:

@@ -1,28 +1,50 @@
-"""Surveys the generated news: encodes them into the cache, hashes and counts them."""
+"""Surveys the generated news: encodes them into the cache, hashes and counts them. Chooses between
+them and the user's data.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.dataset import Survey
+from suite.dataset import DataSet, Survey
 from suite.files.layout import compute_file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.text.encoded import check_encoded_folder, resolve_encoded_folder
 from workloads.llama import data
+from workloads.llama.checkpoint import LlamaTokens
+from workloads.llama.news import PROMPT_END
+from workloads.llama.published import articles, corpus
+from workloads.llama.published.megatron import SequenceSource
+from workloads.llama.published.survey import PublishedDataSet
+from workloads.llama.published.tokenizer import read_published_tokenizer
 from workloads.llama.recipe import LlamaRecipe
-from workloads.llama.serving_set import require_generated_news
-from workloads.llama.vocabulary import compute_tokenizer_sha256, list_tokens
+from workloads.llama.vocabulary import (
+    BEGIN_ID,
+    END_ID,
+    compute_tokenizer_sha256,
+    format_tokenizer,
+    list_tokens,
+)
 
 LLAMA_DATA_SETTINGS: Final = ("max_sequence_length", "data.shuffle_documents")
+NEWS_CHAT_TEMPLATE: Final = (
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    f"{{% if add_generation_prompt %}}{PROMPT_END}{{% endif %}}"
+)
+"""Jinja template: a message holds an article, and the answer is its summary."""
+
+
+def select_data_set(run: Run) -> DataSet:
+    """Return the data set of a run: the user's, or the generated news."""
+    return LlamaDataSet(run) if run.data is None else PublishedDataSet(run, run.data)
 
 
 class LlamaDataSet:
     """Implements suite.dataset.DataSet."""
 
     def __init__(self, run: Run) -> None:
-        require_generated_news(run)
         self._run = run
         self.settings: Mapping[str, HyperValue] = {
             key: run.settings[key] for key in LLAMA_DATA_SETTINGS
@@ -67,12 +89,37 @@ class LlamaDataSet:
 
 
 def open_surveyed_sequences(
-    run: Run, found: Mapping[str, Any], length: int
-) -> tuple[data.Tokens, data.Tokens]:
-    """Open the training and the validation sequences: a run's first access to its data."""
+    run: Run, found: Mapping[str, Any], length: int, evaluated: int
+) -> tuple[SequenceSource, SequenceSource]:
+    """Open the training and the validation sequences: a run's first access to its data.
+
+    Args:
+        run: with its data and its seed.
+        found: by the survey.
+        length: tokens that a sequence predicts.
+        evaluated: sequences of the user's validation split that are read; the generated news have
+            as many.
+    """
+    if run.data is not None:
+        return (
+            corpus.open_training_sequences(run.data, length, run.seed),
+            corpus.open_validation_sequences(run.data, length, evaluated),
+        )
     folder = resolve_encoded_folder(run, found)
     training, validation = (
         data.read_sequences(folder, split, length)
         for split in (data.TRAIN_SPLIT, data.VALIDATION_SPLIT)
     )
     return training, validation
+
+
+def load_run_tokens(run: Run) -> LlamaTokens:
+    """Return what a checkpoint that a run exports says about its tokens."""
+    if run.data is not None:
+        return read_published_tokenizer(run.data).build_tokens(articles.CHAT_TEMPLATE)
+    return LlamaTokens(
+        tokenizer=format_tokenizer().encode(),
+        begin=BEGIN_ID,
+        ends=(END_ID,),
+        chat_template=NEWS_CHAT_TEMPLATE,
+    )

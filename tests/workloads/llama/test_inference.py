@@ -212,7 +212,6 @@ def test_unloaded_prompts_are_gone(system: LlamaInference) -> None:
         ({"precision": Precision.FP16}, "the generator has no fp16; it has fp32, tf32, bf16"),
         ({"engine__compile": True}, "engine.compile is not supported"),
         ({"sut__instances": 2}, "sut.instances is not supported"),
-        ({"data": Path("/nowhere")}, "--data is not supported yet"),
         ({"decode__max_new_tokens": 0}, "decode.max_new_tokens: must be at least 1"),
     ],
 )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from suite.errors import RequestError
-from workloads.llama import megatron
-from workloads.llama.megatron import (
+from workloads.llama.published import megatron
+from workloads.llama.published.megatron import (
     FirstSequences,
     ShuffledSequences,
     check_index,

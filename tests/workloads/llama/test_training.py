@@ -209,11 +209,6 @@ def test_settings_that_do_not_fit_are_refused(
         LlamaTraining(make_run(**settings))
 
 
-def test_data_of_the_user_are_refused(make_run: MakeRun, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="--data is not supported yet"):
-        LlamaDataSet(replace(make_run(), data=tmp_path))
-
-
 def test_a_damaged_split_is_refused(make_run: MakeRun) -> None:
     root = LlamaDataSet(make_run()).root
     (root / "train.npy").write_bytes(b"not numpy")

@@ -185,7 +185,7 @@ def check_tokens(corpus: IndexedTokens, vocabulary: int) -> str:
     path, step = format_tokens_path(corpus.prefix), CHECKED_BYTES // corpus.token_N.itemsize
     for first in range(0, len(corpus.token_N), step):
         token_N = corpus.token_N[first : first + step]
-        hashed.update(token_N)
+        hashed.update(token_N.data)
         if token_N.min() < 0 or token_N.max() >= vocabulary:
             place = int(((token_N < 0) | (token_N >= vocabulary)).argmax())
             raise RequestError(

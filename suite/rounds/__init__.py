@@ -147,6 +147,8 @@ class ScenarioRow:
     min_query_count that way.
     """
     samples_per_query: int = 1
+    equal_issue: bool = False
+    """Each sample is issued equally often, in whole rounds (sample_concatenate_permutation)."""
     runs: int = 1
     house_rule: bool = False
     """MLPerf never had this rule."""
@@ -186,6 +188,8 @@ class InferenceRow:
     """Metric -> quality that a served result must reach in addition to the share of the reference
     accuracy.
     """
+    threshold_most: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> value that a served result must not exceed."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     calibration: Mapping[str, CalibrationList] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from workloads.common.text.references import write_references
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.llama.examples import build_llama_examples
 from workloads.llama.scoring import ROUGE_METRICS, decode_news_answer, score_answers
-from workloads.llama.serving_set import generate_serving_documents
+from workloads.llama.served_news import generate_serving_documents
 from workloads.llama.vocabulary import END_ID, PAD_ID, encode_text, list_tokens
 
 SUMMARIES = ["① Anna ② Ben", "① Clara", "① Dora ② Emil ③ Anna"]

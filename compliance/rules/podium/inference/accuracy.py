@@ -243,16 +243,27 @@ def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
 
 @rule("accuracy.threshold", InferenceEntry, About.QUALITY)
 def threshold(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches the round's own threshold, if the row has one.
+    """A served model reaches the round's own threshold, if the row has one, and does not exceed
+    the row's upper one.
 
-    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
+    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold and threshold_most.
     Advice: serve a checkpoint that was trained to the full target.
     """
-    for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
+    row = entry.inference
+    bounds = (
+        [
+            *((metric, value, "at least") for metric, value in row.threshold.items()),
+            *((metric, value, "at most") for metric, value in row.threshold_most.items()),
+        ]
+        if row
+        else []
+    )
+    for metric, wanted, sense in bounds:
         found = find_served_score(entry, metric)
-        if found is not None and not found >= wanted:
-            yield entry.build_fault(
-                f"{metric} {found:.6g}",
-                f"at least {wanted:g}",
-                entry.folder / "accuracy" / ACCURACY_TEXT,
-            )
+        if found is None or (found <= wanted if sense == "at most" else found >= wanted):
+            continue
+        yield entry.build_fault(
+            f"{metric} {found:.6g}",
+            f"{sense} {wanted:g}",
+            entry.folder / "accuracy" / ACCURACY_TEXT,
+        )

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+import workloads.llama
 from workloads.common.detection import torchvision_import
 from workloads.llama.checkpoint import LlamaTokens
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.shape import LlamaShape, RopeScaling
 from workloads.llama.weights import export_llama_checkpoint
 
+ROW_FILE = Path(workloads.llama.__file__).parent / "podium-v1.toml"
 BEGIN, END, OTHER_END = 0, 1, 2
 SHAPE = LlamaShape(
     layers=3,
@@ -138,3 +140,76 @@ def transformers() -> ModuleType:
     """The reference; skips where it is not installed."""
     assert torchvision_import.torchvision  # transformers imports it, and it may not load alone
     return pytest.importorskip("transformers", reason="transformers (extra test) is not installed")
+
+
+ARTICLES = (
+    "Ana Silva said on Monday that the \u20ac5 fare stays. Trains run every hour.",
+    "The mayor {opened} a bridge.\nIt cost 3 million. Nobody was there.",
+    "Rain fell in Z\u00fcrich \u2014 for days, and then it stopped. \U0001f327 Farmers were glad.",
+)
+SUMMARIES = ("The fare stays .\nTrains run hourly .", "A bridge was opened.", "It rained.")
+
+
+def train_byte_level_tokenizer() -> bytes:
+    """A tokenizer of Llama 3.1's kind with a small vocabulary, as its library writes it."""
+    library = pytest.importorskip("tokenizers")
+    tokenizer = library.Tokenizer(library.models.BPE())
+    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = library.decoders.ByteLevel()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"],
+        initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator([*ARTICLES, *SUMMARIES], trainer)
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 0)]
+    )
+    content: str = tokenizer.to_str()
+    return content.encode()
+
+
+def write_articles_file(folder: Path, tokenizer: Any, **changes: Any) -> list[dict[str, Any]]:
+    """Write `cnn_eval.json` as download_cnndm.py of mlcommons/inference does; the first record
+    with changes.
+    """
+    template = (
+        "In very brief sentences, summarize the following news article. Only return the summary."
+        "\nArticle: {input}\nSummary: "
+    )
+    records = [
+        {
+            "instruction": {"llama": template},
+            "input": article,
+            "tok_input": tokenizer.encode(template.replace("{input}", article)).ids,
+            "output": summary,
+        }
+        for article, summary in zip(ARTICLES, SUMMARIES, strict=True)
+    ]
+    records[0] |= changes
+    text = json.dumps(records, indent=4, ensure_ascii=False)
+    (folder / "cnn_eval.json").write_text(text, "utf-8")
+    return records
+
+
+@pytest.fixture
+def byte_level() -> Any:
+    """The library's own tokenizer, to compare with."""
+    content = train_byte_level_tokenizer()
+    return pytest.importorskip("tokenizers").Tokenizer.from_str(content.decode())
+
+
+@pytest.fixture
+def published(tmp_path: Path, byte_level: Any) -> Path:
+    """A folder as a user has it: C4, articles, tokenizer."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / "tokenizer.json").write_bytes(train_byte_level_tokenizer())
+    write_articles_file(folder, byte_level)
+    for name, count in (
+        ("c4-train.en_6_text_document", 400),
+        ("c4-validation-91205-samples.en_text_document", 200),
+    ):
+        texts = [byte_level.encode(f"{ARTICLES[n % 3]} {n}").ids for n in range(count)]
+        write_indexed_tokens(folder / name, texts)
+    return folder

@@ -2,7 +2,8 @@
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import workloads.llama
+from suite import plugins, registry
 from workloads.common.detection import torchvision_import
 from workloads.llama.checkpoint import LlamaTokens
 from workloads.llama.model import LlamaNetwork
@@ -200,7 +202,36 @@ def byte_level() -> Any:
 
 
 @pytest.fixture
-def published(tmp_path: Path, byte_level: Any) -> Path:
+def forget_sentences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Takes NLTK's data away, and what it has loaded from data."""
+    loaded = pytest.importorskip("nltk.tokenize")._get_punkt_tokenizer
+    data = pytest.importorskip("nltk.data")
+
+    def forget() -> None:
+        monkeypatch.setattr(data, "path", [])
+        loaded.cache_clear()
+
+    yield forget
+    loaded.cache_clear()
+
+
+@pytest.fixture
+def sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget_sentences: Callable[[], None]
+) -> None:
+    """NLTK's model of sentences, in the form of punkt_tab, trained on a few texts."""
+    forget_sentences()
+    punkt = pytest.importorskip("nltk.tokenize.punkt")
+    data = pytest.importorskip("nltk.data")
+    trainer = punkt.PunktTrainer(" ".join([*ARTICLES, *SUMMARIES]))
+    folder = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "english"
+    folder.parent.mkdir(parents=True)
+    monkeypatch.setattr(data, "path", [str(tmp_path / "nltk")])
+    punkt.save_punkt_params(trainer.get_params(), dir=str(folder))
+
+
+@pytest.fixture
+def published(tmp_path: Path, byte_level: Any, sentences: None) -> Path:
     """A folder as a user has it: C4, articles, tokenizer."""
     folder = tmp_path / "published"
     folder.mkdir()
@@ -213,3 +244,28 @@ def published(tmp_path: Path, byte_level: Any) -> Path:
         texts = [byte_level.encode(f"{ARTICLES[n % 3]} {n}").ids for n in range(count)]
         write_indexed_tokens(folder / name, texts)
     return folder
+
+
+def forget_registered() -> None:
+    """Let the registry look again."""
+    for each in vars(registry).values():
+        if hasattr(each, "cache_clear"):
+            each.cache_clear()
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The workload as pyproject.toml registers it, also where it does not yet."""
+    select = plugins.select_entry_points
+
+    def select_with_llama(group: str) -> list[EntryPoint]:
+        found = [*select(group)]
+        if group == registry.WORKLOAD_GROUP and "llama" not in {each.name for each in found}:
+            point = EntryPoint("llama", "workloads.llama:WORKLOAD", group)
+            found.append(point._for(found[0].dist))  # type: ignore[attr-defined]
+        return found
+
+    monkeypatch.setattr(plugins, "select_entry_points", select_with_llama)
+    forget_registered()
+    yield
+    forget_registered()

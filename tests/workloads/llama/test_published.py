@@ -1,7 +1,7 @@
 """The user's data: tokenizer, articles and C4; a training, a serving and a score of each."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
@@ -36,7 +36,7 @@ from workloads.llama.survey import select_data_set
 from workloads.llama.training import LlamaTraining
 from workloads.llama.weights import load_llama_checkpoint
 
-from .conftest import ARTICLES, ROW_FILE, SUMMARIES, write_articles_file, write_indexed_tokens
+from .conftest import ARTICLES, ROW_FILE, write_articles_file, write_indexed_tokens
 
 MakeRun = Callable[..., Run]
 LENGTH = 32
@@ -338,28 +338,6 @@ def test_prompts_that_are_too_long_for_the_checkpoint_are_refused(
 
 
 @pytest.fixture
-def no_sentences(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """NLTK without data, and without what it has loaded from data."""
-    loaded = pytest.importorskip("nltk.tokenize")._get_punkt_tokenizer
-    monkeypatch.setattr(pytest.importorskip("nltk.data"), "path", [])
-    loaded.cache_clear()
-    yield
-    loaded.cache_clear()
-
-
-@pytest.fixture
-def sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_sentences: None) -> None:
-    """NLTK's model of sentences, in the form of punkt_tab, trained on a few texts."""
-    punkt = pytest.importorskip("nltk.tokenize.punkt")
-    data = pytest.importorskip("nltk.data")
-    trainer = punkt.PunktTrainer(" ".join([*ARTICLES, *SUMMARIES]))
-    folder = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "english"
-    folder.parent.mkdir(parents=True)
-    monkeypatch.setattr(data, "path", [str(tmp_path / "nltk")])
-    punkt.save_punkt_params(trainer.get_params(), dir=str(folder))
-
-
-@pytest.fixture
 def truth(make_run: MakeRun, tmp_path: Path) -> Path:
     folder = tmp_path / "truth"
     folder.mkdir()
@@ -367,9 +345,7 @@ def truth(make_run: MakeRun, tmp_path: Path) -> Path:
     return folder
 
 
-def test_answers_are_scored_as_the_reference_scores_them(
-    truth: Path, byte_level: Any, sentences: None
-) -> None:
+def test_answers_are_scored_as_the_reference_scores_them(truth: Path, byte_level: Any) -> None:
     """Sentences on lines of their own for -Lsum, text without special tokens, its length counted
     behind that.
     """
@@ -391,13 +367,16 @@ def test_answers_are_scored_as_the_reference_scores_them(
     assert cut["rouge1"] == pytest.approx(2 / 3)
 
 
-def test_examples_show_the_texts(truth: Path, byte_level: Any, sentences: None) -> None:
+def test_examples_show_the_texts(truth: Path, byte_level: Any) -> None:
     answers = {0: pack_token_ids(byte_level.encode("The fare rose.").ids)}
     examples = build_llama_examples(answers, truth, False, truth)
     assert examples is not None
 
 
-def test_a_missing_model_of_sentences_is_named(truth: Path, no_sentences: None) -> None:
+def test_a_missing_model_of_sentences_is_named(
+    truth: Path, forget_sentences: Callable[[], None]
+) -> None:
+    forget_sentences()
     with pytest.raises(MissingError, match="python -m nltk.downloader punkt_tab"):
         score_answers({}, truth)
 
@@ -406,10 +385,30 @@ def test_a_missing_model_of_sentences_is_named(truth: Path, no_sentences: None) 
     ("name", "content"),
     [("summaries.json", b"[]"), ("summaries.json", b"[1]"), ("tokenizer.json", b"{}")],
 )
-def test_a_damaged_truth_is_no_score(
-    truth: Path, sentences: None, name: str, content: bytes
-) -> None:
+def test_a_damaged_truth_is_no_score(truth: Path, name: str, content: bytes) -> None:
     """The judge reports it, and does not crash."""
     (truth / name).write_bytes(content)
     with pytest.raises(ValueError, match=name):
         score_answers({}, truth)
+
+
+def test_a_survey_asks_for_the_model_of_sentences(
+    make_run: MakeRun, forget_sentences: Callable[[], None]
+) -> None:
+    """Before days of training, whose reference accuracy needs it."""
+    forget_sentences()
+    with pytest.raises(MissingError, match="python -m nltk.downloader punkt_tab"):
+        select_data_set(make_run()).survey()
+
+
+def test_a_surveyed_training_opens_no_data_before_the_clock(
+    make_run: MakeRun, published: Path
+) -> None:
+    """MLPerf's clock starts before any part of the system touches the data set."""
+    run = make_run()
+    found = replace(run, found=select_data_set(run).survey().found)
+    for path in published.iterdir():
+        path.rename(path.with_suffix(".away"))
+    training = LlamaTraining(found)
+    with pytest.raises(RequestError, match="cannot be read"):
+        training.evaluate()

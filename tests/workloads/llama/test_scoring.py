@@ -135,7 +135,8 @@ def test_damaged_truth_is_told(tmp_path: Path) -> None:
 
 def test_the_missing_library_is_named(truth: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3 and what to install, not a traceback."""
-    monkeypatch.setitem(sys.modules, "rouge_score", None)
+    for name in ("rouge_score", "rouge_score.rouge_scorer"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingError, match="pip install rouge-score"):
         score_answers(pack_answers(*SUMMARIES), truth)
 

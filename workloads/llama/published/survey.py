@@ -26,6 +26,7 @@ from workloads.llama.published.articles import (
 )
 from workloads.llama.published.corpus import list_corpus_files, survey_split
 from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
+from workloads.llama.scoring import split_into_sentences
 
 PUBLISHED_SETTINGS: Final = ("max_sequence_length",)
 ARTICLES: Final = "articles"
@@ -58,7 +59,12 @@ class PublishedDataSet:
         return self._root
 
     def survey(self) -> Survey:
-        """Check, count and hash the files, and encode the articles into the cache."""
+        """Check, count and hash the files, and encode the articles into the cache.
+
+        MissingError if this machine lacks what the answers to them are scored with: better now
+        than behind days of training.
+        """
+        split_into_sentences("")
         tokenizer = read_published_tokenizer(self._root)
         articles = self._root / ARTICLES_FILE
         folder = create_articles_folder(self._run.cache, articles, tokenizer)

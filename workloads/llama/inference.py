@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import torch
 
 from suite.engine import Engine, Precision
@@ -15,6 +16,7 @@ from workloads.common import malloc, run_request
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.common.weights_description import read_weights_description
+from workloads.llama.cache_room import measure_cache_room
 from workloads.llama.checkpoint import (
     LLAMA_NAME,
     LlamaDescription,
@@ -106,7 +108,7 @@ class LlamaInference:
         return self._prompts[sample]
 
     def open_generator(self) -> LlamaGenerator:
-        """Create a generator with as many slots as `batching.max_batch` allows."""
+        """Create a generator with as many slots as `batching.max_batch` and the memory allow."""
         return self._build_generator(self._slots)
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -123,16 +125,27 @@ class LlamaInference:
 
     def _build_generator(self, slots: int) -> LlamaGenerator:
         """Create a generator whose rows hold the longest prompt and its answer; where the network's
-        context is shorter, answers are cut there.
+        context is shorter, answers are cut there. Slots that the free memory does not hold are
+        left out, with a message.
         """
-        longest = max(map(len, self._set.prompts)) + self._new_tokens
+        longest = min(
+            max(map(len, self._set.prompts)) + self._new_tokens, self._network.shape.context
+        )
+        dtype = GENERATION_TYPES[self._run.precision]
+        fitting = measure_cache_room(self._network, longest, dtype).count_slots(slots)
+        if fitting < slots:
+            click.echo(
+                f"llama: the free memory holds {fitting} sequences of {longest:,} tokens;"
+                f" {SLOTS_SETTING} asks for {slots}",
+                err=True,
+            )
         return LlamaGenerator(
             self._network,
-            slots=slots,
-            longest=min(longest, self._network.shape.context),
+            slots=fitting,
+            longest=longest,
             ends=self._ends,
             max_new_tokens=self._new_tokens,
-            dtype=GENERATION_TYPES[self._run.precision],
+            dtype=dtype,
         )
 
 

@@ -15,7 +15,7 @@ from workloads.llama.published.summaries import read_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
 from workloads.llama.scoring import write_news_truth, write_published_truth
 from workloads.llama.served_news import generate_serving_documents
-from workloads.llama.survey import select_data_set
+from workloads.llama.survey import LlamaDataSet
 from workloads.llama.vocabulary import compute_tokenizer_sha256, encode_prompt
 
 
@@ -59,7 +59,7 @@ def load_serving_set(run: Run) -> ServingSet:
 
 def open_articles(run: Run, data: Path) -> ServingSet:
     """Open the articles that the survey of the user's folder encoded."""
-    found = resolve_data_survey(run, select_data_set)
+    found = resolve_data_survey(run, LlamaDataSet)
     folder = resolve_encoded_folder(run, found)
     return ServingSet(
         prompts=open_prompts(folder),

@@ -50,7 +50,7 @@ class LlamaTraining:
         self._run, self._row = run, require_run_training_row(run, LLAMA_NAME)
         self._recipe = LlamaRecipe.build_from_settings(run.settings)
         self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
-        self._found = run_request.resolve_data_survey(run, survey.select_data_set)
+        self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
         require_training_data(self._found)
         self._shape = self._recipe.build_shape(
             int(self._found["vocabulary"]), max(self._recipe.sequence_length, MIN_CONTEXT)

@@ -32,7 +32,7 @@ from workloads.llama.published.tokenizer import (
 )
 from workloads.llama.scoring import score_answers
 from workloads.llama.serving_set import load_serving_set
-from workloads.llama.survey import select_data_set
+from workloads.llama.survey import LlamaDataSet
 from workloads.llama.training import LlamaTraining
 from workloads.llama.weights import load_llama_checkpoint
 
@@ -136,7 +136,7 @@ def test_a_tokenizer_without_llamas_tokens_is_refused(byte_level: Any) -> None:
 
 
 def test_the_survey_counts_and_hashes_every_file(make_run: MakeRun, published: Path) -> None:
-    data_set = select_data_set(make_run())
+    data_set = LlamaDataSet(make_run())
     survey = data_set.survey()
     assert set(survey.sha256) == set(data_set.parts) == {each.name for each in published.iterdir()}
     assert survey.samples["articles"] == 3
@@ -154,7 +154,7 @@ def test_articles_alone_can_be_served_and_not_trained_on(
     for path in published.glob("c4-*"):
         path.unlink()
     run = make_run()
-    survey = select_data_set(run).survey()
+    survey = LlamaDataSet(run).survey()
     assert survey.samples == {"articles": 3}
     assert "has no C4 to train on" in survey.remarks[0]
     found = replace(run, found=survey.found)
@@ -167,14 +167,14 @@ def test_articles_alone_can_be_served_and_not_trained_on(
 def test_a_missing_file_is_named(make_run: MakeRun, published: Path, name: str) -> None:
     (published / name).unlink()
     with pytest.raises(RequestError, match=f"{name}: .*(No such file|readable)"):
-        select_data_set(make_run()).survey()
+        LlamaDataSet(make_run()).survey()
 
 
 def test_too_short_a_validation_split_is_refused(make_run: MakeRun, published: Path) -> None:
     """Fewer sequences would be another, easier or harder, evaluation."""
     name = "c4-validation-91205-samples.en_text_document"
     write_indexed_tokens(published / name, [[1] * (LENGTH * 7 + 1)])
-    data_set = select_data_set(make_run())
+    data_set = LlamaDataSet(make_run())
     with pytest.raises(RequestError, match="validation split has 7 sequences; needed: 8"):
         data_set.check(data_set.survey().found)
 
@@ -182,20 +182,20 @@ def test_too_short_a_validation_split_is_refused(make_run: MakeRun, published: P
 def test_a_token_outside_the_tokenizer_is_refused(make_run: MakeRun, published: Path) -> None:
     write_indexed_tokens(published / TRAIN_NAME, [[1] * 100, [9999]])
     with pytest.raises(RequestError, match="token number 100 is 9999; the tokenizer has tokens 0"):
-        select_data_set(make_run()).survey()
+        LlamaDataSet(make_run()).survey()
 
 
 def test_encoded_articles_that_are_gone_ask_for_another_survey(make_run: MakeRun) -> None:
     run = make_run()
-    survey = select_data_set(run).survey()
+    survey = LlamaDataSet(run).survey()
     elsewhere = replace(run, cache=run.cache / "other")
     with pytest.raises(StaleError, match="the encoded text is missing"):
-        select_data_set(elsewhere).check(survey.found)
+        LlamaDataSet(elsewhere).check(survey.found)
 
 
 def test_shuffled_documents_are_for_the_news(make_run: MakeRun) -> None:
     with pytest.raises(RequestError, match="is for the generated news, not for --data"):
-        select_data_set(make_run(data__shuffle_documents=True))
+        LlamaDataSet(make_run(data__shuffle_documents=True))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_articles_that_cannot_be_served_are_refused(
 ) -> None:
     write_articles_file(published, byte_level, **change)
     with pytest.raises(RequestError, match=rf"cnn_eval\.json: .*{said}"):
-        select_data_set(make_run()).survey()
+        LlamaDataSet(make_run()).survey()
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"{}", b"[]", b'[{"input": "a"}]'])
@@ -225,7 +225,7 @@ def test_a_damaged_list_of_articles_is_refused(
     with pytest.raises(
         RequestError, match=r"cnn_eval\.json: (no readable list|it has no articles)"
     ):
-        select_data_set(make_run()).survey()
+        LlamaDataSet(make_run()).survey()
 
 
 def take_steps(training: LlamaTraining, epoch: int, count: int, first: int = 0) -> None:
@@ -398,7 +398,7 @@ def test_a_survey_asks_for_the_model_of_sentences(
     """Before days of training, whose reference accuracy needs it."""
     forget_sentences()
     with pytest.raises(MissingError, match="python -m nltk.downloader punkt_tab"):
-        select_data_set(make_run()).survey()
+        LlamaDataSet(make_run()).survey()
 
 
 def test_a_surveyed_training_opens_no_data_before_the_clock(
@@ -406,7 +406,7 @@ def test_a_surveyed_training_opens_no_data_before_the_clock(
 ) -> None:
     """MLPerf's clock starts before any part of the system touches the data set."""
     run = make_run()
-    found = replace(run, found=select_data_set(run).survey().found)
+    found = replace(run, found=LlamaDataSet(run).survey().found)
     for path in published.iterdir():
         path.rename(path.with_suffix(".away"))
     training = LlamaTraining(found)

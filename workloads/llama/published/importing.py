@@ -16,7 +16,7 @@ from workloads.llama.checkpoint import (
     read_llama_shape,
 )
 from workloads.llama.recipe import LlamaRecipe
-from workloads.llama.survey import load_run_tokens, select_data_set
+from workloads.llama.survey import LlamaDataSet, load_run_tokens
 from workloads.llama.weights import (
     export_llama_checkpoint,
     load_llama_checkpoint,
@@ -38,7 +38,7 @@ def import_llama_checkpoint(run: Run, source: Path, folder: Path) -> None:
         source: a folder as transformers' `save_pretrained` writes it.
         folder: exists and is empty.
     """
-    found = resolve_data_survey(run, select_data_set)
+    found = resolve_data_survey(run, LlamaDataSet)
     recipe = LlamaRecipe.build_from_settings(run.settings)
     shape = read_llama_shape(source)
     wanted = recipe.build_shape(int(found["vocabulary"]), shape.context)

@@ -79,6 +79,19 @@ def test_full_serves_within_mlperfs_bounds(row: Benchmark) -> None:
     assert not server.house_rule and not offline.house_rule
 
 
+@pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])
+def test_interactive_is_server_with_mlperfs_tighter_bounds(
+    row: Benchmark, profile: Profile
+) -> None:
+    server = row.inference[profile].scenarios[Scenario.SERVER]
+    tight = server.select_token_bounds({"tokens.bounds": "interactive"})
+    assert tight.first_token_ns == SERVED.first_token_ns["Interactive"]
+    assert tight.per_token_ns == SERVED.per_token_ns["Interactive"]
+    assert tight.min_queries == server.min_queries
+    assert server.select_token_bounds({"tokens.bounds": "server"}) is server
+    assert server.select_token_bounds({}) is server
+
+
 def test_full_has_mlperfs_accuracy_limits(row: Benchmark) -> None:
     """As shares of 1, and the length in characters."""
     full, names = row.inference[Profile.FULL], {"ROUGELSUM": "rougeLsum", "GEN_LEN": "gen_len"}

@@ -24,7 +24,7 @@ from workloads.llama import data, survey
 from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.published.megatron import SequenceSource
-from workloads.llama.published.survey import DOCUMENTS, require_training_data
+from workloads.llama.published.survey import DOCUMENTS, check_training_data
 from workloads.llama.recipe import LlamaRecipe
 from workloads.llama.shape import LlamaShape
 from workloads.llama.weights import export_llama_checkpoint
@@ -51,10 +51,9 @@ class LlamaTraining:
         self._recipe = LlamaRecipe.build_from_settings(run.settings)
         self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
         self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
-        require_training_data(self._found)
-        self._shape = self._recipe.build_shape(
-            int(self._found["vocabulary"]), max(self._recipe.sequence_length, MIN_CONTEXT)
-        )
+        context = max(self._recipe.sequence_length, MIN_CONTEXT)
+        check_training_data(self._found, context)
+        self._shape = self._recipe.build_shape(int(self._found["vocabulary"]), context)
         self._model = build_seeded_llama(
             run.seed, self._shape, self._recipe.initial_deviation, run.device
         )

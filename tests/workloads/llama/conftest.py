@@ -152,6 +152,13 @@ ARTICLES = (
 SUMMARIES = ("The fare stays .\nTrains run hourly .", "A bridge was opened.", "It rained.")
 
 
+TEMPLATE_OF_ARTICLES = (
+    "In very brief sentences, summarize the following news article. Only return the summary."
+    "\nArticle: {input}\nSummary: "
+)
+"""mlcommons/inference, language/llama3.1-8b, download_cnndm.py."""
+
+
 def train_byte_level_tokenizer() -> bytes:
     """A tokenizer of Llama 3.1's kind with a small vocabulary, as its library writes it."""
     library = pytest.importorskip("tokenizers")
@@ -159,11 +166,11 @@ def train_byte_level_tokenizer() -> bytes:
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
     trainer = library.trainers.BpeTrainer(
-        vocab_size=300,
+        vocab_size=400,
         special_tokens=["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"],
         initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
     )
-    tokenizer.train_from_iterator([*ARTICLES, *SUMMARIES], trainer)
+    tokenizer.train_from_iterator([*ARTICLES, *SUMMARIES, TEMPLATE_OF_ARTICLES], trainer)
     tokenizer.post_processor = library.processors.TemplateProcessing(
         single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 0)]
     )
@@ -175,15 +182,11 @@ def write_articles_file(folder: Path, tokenizer: Any, **changes: Any) -> list[di
     """Write `cnn_eval.json` as download_cnndm.py of mlcommons/inference does; the first record
     with changes.
     """
-    template = (
-        "In very brief sentences, summarize the following news article. Only return the summary."
-        "\nArticle: {input}\nSummary: "
-    )
     records = [
         {
-            "instruction": {"llama": template},
+            "instruction": {"llama": TEMPLATE_OF_ARTICLES},
             "input": article,
-            "tok_input": tokenizer.encode(template.replace("{input}", article)).ids,
+            "tok_input": tokenizer.encode(TEMPLATE_OF_ARTICLES.replace("{input}", article)).ids,
             "output": summary,
         }
         for article, summary in zip(ARTICLES, SUMMARIES, strict=True)

@@ -170,6 +170,18 @@ def test_a_missing_file_is_named(make_run: MakeRun, published: Path, name: str) 
         LlamaDataSet(make_run()).survey()
 
 
+def test_prompts_that_the_trained_network_could_not_read_are_refused(
+    make_run: MakeRun, published: Path, byte_level: Any
+) -> None:
+    """Before the clock, not when the reference accuracy is scored after days."""
+    long = ARTICLES[0] * 40
+    template = ARTICLE_PROMPT.replace("{input}", long)
+    ids = byte_level.encode(template).ids
+    write_articles_file(published, byte_level, input=long, tok_input=ids)
+    with pytest.raises(RequestError, match=rf"has {len(ids):,} tokens, .* of 128 reads 127"):
+        LlamaTraining(make_run())
+
+
 def test_too_short_a_validation_split_is_refused(make_run: MakeRun, published: Path) -> None:
     """Fewer sequences would be another, easier or harder, evaluation."""
     name = "c4-validation-91205-samples.en_text_document"
@@ -202,8 +214,8 @@ def test_shuffled_documents_are_for_the_news(make_run: MakeRun) -> None:
     ("change", "said"),
     [
         ({"tok_input": []}, "record 0 has an empty prompt"),
-        ({"tok_input": [0, 9999]}, "record 0 has a token outside 0 to 299"),
-        ({"tok_input": [0, -1]}, "record 0 has a token outside 0 to 299"),
+        ({"tok_input": [0, 9999]}, "record 0 has a token outside 0 to 399"),
+        ({"tok_input": [0, -1]}, "record 0 has a token outside 0 to 399"),
         ({"tok_input": [0, 5, 6]}, "the prompt of record 0 .* is not what tokenizer.json"),
         ({"tok_input": "0 5"}, "no readable list of articles"),
         ({"output": None}, "no readable list of articles"),
@@ -313,7 +325,7 @@ def test_a_trained_checkpoint_is_served(
         assert answer == pack_token_ids(made.tolist())
     shape = load_llama_checkpoint(checkpoint).shape
     assert shape.rope_scaling is not None and shape.rope_scaling.factor == 8.0
-    assert shape.context == 512 and shape.vocabulary == 300
+    assert shape.context == 512 and shape.vocabulary == 400
 
 
 def test_another_tokenizer_than_the_checkpoint_s_is_refused(

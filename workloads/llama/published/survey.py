@@ -30,6 +30,8 @@ ARTICLES: Final = "articles"
 """Name of the served samples in the survey."""
 DOCUMENTS: Final = "documents"
 """Name of the training split's documents in the findings."""
+LONGEST_PROMPT: Final = "longest_prompt"
+"""Name of the tokens of the longest prompt in the findings."""
 
 
 def list_folder_files() -> Sequence[str]:
@@ -46,15 +48,16 @@ def survey_published_data(run: Run, root: Path) -> Survey:
     split_into_sentences("")
     tokenizer = read_published_tokenizer(root)
     folder = create_articles_folder(run.cache, root / ARTICLES_FILE, tokenizer)
-    trained = survey_corpus(run, root, tokenizer.vocabulary)
+    prompts, trained = open_prompts(folder), survey_corpus(run, root, tokenizer.vocabulary)
     hashes = {name: compute_file_sha256(root / name) for name in (TOKENIZER_FILE, ARTICLES_FILE)}
     return Survey(
-        samples={ARTICLES: len(open_prompts(folder)), **trained.samples},
+        samples={ARTICLES: len(prompts), **trained.samples},
         sha256={**hashes, **trained.sha256},
         found={
             **trained.found,
             "vocabulary": tokenizer.vocabulary,
             "tokenizer_sha256": hashes[TOKENIZER_FILE],
+            LONGEST_PROMPT: int(prompts.encoded.lengths.max()),
             "folder": folder.name,
         },
         remarks=trained.remarks,
@@ -88,10 +91,18 @@ def check_published_data(run: Run, root: Path, found: Mapping[str, Any]) -> None
         )
 
 
-def require_training_data(found: Mapping[str, Any]) -> None:
-    """RequestError if a survey found nothing to train on."""
+def check_training_data(found: Mapping[str, Any], context: int) -> None:
+    """RequestError if a survey found nothing to train on, or prompts that a network of this context
+    could not answer when it is trained: its reference accuracy would be missing.
+    """
     if TRAIN_SPLIT not in found:
         raise RequestError(
             "llama: the folder of --data has no C4 to train on, which is"
             f" {', '.join(list_corpus_files())}"
+        )
+    longest = found.get(LONGEST_PROMPT, 0)
+    if longest >= context:
+        raise RequestError(
+            f"llama: the longest prompt has {longest:,} tokens, and a network that is trained on"
+            f" sequences of {context:,} reads {context - 1:,} of them"
         )

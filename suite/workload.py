@@ -294,6 +294,11 @@ class Workload:
     """Function of (name, run), called before a half is imported: RequestError or MissingError for a
     run that the workload or this machine does not support.
     """
+    import_checkpoint: str | None = None
+    """Function of (run, source, folder) that writes the folder of a published checkpoint as an
+    exported one, for `podium import`; RequestError if it is another network's. None: imported are
+    files of weights, by `foreign-weights.toml`.
+    """
     data_set: str | None = None
     """Function of (run) that returns a DataSet (suite.dataset): the data are then surveyed once,
     before any clock starts, and each run receives the results as `Run.found`.

@@ -173,7 +173,7 @@ def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:
 
 def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[str]:
     """List the scores that miss the required share of the reference accuracy, or the round's own
-    threshold.
+    threshold, and those that exceed its upper one.
     """
     share = serving_setup.request.round.loadgen.accuracy_share
     record = serving_setup.checkpoint.record
@@ -185,10 +185,15 @@ def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[s
         (metric, value, "the round's threshold")
         for metric, value in serving_setup.row.threshold.items()
     ]
-    return [
+    short = [
         f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})"
         for metric, value, why in needed
         if scores.get(metric, 0.0) < value
+    ]
+    return short + [
+        f"{metric} is {scores[metric]:.4f}, above {value:.4f} (the round's upper threshold)"
+        for metric, value in serving_setup.row.threshold_most.items()
+        if scores.get(metric, 0.0) > value
     ]
 
 

@@ -18,7 +18,7 @@ from workloads.common.setting_values import (
     require_number_setting,
     require_positive_setting,
 )
-from workloads.llama.shape import LlamaShape
+from workloads.llama.shape import LlamaShape, build_rope_scaling
 
 # mlcommons/logging 6.0, closed_llama31_8b.yaml: what a log must have.
 LLAMA_LOGGED_HYPERPARAMETERS: Final = (
@@ -30,7 +30,6 @@ LLAMA_LOGGED_HYPERPARAMETERS: Final = (
     "opt_end_learning_rate",
     "opt_learning_rate_warmup_steps",
     "opt_learning_rate_decay_steps",
-    "max_steps",
     "opt_learning_rate_decay_schedule",
     "opt_adamw_beta_1",
     "opt_adamw_beta_2",
@@ -40,11 +39,20 @@ LLAMA_LOGGED_HYPERPARAMETERS: Final = (
 )
 
 
+SCHEDULE_PARTS: Final = ("opt_learning_rate_warmup_steps", "opt_learning_rate_decay_steps")
+MAX_STEPS: Final = "max_steps"
+"""Logged, not set: the steps of warm-up and decay together; the same file."""
+
+
 def select_llama_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
+    found = {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
+    parts = [found.get(key) for key in SCHEDULE_PARTS]
+    if all(isinstance(part, int) for part in parts):
+        found[MAX_STEPS] = sum(int(str(part)) for part in parts)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +84,12 @@ class LlamaRecipe:
     key_value_heads: int
     feed_forward: int
     rope_theta: float
+    rope_factor: float
+    """By which long wavelengths of positions are stretched; 1: they are not."""
 
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "LlamaRecipe":
         """Read the settings; RequestError names an invalid one."""
-        check_schedule_length(settings)
         return cls(
             batch_size=require_positive_setting(settings, "global_batch_size"),
             accumulation_steps=require_positive_setting(settings, "gradient_accumulation_steps"),
@@ -102,6 +111,7 @@ class LlamaRecipe:
             key_value_heads=require_positive_setting(settings, "model.key_value_heads"),
             feed_forward=require_positive_setting(settings, "model.feed_forward"),
             rope_theta=require_number_setting(settings, "model.rope_theta"),
+            rope_factor=require_number_setting(settings, "model.rope_factor"),
         )
 
     def build_shape(self, vocabulary: int, context: int) -> LlamaShape:
@@ -115,6 +125,7 @@ class LlamaRecipe:
             vocabulary=vocabulary,
             context=context,
             rope_theta=self.rope_theta,
+            rope_scaling=build_rope_scaling(self.rope_factor),
         )
 
     def build_schedule(self) -> RateSchedule:
@@ -134,17 +145,3 @@ class LlamaRecipe:
                 f" gradient_accumulation_steps {self.accumulation_steps} times {world_size} ranks"
             )
         return self.batch_size // parts
-
-
-def check_schedule_length(settings: Settings) -> None:
-    """RequestError unless warm-up and decay together take `max_steps`, as in the reference
-    (mlcommons/training, small_llm_pretraining/nemo/pretrain_llama31.py).
-    """
-    warm_up = require_integer_setting(settings, "opt_learning_rate_warmup_steps")
-    decay = require_integer_setting(settings, "opt_learning_rate_decay_steps")
-    steps = require_integer_setting(settings, "max_steps")
-    if warm_up + decay != steps:
-        raise RequestError(
-            f"max_steps {steps} is not opt_learning_rate_warmup_steps {warm_up} and"
-            f" opt_learning_rate_decay_steps {decay} together"
-        )

@@ -45,6 +45,23 @@ class RopeScaling:
             )
 
 
+UNSCALED_FACTOR: Final = 1.0
+"""Of wavelengths that are not stretched."""
+STRETCH_LOW, STRETCH_HIGH, STRETCHED_CONTEXT = 1.0, 4.0, 8192
+"""Llama 3.1's bounds of wavelengths, and the context before the stretching;
+meta-llama/llama-models, models/llama3/model.py, apply_scaling.
+"""
+
+
+def build_rope_scaling(factor: float) -> RopeScaling | None:
+    """Return Llama 3.1's scaling with this factor; None for 1."""
+    if factor == UNSCALED_FACTOR:
+        return None
+    return RopeScaling(
+        factor=factor, low=STRETCH_LOW, high=STRETCH_HIGH, old_context=STRETCHED_CONTEXT
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaShape:
     """The network's sizes; RequestError for sizes that do not fit one another."""

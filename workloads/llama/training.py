@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite.events import CORPUS_SAMPLES
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request
@@ -20,12 +21,12 @@ from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.weights_description import write_weights_description
 from workloads.llama import data, survey
-from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription, LlamaTokens
+from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription
 from workloads.llama.model import LlamaNetwork
-from workloads.llama.news import PROMPT_END
+from workloads.llama.published.megatron import SequenceSource
+from workloads.llama.published.survey import DOCUMENTS, check_training_data
 from workloads.llama.recipe import LlamaRecipe
 from workloads.llama.shape import LlamaShape
-from workloads.llama.vocabulary import BEGIN_ID, END_ID, format_tokenizer
 from workloads.llama.weights import export_llama_checkpoint
 
 # Legend: B sequences of a batch, T predicted tokens, V tokens of the vocabulary.
@@ -36,11 +37,7 @@ MIN_CONTEXT: Final = 128
 """Positions of the exported network: a prompt with an answer that does not end needs more than a
 sequence has.
 """
-CHAT_TEMPLATE: Final = (
-    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    f"{{% if add_generation_prompt %}}{PROMPT_END}{{% endif %}}"
-)
-"""Jinja template: a message holds an article, and the answer is its summary."""
+METRIC_SIGNATURE: Final = "mean cross-entropy of the next token, in nats"
 
 
 class LlamaTraining:
@@ -54,9 +51,9 @@ class LlamaTraining:
         self._recipe = LlamaRecipe.build_from_settings(run.settings)
         self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
         self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
-        self._shape = self._recipe.build_shape(
-            int(self._found["vocabulary"]), max(self._recipe.sequence_length, MIN_CONTEXT)
-        )
+        context = max(self._recipe.sequence_length, MIN_CONTEXT)
+        check_training_data(self._found, context)
+        self._shape = self._recipe.build_shape(int(self._found["vocabulary"]), context)
         self._model = build_seeded_llama(
             run.seed, self._shape, self._recipe.initial_deviation, run.device
         )
@@ -69,21 +66,32 @@ class LlamaTraining:
         self._schedule = self._recipe.build_schedule()
 
     @cached_property
-    def _sequences(self) -> tuple[data.Tokens, data.Tokens]:
+    def _sequences(self) -> tuple[SequenceSource, SequenceSource]:
         """Open both splits; like everything that opens the data, this runs inside the clock."""
-        return survey.open_surveyed_sequences(self._run, self._found, self._recipe.sequence_length)
+        return survey.open_surveyed_sequences(
+            self._run, self._found, self._recipe.sequence_length, self._evaluated_sequences
+        )
 
     @property
     def _epoch_sequences(self) -> int:
-        return int(self._found[data.TRAIN_SPLIT])
+        """Sequences between two evaluations; each epoch goes on where the last one ended."""
+        return self._row.train_samples or int(self._found[data.TRAIN_SPLIT])
+
+    @property
+    def _evaluated_sequences(self) -> int:
+        return self._row.eval_samples or int(self._found[data.VALIDATION_SPLIT])
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sequences of an epoch and of an evaluation, and what the metric is."""
-        return {
+        """Return the sequences of an epoch and of an evaluation, the documents of the user's
+        corpus, and what the metric is.
+        """
+        counted = {
             "train_samples": self._epoch_sequences,
-            "eval_samples": int(self._found[data.VALIDATION_SPLIT]),
-            "metric_signature": "mean cross-entropy of the next token, in nats",
+            "eval_samples": self._evaluated_sequences,
         }
+        if DOCUMENTS in self._found:
+            counted[CORPUS_SAMPLES] = int(self._found[DOCUMENTS])
+        return {**counted, "metric_signature": METRIC_SIGNATURE}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
@@ -165,12 +173,7 @@ class LlamaTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights as a checkpoint that transformers and vLLM load."""
-        tokens = LlamaTokens(
-            tokenizer=format_tokenizer().encode(),
-            begin=BEGIN_ID,
-            ends=(END_ID,),
-            chat_template=CHAT_TEMPLATE,
-        )
+        tokens = survey.load_run_tokens(self._run)
         export_llama_checkpoint(self._model.state_dict(), self._shape, tokens, folder)
         write_weights_description(
             LlamaDescription(workload=LLAMA_NAME, tokenizer_sha256=self._found["tokenizer_sha256"]),

@@ -134,14 +134,16 @@ class LoadGenRun:
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """Return the scenario's row; for a compliance test's run that requested fewer queries, the
-        test's own requirement.
+        """Return the scenario's row, with the bounds of tokens that the record's settings ask for;
+        for a compliance test's run that requested fewer queries, the test's own requirement.
         """
         row = (
             self.inference.scenarios.get(self.scenario)
             if self.inference and self.scenario
             else None
         )
+        if row is not None and self.record is not None:
+            row = row.select_token_bounds(self.record.settings)
         if (
             row is None
             or self.scenario is None

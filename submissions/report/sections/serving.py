@@ -114,7 +114,8 @@ def find_scenario_row(record: RunRecord, scenario: Scenario | None) -> ScenarioR
         if row
         else None
     )
-    return half.scenarios.get(scenario) if half and scenario else None
+    found = half.scenarios.get(scenario) if half and scenario else None
+    return found.select_token_bounds(record.settings) if found else None
 
 
 def find_estimated_percentile(score: Score) -> str:

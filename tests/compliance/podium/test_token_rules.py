@@ -17,6 +17,7 @@ from suite.files.layout import DETAIL_LOG
 from suite.loadgen import early_stopping
 from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow, TokenBounds
 
 
 def write_measuring(folder: Path, build: Callable[[Path], None], measures: bool) -> Path:
@@ -72,3 +73,35 @@ def test_percentiles_tell_how_many_are_late_at_least(values: dict[float, int], o
     logged = {FIRST_TOKEN_KEY.format(share): value for share, value in values.items()}
     run: Any = SimpleNamespace(find_number=logged.get)
     assert count_fewest_over(cast(LoadGenRun, run), 1000, FIRST_TOKEN_KEY, 100) == over
+
+
+@pytest.mark.parametrize(
+    ("settings", "bounds"),
+    [
+        ({"tokens.bounds": "interactive"}, (5, 3)),
+        ({"tokens.bounds": "server"}, (20, 10)),
+        ({"tokens.bounds": 7}, (20, 10)),
+        ({}, (20, 10)),
+    ],
+)
+def test_a_run_is_held_to_the_bounds_that_its_record_asks_for(
+    settings: dict[str, Any], bounds: tuple[int, int]
+) -> None:
+    """LoadGen's log must then request these: tokens.settings compares them."""
+    row = ScenarioRow(
+        percentile=99.0,
+        token_latencies=True,
+        first_token_ns=20,
+        per_token_ns=10,
+        interactive=TokenBounds(first_token_ns=5, per_token_ns=3),
+        min_duration_ms=1,
+        min_queries=1,
+    )
+    run = SimpleNamespace(
+        inference=SimpleNamespace(scenarios={Scenario.SERVER: row}),
+        scenario=Scenario.SERVER,
+        record=SimpleNamespace(settings=settings),
+        audited_by=None,
+    )
+    rule = cast(Any, LoadGenRun.rule).fget(run)
+    assert (rule.first_token_ns, rule.per_token_ns) == bounds

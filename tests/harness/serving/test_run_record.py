@@ -339,6 +339,16 @@ def test_the_rounds_own_threshold_comes_on_top(bench: ServingSetup):
     ]
 
 
+@pytest.mark.parametrize(("found", "told"), [(8984408.4, 0), (8984409.0, 1), (0.0, 0)])
+def test_an_upper_threshold_is_not_exceeded(bench: ServingSetup, found: float, told: int):
+    """Answers that never end are no better than short ones."""
+    strict = replace(bench, row=replace(bench.row, threshold_most={"gen_len": 8984408.4}))
+    said = list_score_shortfalls(strict, {"top1": 0.8, "gen_len": found})
+    assert len(said) == told and all(
+        "above 8984408.4000 (the round's upper threshold)" in sentence for sentence in said
+    )
+
+
 # ---- the record ----
 
 

@@ -1,10 +1,9 @@
 """One run of training: data, schedule and loss by hand; steps, resume, evaluation, export."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import torch
 from testbed import a_run
 
-from suite import plugins, registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -29,6 +27,7 @@ from workloads.llama.vocabulary import BEGIN_ID, END_ID, encode_document
 from workloads.llama.weights import load_llama_checkpoint
 
 MakeRun = Callable[..., Run]
+pytestmark = pytest.mark.usefixtures("registered")
 SMALL = {
     "model.layers": 1,
     "model.width": 32,
@@ -37,31 +36,6 @@ SMALL = {
     "model.feed_forward": 48,
     "global_batch_size": 8,
 }
-
-
-def forget_registered() -> None:
-    """Let the registry look again."""
-    for each in vars(registry).values():
-        if hasattr(each, "cache_clear"):
-            each.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The workload as pyproject.toml will register it."""
-    select = plugins.select_entry_points
-
-    def select_with_llama(group: str) -> list[EntryPoint]:
-        found = [*select(group)]
-        if group == registry.WORKLOAD_GROUP:
-            point = EntryPoint("llama", "workloads.llama:WORKLOAD", group)
-            found.append(point._for(found[0].dist))  # type: ignore[attr-defined]
-        return found
-
-    monkeypatch.setattr(plugins, "select_entry_points", select_with_llama)
-    forget_registered()
-    yield
-    forget_registered()
 
 
 @pytest.fixture
@@ -112,12 +86,6 @@ def test_the_rate_rises_linearly_and_falls_along_a_cosine(make_run: MakeRun) -> 
     middle = build_cosine_decay(1.0, 0.0, 0, 100)
     assert middle(50) == pytest.approx(0.5)
     assert middle(25) == pytest.approx((1 + math.sqrt(0.5)) / 2)
-
-
-def test_a_schedule_of_another_length_than_its_parts_is_refused(make_run: MakeRun) -> None:
-    """`max_steps` of a log would say what the learning rate did not do."""
-    with pytest.raises(RequestError, match="max_steps 6144 is not .*warmup_steps 9 and .* 5940"):
-        LlamaRecipe.build_from_settings(make_run(opt_learning_rate_warmup_steps=9).settings)
 
 
 def test_the_loss_is_the_mean_over_all_predicted_tokens(make_run: MakeRun) -> None:
@@ -175,7 +143,7 @@ def test_accumulated_gradients_are_those_of_one_batch(make_run: MakeRun, tmp_pat
 
 
 def test_training_lowers_the_loss(make_run: MakeRun) -> None:
-    training = LlamaTraining(make_run(opt_learning_rate_warmup_steps=2, max_steps=5942))
+    training = LlamaTraining(make_run(opt_learning_rate_warmup_steps=2))
     before = training.evaluate()["loss"]
     take_steps(training, 1, 6)
     take_steps(training, 2, 6)
@@ -214,11 +182,6 @@ def test_settings_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(RequestError, match=message):
         LlamaTraining(make_run(**settings))
-
-
-def test_data_of_the_user_are_refused(make_run: MakeRun, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="--data is not supported yet"):
-        LlamaDataSet(replace(make_run(), data=tmp_path))
 
 
 def test_a_damaged_split_is_refused(make_run: MakeRun) -> None:

@@ -30,3 +30,7 @@ POINT_SUMMARY: Final = "result_summary.json"
 RESULTS_FOLDER: Final = "results"
 POINT_FOLDER_PATTERN: Final = re.compile(r"r([0-9]{1,9})")
 """Name of a point's folder."""
+POINT_FOLDER_NAME: Final = "r<N>, such as r64, with the requests in flight in at most nine digits"
+"""The same in words."""
+POINT_PATHS: Final = (POINT_FILE, *ENDPOINTS_SUMMARY_FILES, *ENDPOINTS_SUMMARY_PATHS)
+"""Files below a folder that show that it is meant as a point."""

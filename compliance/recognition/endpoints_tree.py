@@ -10,6 +10,7 @@ from typing import Final
 from compliance.recognition.endpoints_files import (
     POINT_FILE,
     POINT_FOLDER_PATTERN,
+    POINT_PATHS,
     POINT_SUMMARY,
     RESULTS_FOLDER,
 )
@@ -38,9 +39,22 @@ def list_point_folders(curve: Path) -> list[Path]:
     return sorted(found, key=lambda each: parse_point_folder(each) or 0)
 
 
+def list_misnamed_folders(curve: Path) -> list[Path]:
+    """Return the folders of a curve that hold a point's files, but are not named as a point's."""
+    return [
+        each
+        for each in list_subfolders(curve)
+        if parse_point_folder(each) is None and any(is_file(each / name) for name in POINT_PATHS)
+    ]
+
+
 def is_endpoints_curve(folder: Path) -> bool:
-    """Return whether a folder is a curve: it has a point, of which a file may be missing."""
-    return any(map(is_endpoints_point, list_subfolders(folder)))
+    """Return whether a folder is a curve: it has a point, of which a file may be missing, or a
+    disclosure in a folder of another name.
+    """
+    return any(
+        is_endpoints_point(each) or is_file(each / POINT_FILE) for each in list_subfolders(folder)
+    )
 
 
 def list_curve_folders(folder: Path) -> list[Path]:
@@ -56,8 +70,12 @@ def list_curve_folders(folder: Path) -> list[Path]:
 
 
 def list_system_curves(system: Path) -> list[Path]:
-    """Return the curves of a system."""
-    return [each for each in list_subfolders(system) if is_endpoints_curve(each)]
+    """Return the curves of a system, of which each folder may be misnamed."""
+    return [
+        each
+        for each in list_subfolders(system)
+        if is_endpoints_curve(each) or list_misnamed_folders(each)
+    ]
 
 
 def has_endpoints_curves(folder: Path) -> bool:

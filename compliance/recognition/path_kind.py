@@ -14,6 +14,7 @@ from compliance.recognition.endpoints_files import (
     ENDPOINTS_RUN_FILES,
     ENDPOINTS_RUN_FOLDERS,
     ENDPOINTS_SUMMARY_PATHS,
+    POINT_FILE,
 )
 from compliance.recognition.endpoints_tree import (
     has_endpoints_curves,
@@ -291,11 +292,15 @@ def find_endpoints_run(path: Path) -> Path | None:
 
 
 def find_endpoints_part(path: Path, folder: bool) -> RecognisedPath | None:
-    """Recognise a part of a submission to MLPerf Endpoints, and a file in one; None for others."""
+    """Recognise a part of a submission to MLPerf Endpoints, and a file in one; None for others. A
+    disclosure in a folder that does not count as a point stands for its curve.
+    """
     home = path if folder else path.parent
     for each in (home, home.parent):
         if is_endpoints_point(each) and is_endpoints_curve(each.parent):
             return RecognisedPath(path=each, kind=PathKind.ENDPOINTS_POINT)
+        if is_file(each / POINT_FILE):
+            return RecognisedPath(path=each.parent, kind=PathKind.ENDPOINTS_CURVE)
     if is_endpoints_curve(home):
         return RecognisedPath(path=home, kind=PathKind.ENDPOINTS_CURVE)
     if has_endpoints_curves(home):

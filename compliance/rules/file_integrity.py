@@ -36,8 +36,9 @@ CONTENT_DEFECTS: Final = frozenset(
 
 
 def is_content_lost(source: SourceFile) -> bool:
-    """Return whether a file's content has a defect that is an error of its own."""
-    return any(any(group_repeated_errors(source, kind)) for kind in CONTENT_DEFECTS)
+    """Return whether a file has a defect that is an error of its own, and hides its content."""
+    kinds = (*CONTENT_DEFECTS, ParseErrorKind.UNREADABLE)
+    return any(any(group_repeated_errors(source, kind)) for kind in kinds)
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:

@@ -63,7 +63,7 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
 
     The verdict is faster, slower or not separable if both sides have three runs; otherwise it is
     not tested, and the ratio is in brackets. Of submissions to MLPerf Endpoints it says which curve
-    is ahead at which speed per user.
+    is ahead at which speed per user; several systems of one model are paired by their names.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

@@ -19,6 +19,9 @@ def score(paths: tuple[Path, ...], output_format: str) -> None:
     system. A single training log is scored as one run: to score the set, give its folder. A path
     inside a scenario stands for the whole scenario.
 
+    Results and points that break a rule are scored, too, and say so (ok: no; compliant in JSON and
+    CSV); podium check exits with 1 for them, this command if something could not be scored.
+
     Example: podium score results --format json
     """
     from submissions.score.command import run_score_command

@@ -10,7 +10,12 @@ import click
 
 from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
 from submissions.compare.verdicts import SignificanceSettings
-from submissions.curves.comparison import CurveComparison, compare_with_baselines
+from submissions.curves.comparison import (
+    CurveComparison,
+    compare_with_baselines,
+    iterate_unpaired_curves,
+    select_first_curves,
+)
 from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (
@@ -31,17 +36,23 @@ def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None
     curves = {path: read_path_curves(path) for path in paths}
     every = [each for found in curves.values() for each in found]
     check_baseline_name(options.baseline, paths, [each.system for each in every])
+    alone = len(curves) == 1 and not options.baseline
     baselines = select_baseline_curves(curves, options.baseline or str(paths[0]))
+    baselines = select_first_curves(every) if alone else baselines
     compared = compare_with_baselines(every, baselines)
+    unpaired = [] if alone else [*iterate_unpaired_curves(every, baselines)]
     if not compared:
-        raise RequestError(
+        nothing = (
             f"{', '.join(map(str, paths))}: nothing to compare; specify two curves of one model"
         )
-    print_curve_output(compared, options.output_format)
+        raise RequestError("\n  ".join([nothing, *unpaired]))
+    print_curve_output(compared, unpaired, options.output_format)
     if problems := [describe_broken_curve(each) for each in every if not each.compliant]:
         raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
-    if options.require and (unmet := [*find_unmet_curves(compared, Requirement(options.require))]):
-        raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
+    if options.require:
+        unmet = [*unpaired, *find_unmet_curves(compared, Requirement(options.require))]
+        if unmet:
+            raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
 
 
 def select_baseline_curves(
@@ -82,18 +93,21 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
         )
 
 
-def print_curve_output(found: Sequence[CurveComparison], output_format: str) -> None:
-    """Print the comparisons in the requested format."""
+def print_curve_output(
+    found: Sequence[CurveComparison], unpaired: Sequence[str], output_format: str
+) -> None:
+    """Print the comparisons in the requested format, and the curves that are compared with none."""
     if output_format == "json":
         document = {
             "comparisons": [describe_comparison(each) for each in found],
+            "unpaired": [*unpaired],
             "legend": [UNTESTED_NOTE],
         }
         click.echo(json.dumps(document, indent=2))
     elif output_format == "markdown":
-        click.echo(render_curve_comparisons(found))
+        click.echo(render_curve_comparisons(found, unpaired))
     else:
-        print_curve_comparisons(found)
+        print_curve_comparisons(found, unpaired)
 
 
 def describe_comparison(found: CurveComparison) -> dict[str, Any]:

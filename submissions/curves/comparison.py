@@ -4,13 +4,14 @@ Source: Endpoints rules, 5.2: a curve is a step function, without interpolation.
 are pure.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
 from pathlib import Path
 from typing import Final
 
+from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
 from submissions.curves.curve import ScoredCurve, ScoredPoint
 from suite.rounds.endpoints_curve import fold_model_name
 
@@ -18,6 +19,8 @@ EQUAL: Final = "equal"
 NOT_COMPARABLE: Final = "not comparable"
 FIRST, OTHER = "A", "B"
 """Names of the two curves: the baseline, and the one that is compared with it."""
+LOCAL_PATHS: Final = ("/", ".", "~")
+"""How the name of a tokenizer in a folder of the client's machine begins."""
 SAME_SIZE_TOLERANCE: Final = 0.01
 """Systems whose power differs by less are of one size, if their accelerators do not differ."""
 
@@ -52,6 +55,16 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RatioRange:
+    """Ratios of B to A at all speeds per user that both reach."""
+
+    peak: float
+    """At the lowest speed, where each yields its highest rate."""
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveComparison:
     """The comparison of a curve with the baseline."""
 
@@ -68,17 +81,60 @@ class CurveComparison:
     matched: tuple[CurveStep, ...]
     """At each concurrency that both measured."""
     crossings: tuple[Crossing, ...]
+    equal_size: bool | None
+    """Whether the systems are of one size; None if their descriptions do not say."""
+    per_accelerator: RatioRange | None
+    """How many times as much an accelerator of B yields; None if a description says no
+    accelerators."""
+    per_kw: RatioRange | None
+    """The same for each provisioned kilowatt."""
 
 
 def compare_with_baselines(
     curves: Sequence[ScoredCurve], baselines: Sequence[ScoredCurve]
 ) -> list[CurveComparison]:
-    """Compare each curve with the baseline of its model, or, if no baseline has its model, with
-    the first one.
+    """Compare each curve with the baseline's of its model and system. Where the baseline has one
+    system of the model, others are compared with that; where it has none of the model, with the
+    first one, which is not comparable.
     """
-    named = {fold_model_name(each.model): each for each in reversed(baselines)}
-    pairs = [(named.get(fold_model_name(each.model), baselines[0]), each) for each in curves]
-    return [compare_curves(first, other) for first, other in pairs if first is not other]
+    pairs = [(find_partner(each, baselines), each) for each in curves]
+    return [
+        compare_curves(first, other)
+        for first, other in pairs
+        if first is not None and first is not other
+    ]
+
+
+def select_first_curves(curves: Sequence[ScoredCurve]) -> list[ScoredCurve]:
+    """Select the first curve of each model."""
+    return [*{fold_model_name(each.model): each for each in reversed(curves)}.values()][::-1]
+
+
+def find_partner(curve: ScoredCurve, baselines: Sequence[ScoredCurve]) -> ScoredCurve | None:
+    """Return the baseline of a curve, which may be the curve itself; None if the baseline has
+    several systems of its model, and none of its name.
+    """
+    model = fold_model_name(curve.model)
+    candidates = [each for each in baselines if fold_model_name(each.model) == model]
+    if not candidates:
+        return baselines[0]
+    namesake = next((each for each in candidates if each.system == curve.system), None)
+    alone = len({each.system for each in candidates}) == 1
+    return namesake or (candidates[0] if alone else None)
+
+
+def iterate_unpaired_curves(
+    curves: Sequence[ScoredCurve], baselines: Sequence[ScoredCurve]
+) -> Iterator[str]:
+    """Yield which curves are compared with none, since no other has their model and system."""
+    partners = [find_partner(each, baselines) for each in curves]
+    for curve, partner in zip(curves, partners, strict=True):
+        of_others = sum(each is curve for each in partners) - (partner is curve)
+        name = f"{curve.path}: {curve.system}, {curve.model}"
+        if partner is None:
+            yield f"{name}: not compared, since the baseline has other systems of the model alone"
+        elif partner is curve and not of_others:
+            yield f"{name}: not compared, since no other curve is of that system and model"
 
 
 def compare_curves(first: ScoredCurve, other: ScoredCurve) -> CurveComparison:
@@ -86,16 +142,30 @@ def compare_curves(first: ScoredCurve, other: ScoredCurve) -> CurveComparison:
     reasons = tuple(iterate_incomparability_reasons(first, other))
     steps = () if reasons else tuple(iterate_speed_steps(first, other))
     crossings = tuple(iterate_crossings(steps))
+    per_accelerator = find_ratio_range(each.per_accelerator_ratio for each in steps)
+    per_kw = find_ratio_range(each.per_kw_ratio for each in steps)
+    sizes = describe_system_sizes(first, other, per_accelerator, per_kw)
     return CurveComparison(
         first=first,
         other=other,
         verdict=NOT_COMPARABLE if reasons else choose_curve_verdict(steps, crossings),
         reasons=reasons,
-        notes=tuple(iterate_comparison_notes(first, other)),
+        notes=(*iterate_comparison_notes(first, other), *filter(None, [sizes])),
         steps=steps,
         matched=() if reasons else tuple(iterate_concurrency_steps(first, other)),
         crossings=crossings,
+        equal_size=has_equal_size(first, other),
+        per_accelerator=per_accelerator,
+        per_kw=per_kw,
     )
+
+
+def find_ratio_range(ratios: Iterable[float | None]) -> RatioRange | None:
+    """Return the range of the known ratios, given by rising speed; None if none is known."""
+    known = [each for each in ratios if each is not None]
+    if not known:
+        return None
+    return RatioRange(peak=known[0], lowest=min(known), highest=max(known))
 
 
 def select_counted_points(curve: ScoredCurve) -> list[ScoredPoint]:
@@ -224,23 +294,34 @@ def choose_curve_verdict(steps: Sequence[CurveStep], crossings: Sequence[Crossin
 
 def iterate_incomparability_reasons(first: ScoredCurve, other: ScoredCurve) -> Iterator[str]:
     """Yield why two curves are not comparable: what must be equal and is not."""
+    if fold_model_name(first.model) != fold_model_name(other.model):
+        yield f"model: {first.model}, not {other.model}"
     for name, mine, others in (
-        ("model", first.model, other.model),
-        ("data set", first.dataset, other.dataset),
+        ("data set", first.data_set, other.data_set),
         ("rules", first.round, other.round),
         ("division", first.division, other.division),
     ):
-        if fold_model_name(mine) != fold_model_name(others):
+        if mine.casefold() != others.casefold():
             yield f"{name}: {mine or 'unknown'}, not {others or 'unknown'}"
-    tokenizers = first.tokenizer, other.tokenizer
-    if all(tokenizers) and len(set(map(fold_model_name, tokenizers))) > 1:
-        yield f"tokens: counted with {tokenizers[0]}, not with {tokenizers[1]}"
+    if differ_in_tokenizer(first, other) and not is_tokenizer_local(first, other):
+        yield f"tokens: counted with {first.tokenizer}, not with {other.tokenizer}"
     bases = [list_declared_bases(each) for each in (first, other)]
     if not set(bases[0]) & set(bases[1]) and all(bases):
         yield f"basis of the official figures: {bases[0][0]}, not {bases[1][0]}"
     for label, curve in ((FIRST, first), (OTHER, other)):
         if not select_counted_points(curve):
             yield f"{label} has no point that counts"
+
+
+def differ_in_tokenizer(first: ScoredCurve, other: ScoredCurve) -> bool:
+    """Return whether two curves name different tokenizers, their publishers included."""
+    names = [each.tokenizer.casefold() for each in (first, other)]
+    return all(names) and len(set(names)) > 1
+
+
+def is_tokenizer_local(first: ScoredCurve, other: ScoredCurve) -> bool:
+    """Return whether one of two curves names a folder, which may be a copy of any tokenizer."""
+    return any(each.tokenizer.startswith(LOCAL_PATHS) for each in (first, other))
 
 
 def list_declared_bases(curve: ScoredCurve) -> list[str]:
@@ -262,13 +343,10 @@ def has_equal_size(first: ScoredCurve, other: ScoredCurve) -> bool | None:
 
 def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator[str]:
     """Yield what may differ and does, and which points were left out."""
-    equal = has_equal_size(first, other)
-    if equal is None:
-        yield "the descriptions do not say how large the systems are: a ratio is of whole systems"
-    elif not equal:
-        sizes = " and ".join(f"{format_system_size(each)}" for each in (first, other))
-        yield f"systems of different size: {sizes}"
+    if differ_in_tokenizer(first, other) and is_tokenizer_local(first, other):
+        yield f"tokenizer: {first.tokenizer} and {other.tokenizer}"
     for name, mine, others in (
+        ("data set, as disclosed", first.dataset, other.dataset),
         ("precision", first.precision, other.precision),
         ("cohort", first.cohort, other.cohort),
     ):
@@ -276,6 +354,35 @@ def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator
             yield f"{name}: {mine or 'unknown'} and {others or 'unknown'}"
     for label, curve in ((FIRST, first), (OTHER, other)):
         yield from (f"{label}: left out: {each}" for each in iterate_broken_points(curve))
+
+
+def describe_system_sizes(
+    first: ScoredCurve,
+    other: ScoredCurve,
+    per_accelerator: RatioRange | None,
+    per_kw: RatioRange | None,
+) -> str | None:
+    """Say that two systems are of different size, and what B yields for each accelerator and each
+    kilowatt; None if they are of one size.
+    """
+    equal = has_equal_size(first, other)
+    if equal:
+        return None
+    if equal is None:
+        return "the descriptions do not say how large the systems are: a ratio is of whole systems"
+    ranges = (("accelerator", per_accelerator), ("kW", per_kw))
+    factors = [f"per {name} B/A is {format_range(each)}" for name, each in ranges if each]
+    sizes = " and ".join(format_system_size(each) for each in (first, other))
+    return "; ".join([f"systems of different size: {sizes}", *factors])
+
+
+def format_range(found: RatioRange) -> str:
+    """Format ratios in brackets, as ones that were not tested."""
+    peak, lowest, highest = (
+        f"({format_ratio(each, MIN_RATIO_DIGITS)})"
+        for each in (found.peak, found.lowest, found.highest)
+    )
+    return peak if lowest == highest else f"{peak} at the peaks, {lowest} to {highest} over all"
 
 
 def iterate_broken_points(curve: ScoredCurve) -> Iterator[str]:

@@ -75,7 +75,10 @@ class ScoredCurve:
     submission: str
     system: str
     model: str
+    data_set: str
+    """By the benchmark's row; empty if the round names none."""
     dataset: str
+    """As disclosed, in free text."""
     division: str
     round: str
     cohort: str
@@ -175,6 +178,7 @@ def build_scored_curve(
         submission=curve.root.name if curve.root != curve.folder else "",
         system=curve.system,
         model=curve.folder.name,
+        data_set=(curve.model.data_set if curve.model else None) or "",
         dataset=find_shared_text(curve, "dataset_name") or find_shared_text(curve, "dataset"),
         division=find_shared_text(curve, "division"),
         round=curve.round.name,

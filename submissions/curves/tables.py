@@ -12,7 +12,6 @@ from submissions.curves.comparison import (
     OTHER,
     CurveComparison,
     CurveStep,
-    has_equal_size,
     iterate_broken_points,
 )
 from submissions.curves.curve import STEADY_STATE, ScoredCurve, ScoredPoint
@@ -109,9 +108,14 @@ def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
     """Yield the rules that points and the curve break, and points with another official basis."""
     steady = sum(each.declared_basis == STEADY_STATE for each in curve.points)
     if steady:
+        claim = (
+            "declares a steady window for its"
+            if steady == 1
+            else "declare a steady window for their"
+        )
         yield (
-            f"{steady} of {len(curve.points)} points declare a steady window for their official"
-            " figures; these are of the whole run"
+            f"{steady} of {len(curve.points)} point{'s' * (len(curve.points) != 1)} {claim}"
+            " official figures; these are of the whole run"
         )
     yield from (f"left out: {each}" for each in iterate_broken_points(curve))
     if curve.failed_rules:
@@ -145,8 +149,12 @@ def align_cell(text: str, width: int, column: str) -> str:
     return text.rjust(width)
 
 
-def print_curve_comparisons(found: Sequence[CurveComparison]) -> None:
-    """Print each comparison: who is who, the steps of both curves, and the verdict."""
+def print_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequence[str]) -> None:
+    """Print each comparison: who is who, the steps of both curves, and the verdict; before them the
+    curves that are compared with none.
+    """
+    for name in unpaired:
+        click.echo(replace_unprintable(name))
     for each in found:
         for line in iterate_comparison_heading(each):
             click.echo(replace_unprintable(line))
@@ -159,9 +167,9 @@ def print_curve_comparisons(found: Sequence[CurveComparison]) -> None:
         click.echo()
 
 
-def render_curve_comparisons(found: Sequence[CurveComparison]) -> str:
-    """Return the comparisons in Markdown."""
-    blocks: list[str] = []
+def render_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequence[str]) -> str:
+    """Return the comparisons in Markdown, after the curves that are compared with none."""
+    blocks = [encode_markdown_cell(each) for each in unpaired]
     for each in found:
         blocks += map(encode_markdown_cell, iterate_comparison_heading(each))
         blocks += [
@@ -184,7 +192,7 @@ def iterate_comparison_tables(
     found: CurveComparison,
 ) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Yield columns and rows: at each speed per user, then at each concurrency of both."""
-    sized = has_equal_size(found.first, found.other) is False
+    sized = found.equal_size is False
     added = ["B/A per kW", "B/A per accelerator"] if sized else []
     for name, steps in (("tokens/s per user", found.steps), ("requests in flight", found.matched)):
         columns = [name, "A tokens/s", "B tokens/s", "B/A", *added]
@@ -206,11 +214,21 @@ def format_untested_ratio(ratio: float | None) -> str:
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
-    """Yield the verdict, and what to know with it."""
-    yield f"verdict: {found.verdict}"
-    yield from iterate_comparison_remarks(found)
+    """Yield the verdict, and what to know with it; last of all what systems of different size yield
+    for each accelerator and kilowatt.
+    """
+    yield f"verdict: {format_curve_verdict(found)}"
     if found.steps:
         yield UNTESTED_NOTE
+    yield from iterate_comparison_remarks(found)
+
+
+def format_curve_verdict(found: CurveComparison) -> str:
+    """Format the verdict, with a word on systems that are not of one size."""
+    if found.reasons or found.equal_size:
+        return found.verdict
+    sizes = "of different size" if found.equal_size is False else "of unknown size"
+    return f"{found.verdict}, as whole systems {sizes}"
 
 
 def iterate_comparison_remarks(found: CurveComparison) -> Iterator[str]:

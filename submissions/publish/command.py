@@ -12,8 +12,9 @@ from typing import Final
 import click
 
 from compliance.bundle import trailer
+from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.verdict import Severity
-from submissions.curves.curve import has_only_curves
+from submissions.curves.curve import has_curves, has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
 from submissions.publish.endpoints import compute_submission_digest
@@ -184,13 +185,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     bad = (
         []
         if complete
-        else [
-            (
-                part.summary
-                if part.verdict == DAMAGED_LABEL
-                else f"{path}: not a sealed bundle; create one with podium pack"
-            )
-        ]
+        else [part.summary if part.verdict == DAMAGED_LABEL else describe_missing_seal(path)]
     )
     bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
     bad += [describe_rejection(part)] if problems and complete and not bad else []
@@ -206,9 +201,18 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     )
 
 
+def describe_missing_seal(path: Path) -> str:
+    """Describe why a path is neither a bundle nor a submission of curves, and what to do."""
+    if recognise_path(path).kind is PathKind.ENDPOINTS_RUN:
+        return "a run of the Endpoints client; publish a submission that has it as a point"
+    if has_curves(path):
+        return "curves beside other results; publish the folder of each submission"
+    return "not a sealed bundle; create one with podium pack"
+
+
 def describe_rejection(part: Part) -> str:
-    """Describe why a bundle is not valid: the verdict with its first error or, if there is no
-    error, what the verdict covers.
+    """Describe why a bundle or submission is not valid: the verdict with its first error, and where
+    to find the others; if there is no error, what the verdict covers.
     """
     tables = [
         table
@@ -220,7 +224,9 @@ def describe_rejection(part: Part) -> str:
     if not tables or not tables[0].title.startswith(SEVERITY_TITLES[Severity.ERROR]):
         return part.summary
     rule, _, found, required, advice, _ = tables[0].rows[0]
-    return f"{part.verdict}: {rule}: found {found}; expected {required}; {advice}"
+    others = len(tables[0].rows) - 1
+    more = f" {others} more error{'s' * (others > 1)}, which podium check lists" if others else ""
+    return f"{part.verdict}: {rule}: found {found}; expected {required}; {advice}{more}"
 
 
 def verify_readable_signatures(bundle: Path, signers: TrustedSigners) -> list[SignatureCheck]:

@@ -12,7 +12,11 @@ from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions import compliance_check
 from submissions.attempts import count_result_attempts
 from submissions.compare.compared_results import ComparisonSide, read_comparison_side
-from submissions.curves.comparison import compare_with_baselines
+from submissions.curves.comparison import (
+    compare_with_baselines,
+    iterate_unpaired_curves,
+    select_first_curves,
+)
 from submissions.curves.curve import ScoredCurve, read_path_curves
 from submissions.pack.bundle import compare_manifest_with_content
 from submissions.pack.seal import inspect_bundle
@@ -106,9 +110,11 @@ def judge_and_build_report(
             orientation.build_comparison_section(sides, every, str(against[0]) if against else None)
         )
     curves = [found for each in (*others, *subjects) for found in each.curves]
-    first = next((each.curves for each in (*others, *subjects) if each.curves), [])
+    groups = [each.curves for each in (*others, *subjects) if each.curves]
+    first = groups[0] if len(groups) > 1 else select_first_curves(curves)
     if compared := compare_with_baselines(curves, first):
-        sections.append(curve.build_curve_comparison_section(compared))
+        unpaired = [*iterate_unpaired_curves(curves, first)] if len(groups) > 1 else []
+        sections.append(curve.build_curve_comparison_section(compared, unpaired))
     rows = orientation.build_published_section(sides) if sides and published else None
     sections += [rows] if rows else []
     parts = [build_report_part(each) for each in subjects]

@@ -9,6 +9,8 @@ from suite.files.untrusted_files import MAX_NESTING_DEPTH
 
 MAX_YAML_BYTES: Final = 1 << 18
 """A configuration takes a few kB; aliases and depth would make a small one take gigabytes."""
+MAX_YAML_VALUES: Final = 1 << 14
+"""Keys and values in a document: a configuration has a few hundred, and each takes about 3 us."""
 MAX_INTEGER_CHARACTERS: Final = 24
 MAX_YAML_DEPTH: Final = min(32, MAX_NESTING_DEPTH)
 
@@ -66,12 +68,17 @@ def parse_untrusted_yaml(text: bytes) -> Any:
 
 
 def refuse_unusual_yaml(text: bytes) -> None:
-    """Raise YamlError for an alias, an explicit tag, and a document nested too deep."""
-    depth = 0
+    """Raise YamlError for an alias, an explicit tag, and a document nested too deep or with too
+    many values.
+    """
+    depth = values = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise YamlError("an alias", line)
+        values += isinstance(event, yaml.NodeEvent)
+        if values > MAX_YAML_VALUES:
+            raise YamlError(f"more than {MAX_YAML_VALUES} keys and values", line)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         if isinstance(event, yaml.CollectionEndEvent):

@@ -5,7 +5,6 @@ data sets and quality.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final
 
 from suite.rounds.load import build_typed_value
@@ -44,6 +43,8 @@ class EndpointsRules:
     """Minimum rate of the Offline run, as a share of that of the point at C_max."""
     cohorts_per_set: int
     """Cohorts in which a set of seeds may be adopted, beginning with its own."""
+    foreign_data_sets: tuple[str, ...]
+    """Data sets that are known, and of no benchmark of the round."""
     disclosed_fields: tuple[str, ...]
     """Fields that each point.yaml has."""
     system_fields_of_points: tuple[str, ...]
@@ -70,6 +71,16 @@ class PowerRules:
     overhead: Mapping[str, float]
     """Kind of cooling -> share that is added to the power of the major components."""
     optional_divisions: tuple[str, ...]
+    cpu_watts: Mapping[str, tuple[float, ...]]
+    """Architecture -> MLCommons' estimate of a processor's power, up to `cpu_cores` and, if there
+    is a second one, above.
+    """
+    cpu_cores: Mapping[str, int]
+    accelerator_watts: Mapping[str, float]
+    """Part of a name, the most specific first -> MLCommons' estimate."""
+    switch_watts: Mapping[str, Mapping[str, float]]
+    """Part of a name -> cabling -> MLCommons' estimate."""
+    nic_watts: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +132,16 @@ class EndpointsModel:
         """Return the size of the benchmark's own data set; None if no text says it."""
         return next(iter(self.data_sets.values()), None)
 
+    @property
+    def data_set(self) -> str | None:
+        """Return the name of the benchmark's own data set; None if no text says it."""
+        return next(iter(self.data_sets), None)
+
+    def names_own_data_set(self, text: str) -> bool:
+        """Return whether a text names a data set of the benchmark."""
+        folded = fold_data_set_name(text)
+        return any(fold_data_set_name(each) in folded for each in self.data_sets)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regions:
@@ -171,6 +192,19 @@ class EndpointsRound:
             (row for known, row in self.models.items() if fold_model_name(known) == wanted), None
         )
 
+    def find_other_data_set(self, model: EndpointsModel, text: str) -> str | None:
+        """Return the data set that a text names, if it is not the benchmark's own: another
+        benchmark's anywhere in the text, or one of no benchmark as the whole of it, but for a
+        variant behind colons. None for words that name no known one.
+        """
+        if model.names_own_data_set(text):
+            return None
+        folded, whole = fold_data_set_name(text), fold_data_set_name(text.partition("::")[0])
+        others = (name for row in self.models.values() for name in row.data_sets)
+        found = next((name for name in others if fold_data_set_name(name) in folded), None)
+        foreign = self.rules.foreign_data_sets
+        return found or next((each for each in foreign if fold_data_set_name(each) == whole), None)
+
     def find_min_duration_ms(self, concurrency: int, agentic: bool) -> int:
         """Return the minimum duration of a point."""
         if concurrency <= self.regions.ultra_low_concurrency:
@@ -181,7 +215,8 @@ class EndpointsRound:
         """Divide the concurrencies of a curve; None if C_min or C_max is out of range.
 
         Source: Endpoints rules, 5.5: I = log2(C_max - C_min) / 3; ends at round(C_min + 2^I) and
-        round(C_min + 2^(2 I)), half to even.
+        round(C_min + 2^(2 I)), half to even; the margin ends at ceil(1.10 * C_max) in floating
+        point, which may be 1 above that of exact numbers.
         """
         limit = self.regions.ultra_low_concurrency
         if not 1 <= c_min <= limit < c_max:
@@ -192,13 +227,18 @@ class EndpointsRound:
             low_end=round(c_min + 2**interval),
             medium_end=round(c_min + 2 ** (2 * interval)),
             c_max=c_max,
-            margin_end=math.ceil(Fraction(str(self.regions.margin)) * c_max),
+            margin_end=math.ceil(self.regions.margin * c_max),
         )
 
 
 def fold_model_name(name: str) -> str:
     """Return a benchmark's name without its publisher, punctuation and case."""
     return "".join(each for each in name.rsplit("/", 1)[-1].casefold() if each.isalnum())
+
+
+def fold_data_set_name(name: str) -> str:
+    """Return a data set's name without punctuation and case."""
+    return "".join(each for each in name.casefold() if each.isalnum())
 
 
 def build_endpoints_round(

@@ -1,4 +1,9 @@
-"""Read the accuracy results of the Endpoints client."""
+"""Read the accuracy results of the Endpoints client, in each shape that its builds wrote.
+
+Source: mlcommons/endpoints, accuracy_results.json; endpoints-submission-cli 1.5, accuracy: a list
+of scores or a table by data set, below `accuracy_scores` or alone; metrics by name beside the
+counts instead of below `score`; and scores in `results.json`, the log of requests.
+"""
 
 import math
 from collections import defaultdict
@@ -10,13 +15,33 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from compliance.documents.endpoints.result_summary import Series
-from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    decode_strict_json,
+    read_json_document,
+)
 from compliance.verdict import About, Fault, Severity
+from suite.files.untrusted_files import open_regular_file, read_in_pieces
 
-ACCURACY_TYPES: Final = (None, "accuracy")
+SCORES_KEY: Final = "accuracy_scores"
+REQUEST_LOG: Final = "results.json"
+"""The log of requests, in which older builds of the client wrote the scores, too."""
 PERFORMANCE_TYPE: Final = "performance"
+"""`dataset_type` of the performance run's own score; its name in builds without such types."""
 UNNAMED_METRIC: Final = "score"
 """Key of a score whose metric the client does not name."""
+OLDER_FIELDS: Final = {"num_samples": "unit_samples", "n_repeats": "num_repeats"}
+COUNT_FIELDS: Final = ("unit_samples", "num_repeats", "total_samples")
+UNREAD_FIELDS: Final = (
+    "status",
+    "extractor",
+    "ground_truth_column",
+    "duration_s",
+    "osl_tokenize_s",
+)
+MAX_LOG_BYTES: Final = 1 << 26
+MAX_TEXT_DIGITS: Final = 18
 
 
 class ResponseCounts(msgspec.Struct, frozen=True):
@@ -32,7 +57,9 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     """The score of one data set."""
 
     dataset_name: str = ""
-    score: int | float | Mapping[str, Any] | None = None
+    key: str = ""
+    """Its name in a table of data sets; empty in a list."""
+    score: int | float | str | Mapping[str, Any] | None = None
     total_samples: int | None = None
     """Samples with their repeats."""
     unit_samples: int | None = None
@@ -42,11 +69,6 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     breakdown: Mapping[str, Any] | None = None
     response_counts: ResponseCounts | None = None
     output_sequence_lengths: Series | None = None
-
-    @property
-    def counts_for_accuracy(self) -> bool:
-        """Return whether the score is of an accuracy data set, not of the performance run."""
-        return self.dataset_type in ACCURACY_TYPES
 
     @property
     def counts(self) -> ResponseCounts:
@@ -64,25 +86,46 @@ class AccuracyScore(msgspec.Struct, frozen=True):
         found = {name: parse_score(value) for name, value in named.items()}
         return {name: value for name, value in found.items() if value is not None}
 
+    def find_main_score(self) -> float | None:
+        """Return the only or the unnamed score, or else the first one; None if there is none."""
+        found = self.list_scores()
+        return found.get(UNNAMED_METRIC, next(iter(found.values()), None))
+
+    def is_named(self, name: str) -> bool:
+        """Return whether the data set has this name, in its score or in the table."""
+        return name in (self.dataset_name, self.key)
+
 
 class AccuracyResults(msgspec.Struct, frozen=True):
-    """`accuracy_results.json`."""
+    """`accuracy_results.json`, whatever its shape."""
 
     average_accuracy: int | float | None = None
     accuracy_scores: tuple[AccuracyScore, ...] = ()
 
     def list_scores(self) -> Sequence[AccuracyScore]:
-        """Return the scores of accuracy data sets."""
-        return [each for each in self.accuracy_scores if each.counts_for_accuracy]
+        """Return the scores of accuracy data sets: all but those of the performance run."""
+        inline = self.list_inline_scores()
+        return [each for each in self.accuracy_scores if each not in inline]
 
-    def find_inline_score(self) -> AccuracyScore | None:
-        """Return the score of the performance run's own answers; None if there is none."""
-        return next(
-            (each for each in self.accuracy_scores if each.dataset_type == PERFORMANCE_TYPE), None
-        )
+    def list_inline_scores(self) -> Sequence[AccuracyScore]:
+        """Return the scores of the performance run's own answers, of which there is at most one."""
+        typed = [each for each in self.accuracy_scores if each.dataset_type == PERFORMANCE_TYPE]
+        return typed or [
+            each
+            for each in self.accuracy_scores
+            if each.dataset_type is None and each.is_named(PERFORMANCE_TYPE)
+        ]
 
 
-ACCURACY_DECODER: Final = msgspec.json.Decoder(AccuracyResults)
+class RequestLog(msgspec.Struct, frozen=True):
+    """`results.json`, as far as it is read."""
+
+    accuracy_scores: msgspec.Raw = msgspec.Raw(b"null")
+
+
+DOCUMENT_DECODER: Final = msgspec.json.Decoder(dict[str, Any] | list[Any])
+LOG_DECODER: Final = msgspec.json.Decoder(RequestLog)
+KNOWN_FIELDS: Final = frozenset({*AccuracyScore.__struct_fields__, *OLDER_FIELDS, *UNREAD_FIELDS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,15 +175,17 @@ class EndpointsAccuracy:
         return {metric: sums[metric] / weights[metric] for metric in sums if weights[metric]}
 
     def iterate_scores(self, metrics: Sequence[str]) -> Iterator[tuple[str, float, AccuracyScore]]:
-        """Yield metric, score in the row's unit and data set. A single score, whose
-        metric the client does not name, is the row's only one.
+        """Yield metric, score in the row's unit and data set. A single score is the row's only
+        metric, whatever the client names it.
         """
         named = {fold_metric_name(metric): metric for metric in metrics}
         if len(metrics) == 1:
             named[UNNAMED_METRIC] = metrics[0]
         for each in self.list_scores():
-            for name, score in each.list_scores().items():
-                metric = named.get(fold_metric_name(name))
+            found = each.list_scores()
+            only = metrics[0] if len(metrics) == 1 == len(found) else None
+            for name, score in found.items():
+                metric = named.get(fold_metric_name(name), only)
                 if metric:
                     yield metric, score * self.scale, each
 
@@ -152,10 +197,81 @@ def read_endpoints_accuracy(
     source = SourceFile(path, about=About.QUALITY)
     return EndpointsAccuracy(
         source=source,
-        results=read_json_document(source, ACCURACY_DECODER),
+        results=read_accuracy_results(source),
         scale=scale,
         required_samples=required_samples,
     )
+
+
+def read_accuracy_results(source: SourceFile) -> AccuracyResults | None:
+    """Read results of any shape; None with a parse error if that fails."""
+    if source.path.name == REQUEST_LOG:
+        text = read_logged_scores(source.path)
+        document = decode_strict_json(source, DOCUMENT_DECODER, text or b"null", None)
+    else:
+        document = read_json_document(source, DOCUMENT_DECODER)
+    if document is None:
+        return None
+    scores = document.get(SCORES_KEY, document) if isinstance(document, dict) else document
+    mean = document.get("average_accuracy") if scores is not document else None
+    tables = list_score_tables(scores, bare=scores is document)
+    try:
+        return msgspec.convert({"average_accuracy": mean, SCORES_KEY: tables}, AccuracyResults)
+    except msgspec.ValidationError as error:
+        source.add_parse_error(ParseErrorKind.SHAPE, str(error), "scores of data sets")
+        return None
+
+
+def list_score_tables(scores: Any, *, bare: bool) -> Any:
+    """List the scores of a list, or of a table by data set; anything else as it is. `bare`: the
+    table is the whole document, which may have other values, too.
+    """
+    if isinstance(scores, dict):
+        return [
+            translate_score(each, key)
+            for key, each in scores.items()
+            if isinstance(each, dict) or not bare
+        ]
+    return [translate_score(each) for each in scores] if isinstance(scores, list) else scores
+
+
+def translate_score(score: Any, key: str = "") -> Any:
+    """Translate one data set's score into today's fields: older names, counts as text, and metrics
+    beside the counts in a table by data set.
+    """
+    if not isinstance(score, dict):
+        return score
+    found = {**score, "key": key}
+    for older, name in OLDER_FIELDS.items():
+        if older in score:
+            found.setdefault(name, score[older])
+    for name in COUNT_FIELDS:
+        found[name] = translate_count(found.get(name))
+    samples, repeats = found["unit_samples"], found["num_repeats"] or 1
+    if "num_samples" in score and isinstance(samples, int) and isinstance(repeats, int):
+        found["total_samples"] = found["total_samples"] or samples * repeats
+    if key:
+        found["dataset_name"] = score.get("dataset_name") or key
+    if key and "score" not in score:
+        found["score"] = {name: each for name, each in score.items() if name not in KNOWN_FIELDS}
+    return found
+
+
+def translate_count(value: Any) -> Any:
+    """Return a count that is written as text as a number; anything else as it is."""
+    is_count = isinstance(value, str) and value.isascii() and value.isdigit()
+    return int(value) if is_count and len(value) <= MAX_TEXT_DIGITS else value
+
+
+def read_logged_scores(path: Path) -> bytes | None:
+    """Return the scores in a log of requests as JSON; None if it has none, or is none."""
+    try:
+        with open_regular_file(path) as stream:
+            text = read_in_pieces(stream, MAX_LOG_BYTES)
+        scores = bytes(LOG_DECODER.decode(text).accuracy_scores)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return scores if scores.strip(b" \t\r\n") not in (b"null", b"{}", b"[]") else None
 
 
 def fold_metric_name(name: str) -> str:

@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
-from compliance.documents.endpoints.power import POWER_FILE, SystemPower, read_system_power
-from compliance.recognition.endpoints_tree import list_point_folders
+from compliance.documents.endpoints.power import (
+    POWER_FILE,
+    SystemPower,
+    find_count,
+    read_system_power,
+)
+from compliance.recognition.endpoints_tree import list_misnamed_folders, list_point_folders
 from compliance.verdict import Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound, PowerRules, Regions
 
@@ -28,6 +33,8 @@ class EndpointsCurve:
     """The submission's folder."""
     points: Sequence[EndpointsPoint]
     """By rising concurrency."""
+    misnamed_folders: Sequence[Path]
+    """Folders that hold a point's files, but do not count as points by their names."""
     power: SystemPower
     model: EndpointsModel | None
     round: EndpointsRound
@@ -53,6 +60,11 @@ class EndpointsCurve:
     def fixed_points(self) -> Sequence[EndpointsPoint]:
         """The points with a fixed number of requests in flight: all but the Offline run."""
         return [each for each in self.points if not each.is_offline_run]
+
+    @property
+    def disclosed_points(self) -> Sequence[EndpointsPoint]:
+        """Those of them whose disclosure can be read: any other may be the Offline run."""
+        return [each for each in self.fixed_points if each.disclosure is not None]
 
     @property
     def offline_points(self) -> Sequence[EndpointsPoint]:
@@ -123,11 +135,13 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
         folder=folder,
         root=root,
         points=sorted(points, key=lambda each: each.concurrency or 0),
+        misnamed_folders=list_misnamed_folders(folder),
         power=read_system_power(
             folder.parent / POWER_FILE,
             cooling,
             round.power,
             required=not may_omit_power(points, round.power),
+            cores=find_core_counts(points),
         ),
         model=model,
         round=round,
@@ -136,7 +150,7 @@ def read_endpoints_curve(folder: Path, root: Path, round: EndpointsRound) -> End
 
 def may_omit_power(points: Sequence[EndpointsPoint], rules: PowerRules) -> bool:
     """Return whether all points are of divisions that need not state power."""
-    divisions = {each.find_text("division") for each in points}
+    divisions = {each.find_text("division") for each in points if each.disclosure is not None}
     return bool(divisions) and divisions <= {*rules.optional_divisions}
 
 
@@ -157,15 +171,28 @@ def list_used_nodes(point: EndpointsPoint) -> list[tuple[int | None, int | None]
 
 def find_system_cooling(point: EndpointsPoint) -> str | None:
     """Return how a point's system is cooled, as its description or that of its nodes says."""
-    system = point.system or {}
-    nodes = system.get("node_types")
-    texts = [system.get("cooling")]
-    texts += (
-        [each.get("cooling") for each in nodes if isinstance(each, dict)]
-        if isinstance(nodes, list)
-        else []
-    )
+    texts = [(point.system or {}).get("cooling")]
+    texts += [each.get("cooling") for each in list_node_types(point)]
     return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def find_core_counts(points: Sequence[EndpointsPoint]) -> Mapping[int, float]:
+    """Return the cores of a processor in each set of nodes, as far as a description says them."""
+    found = dict[int, float]()
+    for node in (each for point in points for each in list_node_types(point)):
+        ensemble, cores = (
+            find_count(node, name)
+            for name in ("system_node_ensemble_id", "host_processor_core_count")
+        )
+        if ensemble is not None and cores is not None:
+            found.setdefault(int(ensemble), cores)
+    return found
+
+
+def list_node_types(point: EndpointsPoint) -> list[Mapping[str, Any]]:
+    """List the types of nodes in a system's description."""
+    found = (point.system or {}).get("node_types")
+    return [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
 
 
 def find_integer(values: Mapping[str, Any], name: str) -> int | None:

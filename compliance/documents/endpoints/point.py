@@ -12,7 +12,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from compliance.documents.endpoints.accuracy import EndpointsAccuracy, read_endpoints_accuracy
+from compliance.documents.endpoints.accuracy import (
+    REQUEST_LOG,
+    EndpointsAccuracy,
+    read_endpoints_accuracy,
+    read_logged_scores,
+)
 from compliance.documents.endpoints.result_summary import ResultSummary
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.documents.endpoints.settings_table import SettingsTable, read_settings_table
@@ -198,7 +203,7 @@ def read_endpoints_point(folder: Path, root: Path, round: EndpointsRound) -> End
         named if isinstance(named, str) else None
     )
     system_source = SourceFile(folder / SYSTEM_FILE, about=About.IDENTITY)
-    accuracy = folder / POINT_ACCURACY
+    accuracy = find_accuracy_file(folder)
     return EndpointsPoint(
         folder=folder,
         root=root,
@@ -212,8 +217,18 @@ def read_endpoints_point(folder: Path, root: Path, round: EndpointsRound) -> End
             scale=model.accuracy_scale if model else 1.0,
             required_samples=model.accuracy_samples if model else None,
         )
-        if os.path.lexists(accuracy)
+        if accuracy
         else None,
         model=model,
         round=round,
     )
+
+
+def find_accuracy_file(folder: Path) -> Path | None:
+    """Return the file with a point's accuracy results, which older builds of the client wrote into
+    the log of requests; None if there is none.
+    """
+    own, log = folder / POINT_ACCURACY, folder / REQUEST_LOG
+    if os.path.lexists(own):
+        return own
+    return log if read_logged_scores(log) else None

@@ -12,6 +12,11 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from compliance.documents.endpoints.power_defaults import (
+    estimate_accelerator_watts,
+    estimate_cpu_watts,
+    estimate_switch_watts,
+)
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import PowerRules
@@ -43,9 +48,34 @@ class NodeSetPower:
 class PowerSum:
     """A description's power while it is added up."""
 
+    rules: PowerRules
+    cores: Mapping[int, float]
+    """Set of nodes -> cores of one of its processors, as the system's description says."""
     missing: list[str] = field(default_factory=list)
-    """Values that MLCommons would estimate."""
+    """Values that neither the description has nor MLCommons' tables."""
+    estimates: dict[str, float] = field(default_factory=dict)
+    """Value that the description lacks -> MLCommons' estimate in watts."""
     problems: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+    def choose_watts(self, name: str, stated: float | None, estimate: float | None) -> float:
+        """Return a stated power, or else MLCommons' estimate of it; 0 if there is neither."""
+        if stated is not None:
+            return stated
+        if estimate is None:
+            self.missing.append(name)
+            return 0.0
+        self.estimates[name] = estimate
+        return estimate
+
+    def estimate_watts(self, kind: str, part: object, ensemble: int | None) -> float | None:
+        """Return MLCommons' estimate of a processor's or an accelerator's power, by its name; None
+        if there is none.
+        """
+        model = part.get("model") if isinstance(part, dict) else None
+        if kind == "cpu":
+            return estimate_cpu_watts(self.rules, model, self.cores.get(ensemble or 0))
+        return estimate_accelerator_watts(self.rules, model) if kind == "accelerator" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,8 +95,13 @@ class SystemPower:
     shared_watts: float = 0.0
     """Power of the switches between nodes."""
     missing: Sequence[str] = ()
+    """Values without which there is no total ..."""
     problems: Sequence[str] = ()
-    """Why the description yields no total."""
+    """... and other reasons why there is none."""
+    estimates: Mapping[str, float] = field(default_factory=dict)
+    """Value that the description lacks -> MLCommons' estimate in watts, which is in the total."""
+    doubts: Sequence[str] = ()
+    """What the description may leave out."""
 
     def compute_point_kw(self, used: Mapping[int, float]) -> float | None:
         """Return the power of a point that uses some of the nodes, by their set; the whole system's
@@ -98,19 +133,25 @@ class SystemPower:
 
 
 def read_system_power(
-    path: Path, cooling: str | None, rules: PowerRules, *, required: bool
+    path: Path,
+    cooling: str | None,
+    rules: PowerRules,
+    *,
+    required: bool,
+    cores: Mapping[int, float] | None = None,
 ) -> SystemPower:
     """Read a description of power; every problem becomes a parse error of the file, and a missing
-    one is a warning where none is required. `cooling` is what the system's description says.
+    one is a warning where none is required. `cooling` is what the system's description says,
+    `cores` those of a processor in each set of nodes.
     """
     leniency = {} if required else {ParseErrorKind.MISSING: Severity.WARNING}
     source = SourceFile(path, about=About.SCORE, leniency=leniency)
     values = read_json_document(source, POWER_DECODER)
     if values is None:
         return SystemPower(source=source, values=None, watts=None)
-    total = PowerSum()
+    total = PowerSum(rules=rules, cores=cores or {})
     if isinstance(values.get("node_sets"), list):
-        return sum_node_sets(source, values, total, rules)
+        return sum_node_sets(source, values, total)
     watts = find_quantity(values, "provisioned_power_w")
     if watts is None:
         watts = compute_rack_share(values)
@@ -122,6 +163,7 @@ def read_system_power(
         watts=watts,
         missing=total.missing,
         problems=total.problems,
+        estimates=total.estimates,
     )
 
 
@@ -146,12 +188,11 @@ def sum_component_groups(
     for name in (*names, "scale_up_network"):
         group = values.get(name)
         count, power = (find_group_number(group, keys) for keys in (GROUP_COUNTS, GROUP_POWERS))
-        if count == 0:
-            continue
-        if count is None or power is None:
+        if count is None:
             total.missing.append(name)
-            continue
-        major += count * power
+        elif count:
+            estimate = total.estimate_watts(name, group, None)
+            major += count * total.choose_watts(name, power, estimate)
     if overhead is None:
         total.problems.append("no cooling that says the overhead")
     if total.missing or total.problems or overhead is None:
@@ -188,27 +229,25 @@ def find_cooling(text: str | None) -> str | None:
     )
 
 
-def sum_node_sets(
-    source: SourceFile, values: Mapping[str, Any], total: PowerSum, rules: PowerRules
-) -> SystemPower:
+def sum_node_sets(source: SourceFile, values: Mapping[str, Any], total: PowerSum) -> SystemPower:
     """Add up the sets of nodes and the switches between them; a declared total counts instead."""
-    overhead = find_overhead(values, None, rules)
+    overhead = find_overhead(values, None, total.rules)
     if overhead is None:
         total.problems.append("no cooling that says the overhead")
+    declared = find_sourced_watts(values.get("declared_provisioned_power"))
+    check_scale_out(values, total)
     fabric = values.get("scale_out")
     fabric = fabric if isinstance(fabric, dict) and fabric.get("present") else {}
+    nics = sum_nics(fabric, total)
     sets = [
         each
         for node_set in values["node_sets"]
-        if (each := sum_node_set(node_set, fabric, total, overhead or 0.0)) is not None
+        if (each := sum_node_set(node_set, fabric, nics, total, overhead or 0.0)) is not None
     ]
     switches = sum_switches(fabric, total)
     numbers = [each.ensemble for each in sets if each.ensemble is not None]
     if len(set(numbers)) < len(numbers):
         total.problems.append("one system_node_ensemble_id at several sets of nodes")
-    if sum(each.nodes for each in sets) > 1 and not isinstance(values.get("scale_out"), dict):
-        total.missing.append("scale_out")
-    declared = find_sourced_watts(values.get("declared_provisioned_power"))
     known = not total.problems and not total.missing
     whole = sum(each.watts for each in sets) + switches if known else None
     return SystemPower(
@@ -220,21 +259,65 @@ def sum_node_sets(
         shared_watts=switches,
         missing=[] if declared is not None else total.missing,
         problems=[] if declared is not None else total.problems,
+        estimates={} if declared is not None else total.estimates,
+        doubts=[] if declared is not None else total.doubts,
     )
 
 
+def check_scale_out(values: Mapping[str, Any], total: PowerSum) -> None:
+    """Note what a description leaves out of the network between nodes. Several nodes without one
+    may be joined by the network between accelerators, or by what a published power covers.
+
+    Source: Endpoints rules, appendix E.4.
+    """
+    fabric = values.get("scale_out")
+    node_sets = [each for each in values["node_sets"] if isinstance(each, dict)]
+    by_formula = [each for each in node_sets if each.get("power_method") == "component_sum"]
+    nodes = sum(find_quantity(each, "nodes_provisioned") or 0.0 for each in node_sets)
+    if isinstance(fabric, dict) and fabric.get("present"):
+        nics = fabric.get("nics")
+        if not isinstance(nics, dict):
+            total.missing.append("scale_out.nics")
+        elif by_formula and nics.get("counted") is not True:
+            total.problems.append("scale_out.nics that are not counted beside component_sum")
+        if not isinstance(fabric.get("switches"), list):
+            total.missing.append("scale_out.switches")
+        return
+    if nodes <= 1:
+        return
+    if not isinstance(fabric, dict):
+        total.missing.append("scale_out")
+        return
+    found = f"{nodes:g} nodes with scale_out.present false"
+    apart = len(by_formula) == len(node_sets) and not any(map(has_scale_up_network, node_sets))
+    (total.problems if apart else total.doubts).append(found)
+
+
+def has_scale_up_network(node_set: Mapping[str, Any]) -> bool:
+    """Return whether a network between accelerators may join the nodes of a set."""
+    components = node_set.get("components")
+    network = components.get("scale_up_network") if isinstance(components, dict) else None
+    return isinstance(network, dict) and network.get("method") != "none"
+
+
 def sum_node_set(
-    node_set: object, fabric: Mapping[str, Any], total: PowerSum, overhead: float
+    node_set: object, fabric: Mapping[str, Any], nics: float, total: PowerSum, overhead: float
 ) -> NodeSetPower | None:
-    """Add up one set of nodes; None, with a problem, if it says no number of nodes."""
+    """Add up one set of nodes, each with the power of its network adapters; None, with a problem,
+    if it says no number of nodes.
+    """
     if not isinstance(node_set, dict) or not (
         nodes := find_quantity(node_set, "nodes_provisioned")
     ):
         total.problems.append("a set of nodes without nodes_provisioned")
         return None
-    method = node_set.get("power_method")
+    method, number = (
+        node_set.get("power_method"),
+        find_quantity(node_set, "system_node_ensemble_id"),
+    )
+    ensemble = None if number is None else int(number)
     if method == "component_sum":
-        watts = nodes * (sum_components(node_set.get("components"), total) + sum_nics(fabric))
+        watts = nodes * (sum_components(node_set.get("components"), ensemble, total) + nics)
         watts *= 1 + overhead
         accelerators = find_accelerators(node_set.get("components"))
     else:
@@ -246,13 +329,9 @@ def sum_node_set(
         per_node = (published or 0.0) / rack if method == "node_scaling" and rack else published
         watts = nodes * (per_node or 0.0)
         if is_nic_power_separate(fabric):
-            watts += nodes * sum_nics(fabric) * (1 + overhead)
-    ensemble = find_quantity(node_set, "system_node_ensemble_id")
+            watts += nodes * nics * (1 + overhead)
     return NodeSetPower(
-        ensemble=int(ensemble) if ensemble is not None else None,
-        nodes=nodes,
-        watts=watts,
-        accelerators_per_node=accelerators,
+        ensemble=ensemble, nodes=nodes, watts=watts, accelerators_per_node=accelerators
     )
 
 
@@ -262,15 +341,17 @@ def find_accelerators(components: object) -> float | None:
     return find_quantity(group, "count_per_node") if isinstance(group, dict) else None
 
 
-def sum_components(components: object, total: PowerSum) -> float:
+def sum_components(components: object, ensemble: int | None, total: PowerSum) -> float:
     """Return the power of one node's CPUs, accelerators and the network between accelerators."""
+    where = "" if ensemble is None else f" in set {ensemble}"
     if not isinstance(components, dict):
         total.problems.append("a set of nodes by component_sum without components")
         return 0.0
-    watts = sum_scale_up_network(components.get("scale_up_network"), total)
+    watts = sum_scale_up_network(components.get("scale_up_network"), where, total)
     combined = components.get("combined_cpu_accelerator")
     if combined is not None:
-        if components.get("cpu") or components.get("accelerator"):
+        parts = [components.get(name) for name in ("cpu", "accelerator")]
+        if any(isinstance(each, dict) and each.get("tdp_per_unit") for each in parts):
             total.problems.append("combined_cpu_accelerator beside cpu or accelerator")
         found = find_sourced_watts(combined)
         if found is None:
@@ -279,17 +360,17 @@ def sum_components(components: object, total: PowerSum) -> float:
     for name in ("cpu", "accelerator"):
         group = components.get(name)
         group = group if isinstance(group, dict) else {}
-        count, each = (
-            find_quantity(group, "count_per_node"),
-            find_sourced_watts(group.get("tdp_per_unit")),
-        )
-        if count is None or (count and each is None):
-            total.missing.append(f"{name}.tdp_per_unit")
-        watts += (count or 0.0) * (each or 0.0)
+        count = find_quantity(group, "count_per_node")
+        if count is None:
+            total.missing.append(f"{name}.count_per_node{where}")
+        elif count:
+            stated = find_sourced_watts(group.get("tdp_per_unit"))
+            estimate = total.estimate_watts(name, group, ensemble)
+            watts += count * total.choose_watts(f"{name}.tdp_per_unit{where}", stated, estimate)
     return watts
 
 
-def sum_scale_up_network(network: object, total: PowerSum) -> float:
+def sum_scale_up_network(network: object, where: str, total: PowerSum) -> float:
     """Return the power of the network between one node's accelerators: of its switches, or by the
     energy of a bit.
     """
@@ -308,17 +389,22 @@ def sum_scale_up_network(network: object, total: PowerSum) -> float:
             per_bit = find_quantity(energy, "value_pj") if isinstance(energy, dict) else None
             each = None if per_bit is None else per_bit * BITS_PER_BYTE
     if count is None or each is None:
-        total.missing.append("scale_up_network")
+        total.missing.append(f"scale_up_network{where}")
     return (count or 0.0) * (each or 0.0)
 
 
-def sum_nics(fabric: Mapping[str, Any]) -> float:
+def sum_nics(fabric: Mapping[str, Any], total: PowerSum) -> float:
     """Return the power of one node's network adapters, if they are counted."""
     nics = fabric.get("nics")
     if not isinstance(nics, dict) or nics.get("counted") is not True:
         return 0.0
-    each = find_sourced_watts(nics.get("tdp_per_nic"))
-    return (find_quantity(nics, "count_per_node") or 0.0) * (each or 0.0)
+    count = find_quantity(nics, "count_per_node")
+    if count is None:
+        total.missing.append("scale_out.nics.count_per_node")
+    if not count:
+        return 0.0
+    stated = find_sourced_watts(nics.get("tdp_per_nic"))
+    return count * total.choose_watts("scale_out.nics.tdp_per_nic", stated, total.rules.nic_watts)
 
 
 def is_nic_power_separate(fabric: Mapping[str, Any]) -> bool:
@@ -335,10 +421,12 @@ def sum_switches(fabric: Mapping[str, Any], total: PowerSum) -> float:
     watts, switches = 0.0, fabric.get("switches")
     for switch in switches if isinstance(switches, list) else ():
         count = find_quantity(switch, "count") if isinstance(switch, dict) else None
-        each = find_sourced_watts(switch.get("power_per_switch")) if count is not None else None
-        if count is None or each is None:
-            total.missing.append("scale_out.switches")
-        watts += (count or 0.0) * (each or 0.0)
+        if count is None:
+            total.missing.append("scale_out.switches.count")
+            continue
+        stated = find_sourced_watts(switch.get("power_per_switch"))
+        estimate = estimate_switch_watts(total.rules, switch.get("model"), fabric.get("cabling"))
+        watts += count * total.choose_watts("scale_out.switches.power_per_switch", stated, estimate)
     return watts
 
 

@@ -99,6 +99,9 @@ class FullRunLengths(msgspec.Struct, frozen=True):
 class ResultSummary(msgspec.Struct, frozen=True):
     """`performance/result_summary.json`. Fields that some builds of the client lack are None."""
 
+    version: str | None = None
+    """Of the client, with the commit it was built from."""
+    git_sha: str | None = None
     n_samples_issued: int | None = None
     n_samples_completed: int | None = None
     """Includes the failed ones."""

@@ -1,12 +1,14 @@
 """Read a run folder of the Endpoints client: summary, configuration, snapshot and events."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
 from compliance.documents.endpoints.answers import TokenCounter
 from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
+from compliance.documents.endpoints.report_text import StatedFigure, read_report_text
 from compliance.documents.endpoints.result_summary import (
     FinalSnapshot,
     ResultSummary,
@@ -21,6 +23,7 @@ from compliance.verdict import About, Fault, Severity
 CONFIG_FILE: Final = "config.yaml"
 SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
 SAMPLE_MAP_FILE: Final = "sample_idx_map.json"
+REPORT_FILE: Final = "report.txt"
 EVIDENCE_NAMES: Final = ("summary", "snapshot", "events", "tokenizer")
 
 
@@ -40,6 +43,9 @@ class EndpointsRun:
     events: EventCount | None
     map_source: SourceFile | None
     samples: SampleMap
+    report_source: SourceFile | None
+    report: Sequence[StatedFigure]
+    """What `report.txt` says; empty without it."""
     tolerates_failures: bool
     """The round's rules do not say how many requests may fail."""
 
@@ -47,6 +53,7 @@ class EndpointsRun:
     def sources(self) -> list[SourceFile]:
         """Return the files that were read."""
         found = [self.summary_source, self.config_source, self.snapshot_source, self.map_source]
+        found += [self.report_source]
         events = [self.events.source] if self.events else []
         return [*(each for each in found if each), *events]
 
@@ -91,6 +98,7 @@ def read_endpoints_run(
     config_source = open_optional_source(folder, CONFIG_FILE)
     snapshot_source = open_optional_source(folder, SNAPSHOT_FILE)
     map_source = open_optional_source(folder, SAMPLE_MAP_FILE)
+    report_source = open_optional_source(folder, REPORT_FILE)
     events = find_events_file(folder)
     return EndpointsRun(
         folder=folder,
@@ -103,6 +111,8 @@ def read_endpoints_run(
         events=read_events(folder, events, counter) if events else None,
         map_source=map_source,
         samples=read_sample_map(map_source) if map_source else SampleMap(),
+        report_source=report_source,
+        report=read_report_text(report_source) if report_source else (),
         tolerates_failures=tolerates_failures,
     )
 

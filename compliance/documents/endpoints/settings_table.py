@@ -41,7 +41,10 @@ def read_settings_table(source: SourceFile) -> SettingsTable | None:
         values = parse_untrusted_yaml(text)
     except YamlError as error:
         source.add_parse_error(
-            ParseErrorKind.RECORD, str(error), "plain YAML without aliases and tags", error.line
+            ParseErrorKind.RECORD,
+            str(error),
+            "short, plain YAML without aliases and tags",
+            error.line,
         )
         return None
     if not isinstance(values, dict):

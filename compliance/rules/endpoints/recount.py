@@ -42,6 +42,11 @@ MAX_HIGH_LAG_NS: Final = 100_000_000
 USUAL_HELD_SHARE: Final = 0.98
 MIN_HELD_SHARE: Final = 0.9
 """A client that takes long between an answer and the next request holds less than it asks for."""
+MIN_ORDERED_SAMPLES: Final = 16
+MIN_ORDERED_SHARE: Final = 0.9
+"""Samples in their drawn places by which the size of a data set is known: none are by chance."""
+MAX_TRIED_DRAWS: Final = 1_000_000
+"""Samples that are shuffled to find a size, half a second's worth."""
 HIGH_LAG_PERCENT: Final = 99.0
 MEDIAN_PERCENT: Final = 50.0
 
@@ -294,9 +299,9 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.order", EndpointsRun, About.RULES, doubt="which samples were issued")
 def order(run: EndpointsRun) -> Iterator[Fault]:
-    """The map of samples names those that were issued, in their order, and a whole data set was
-    issued in the order that its seed draws. A run that issued less than a whole
-    data set does not show its size, and is left alone.
+    """The map of samples names those that were issued, in their order, which is the one that its
+    seed draws. The size of a data set of which less than a whole was issued is the one by which
+    most samples are in their places; a run for which there is none is left alone.
 
     Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
     Advice: submit the client's files from the same run, unmodified.
@@ -305,8 +310,9 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
     if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:
         return
     yield from check_sample_map(run)
-    seed, size = run.summary.run_config.dataloader_random_seed, max(issued) + 1
-    if seed is None or len(set(issued)) != size:
+    seed = run.summary.run_config.dataloader_random_seed
+    size = None if seed is None else find_shuffled_size(seed, issued)
+    if seed is None or size is None:
         return
     wanted = draw_sample_order(seed, size, len(issued))
     place = next(
@@ -335,6 +341,26 @@ def check_sample_map(run: EndpointsRun) -> Iterator[Fault]:
             "each sample in the order of its issue",
             file=file,
         )
+
+
+def find_shuffled_size(seed: int, issued: "array[int]") -> int | None:
+    """Return the size of the data set that was issued; of part of one pass the first size by which
+    nearly all samples are in the places that the seed draws, None if there is none near the highest
+    index.
+    """
+    least, known = max(issued) + 1, len(set(issued))
+    if known == least:
+        return least
+    if known < len(issued) or known < MIN_ORDERED_SAMPLES:
+        return None
+    # the highest of n indices is rarely further from the end than ten times their mean distance
+    tries = min(10 * least // known + 1, max(1, MAX_TRIED_DRAWS // least))
+    for size in range(least, least + tries):
+        drawn = draw_sample_order(seed, size, known)
+        found = sum(each == wanted for each, wanted in zip(issued, drawn, strict=True))
+        if found >= MIN_ORDERED_SHARE * known:
+            return size
+    return None
 
 
 def draw_sample_order(seed: int, samples: int, issued: int) -> list[int]:

@@ -27,6 +27,7 @@ MAX_DRAWN_RATE: Final = 1e9
 MIN_HELD_SHARE: Final = 0.9
 """Smallest share of the requested concurrency that a run has in flight on average."""
 CLOSED_LOOP_PATTERNS: Final = ("concurrency", "agentic_inference")
+LENGTH_REASON: Final = "length"
 MAX_LENGTH_FACTOR: Final = 1.25
 """Answers may be a few tokens longer than allowed, since the client counts them again."""
 
@@ -161,6 +162,31 @@ def finish(run: EndpointsRun) -> Iterator[Fault]:
             f"a reason for each of {whole}",
             severity=Severity.WARNING,
         )
+
+
+@rule("endpoints.length_ends", EndpointsRun, About.QUALITY, severity=Severity.WARNING)
+def length_ends(run: EndpointsRun) -> Iterator[Fault]:
+    """Not all answers end because they may be no longer: a model that answers ends some by itself.
+
+    Source: mlcommons/endpoints, finish_reason_counts; Endpoints rules, 9.2: reviewers look for
+    padded answers.
+    Advice: check max_new_tokens, and that the system stops at the model's own end.
+    """
+    summary = run.summary
+    reasons = (summary.finish_reason_counts if summary else None) or {}
+    ended, by_length = sum(reasons.values()), reasons.get(LENGTH_REASON, 0)
+    if not by_length or by_length < ended:
+        return
+    allowed = run.config.find_number("model_params", "max_new_tokens") if run.config else None
+    shortest = summary.output_sequence_lengths.min if summary else None
+    shorter = allowed is not None and shortest is not None and shortest < allowed
+    yield run.build_fault(
+        f"all {by_length} answers ended by their length"
+        + (f", with {shortest:g} tokens and more" if shorter else ""),
+        f"answers that end by themselves, or have {allowed:g} tokens"
+        if shorter
+        else "answers that end by themselves",
+    )
 
 
 @rule("endpoints.rate", EndpointsRun, About.SCORE, doubt="the rate")

@@ -25,8 +25,9 @@ SERIES_NAMES: Final = (
 )
 EXACT_TOLERANCE: Final = 1e-9
 SUM_TOLERANCE: Final = 1e-6
-TOKEN_TIME_TOLERANCE: Final = 0.05
 MAX_EARLY_STOPPING_SAMPLES: Final = 10_000_000
+LENGTH_NAMES: Final = ("output_sequence_lengths", "input_sequence_lengths")
+"""Series that count tokens."""
 
 
 def list_measured_series(summary: ResultSummary) -> list[tuple[str, Series]]:
@@ -49,7 +50,8 @@ def parse_percents(series: Series) -> list[tuple[float, float]]:
 @rule("endpoints.series", EndpointsRun, About.SCORE, doubt="the latencies and the rate")
 def series(run: EndpointsRun) -> Iterator[Fault]:
     """Statistics fit together: percentiles ascend between the lowest and the highest value, the
-    median is the 50th, the mean times the count is the total, and the deviation is possible.
+    median is the 50th, the mean times the count is the total, the deviation is possible with the
+    histogram, and lengths are whole numbers of tokens.
 
     Source: mlcommons/endpoints, metrics: percentiles at the lower rank.
     Advice: submit the client's files unmodified.
@@ -57,6 +59,20 @@ def series(run: EndpointsRun) -> Iterator[Fault]:
     for name, each in list_measured_series(run.summary) if run.summary else ():
         for found, required in find_series_problems(each):
             yield run.build_fault(f"{name}: {found}", required)
+        broken = list_broken_counts(each) if name in LENGTH_NAMES else []
+        if broken:
+            yield run.build_fault(f"{name}: {', '.join(broken)}", "whole numbers of tokens")
+
+
+def list_broken_counts(each: Series) -> list[str]:
+    """List the statistics of a series that cannot be counts: fractions, and what is below 0."""
+    stated = [("total", each.total), ("min", each.min), ("max", each.max)]
+    stated += [(f"p{percent:g}", value) for percent, value in parse_percents(each)]
+    return [
+        f"{name} {value}"
+        for name, value in stated
+        if value is not None and (value < 0 or not float(value).is_integer())
+    ]
 
 
 def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
@@ -77,9 +93,47 @@ def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
     if mean is not None and total is not None and each.count:
         unequal = not math.isclose(mean * each.count, total, rel_tol=EXACT_TOLERANCE)
         yield from [(f"mean {mean} of {each.count}", f"a total of {total}")] if unequal else ()
-    most = (high - low) / 2 * math.sqrt(each.count / (each.count - 1)) if each.count > 1 else 0.0
-    if each.std_dev is not None and not 0 <= each.std_dev <= most * (1 + SUM_TOLERANCE):
-        yield f"a standard deviation of {each.std_dev}", f"between 0 and {most:.12g}"
+    least, most = bound_deviation(each)
+    if each.std_dev is not None and not (
+        least * (1 - SUM_TOLERANCE) <= each.std_dev <= most * (1 + SUM_TOLERANCE)
+    ):
+        yield (
+            f"a standard deviation of {each.std_dev}",
+            f"between {least:.12g} and {most:.12g}",
+        )
+
+
+def bound_deviation(each: Series) -> tuple[float, float]:
+    """Return the lowest and the highest standard deviation that a series can have, by its extremes
+    and, if they fit, by the buckets of its histogram and its mean.
+    """
+    count, low, high = each.count, float(each.min or 0), float(each.max or 0)
+    if count < 2:
+        return 0.0, 0.0
+    most = (high - low) / 2 * math.sqrt(count / (count - 1))
+    if each.avg is None or not is_whole_histogram(each):
+        return 0.0, most
+    mean, ranges = float(each.avg), list_value_ranges(each)
+    near = [(max(begin - mean, mean - end, 0.0), held) for begin, end, held in ranges]
+    far = [(max(mean - begin, end - mean), held) for begin, end, held in ranges]
+    least, highest = (
+        math.sqrt(sum(each * each * held for each, held in distances) / (count - 1))
+        for distances in (near, far)
+    )
+    return least, min(most, highest)
+
+
+def list_value_ranges(each: Series) -> list[tuple[float, float, int]]:
+    """Return the lowest and the highest value of each bucket that has values, and their number;
+    values below the first bucket's edge are counted in it.
+    """
+    low, high = float(each.min or 0), float(each.max or 0)
+    buckets = zip(each.histogram.buckets, each.histogram.counts, strict=True)
+    return [
+        (min(float(begin), low) if place == 0 else float(begin), min(float(end), high), count)
+        for place, ((begin, end), count) in enumerate(buckets)
+        if count
+    ]
 
 
 @rule("endpoints.histogram", EndpointsRun, About.SCORE, doubt="the latencies and the rate")
@@ -214,73 +268,6 @@ def find_early_stopping_problems(each: Series) -> Iterator[tuple[str, object, st
             )
         elif not is_in_bucket_of_rank(each, below, each.count - rank, float(value)):
             yield key, value, f"a value in the histogram's bucket of rank {each.count - rank + 1}"
-
-
-@rule("endpoints.token_time", EndpointsRun, About.SCORE, doubt="the times of tokens")
-def token_time(run: EndpointsRun) -> Iterator[Fault]:
-    """The time between first tokens and ends, summed over all answers, is possible with the lowest
-    and the highest time per output token and the lengths, and no more than their times and lengths
-    add up to if the longest answers were the slowest.
-
-    Source: arithmetic: a latency is the time to the first token and the time of the others.
-    Advice: submit the client's files unmodified.
-    """
-    summary = run.summary
-    if summary is None or summary.tpot.min is None or summary.tpot.max is None:
-        return
-    lengths, first = summary.output_sequence_lengths, summary.ttft.total
-    latency, low, high = summary.latency.total, summary.tpot.min, summary.tpot.max
-    if not lengths.total or not lengths.max or latency is None or first is None:
-        return
-    if summary.n_samples_failed or summary.ttft.count != summary.latency.count:
-        return
-    slack = 1 + TOKEN_TIME_TOLERANCE
-    if low >= 0:
-        least = low * lengths.total / slack
-    else:  # stamps of answers on a fast connection; any of them may be the longest
-        least = low * lengths.max * sum(summary.tpot.histogram.counts[:1]) * slack
-    if not least <= latency - first <= high * lengths.max * summary.latency.count * slack:
-        yield run.build_fault(
-            f"{(latency - first) / lengths.total:.6g} ns per token on average",
-            f"between {low:.6g} and {high:.6g} ns, the times per output token",
-        )
-        return
-    most = compute_highest_product(summary.tpot, lengths)
-    if most is not None and latency - first > most * slack:
-        yield run.build_fault(
-            f"{latency - first:.6g} ns from first tokens to ends, of all answers together",
-            f"at most {most:.6g} ns, with the times per output token and the lengths",
-        )
-
-
-def compute_highest_product(times: Series, lengths: Series) -> float | None:
-    """Return the highest sum of times that answers with these times per token and these lengths can
-    take: the longest are the slowest, by the rearrangement inequality. Values are no higher than
-    the upper edges of their buckets. None if answers lack one or the other, or times are negative.
-    """
-    if times.count != lengths.count or not times.count or (times.min or 0) < 0:
-        return None
-    if not is_whole_histogram(times) or not is_whole_histogram(lengths):
-        return None
-    slow, long = (list_buckets_downwards(each) for each in (times, lengths))
-    total, (time, timed), (length, counted) = 0.0, slow.pop(), long.pop()
-    while True:
-        shared = min(timed, counted)
-        total += shared * time * length
-        timed, counted = timed - shared, counted - shared
-        if not timed and slow:
-            time, timed = slow.pop()
-        elif not counted and long:
-            length, counted = long.pop()
-        elif not timed or not counted:
-            return total
-
-
-def list_buckets_downwards(each: Series) -> list[tuple[float, int]]:
-    """Return upper edge and count of the buckets that have values; the highest bucket is last."""
-    top = float(each.max or 0)
-    buckets = zip(each.histogram.buckets, each.histogram.counts, strict=True)
-    return [(min(float(high), top), count) for (_, high), count in buckets if count]
 
 
 @rule("endpoints.clocks", EndpointsRun, About.SCORE, severity=Severity.WARNING)

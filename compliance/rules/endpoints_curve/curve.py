@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from compliance.documents.endpoints.curve import EndpointsCurve
 from compliance.documents.endpoints.point import ELECTED, SYSTEM_FILE, EndpointsPoint
+from compliance.recognition.endpoints_files import POINT_FOLDER_NAME
 from compliance.rules import rule
-from compliance.rules.endpoints_curve.point import is_whole_number
+from compliance.rules.endpoints_curve.figures import is_accuracy_lost
+from compliance.rules.endpoints_curve.point import MAX_QUOTED_CHARACTERS, is_whole_number
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import Regions
 
@@ -29,7 +31,8 @@ FLAT_TTFT_FACTOR: Final = 10
 def regions(curve: EndpointsCurve) -> Iterator[Fault]:
     """A curve has a point in each region: Ultra Low Concurrency, and the thirds of the logarithmic
     range between its lowest concurrency and the highest that the system supports. No point is
-    beyond a tenth above that.
+    beyond a tenth above that. What a description puts in the place of the lowest concurrency is
+    that of a point.
 
     Source: Endpoints rules, 5.3 to 5.5 and 9.1.
     Advice: measure the missing regions; disclose max_supported_concurrency above 32.
@@ -48,7 +51,7 @@ def regions(curve: EndpointsCurve) -> Iterator[Fault]:
         )
         return
     yield from check_region_coverage(curve, found)
-    for point in curve.fixed_points:
+    for point in curve.disclosed_points:
         if point.concurrency is not None and found.find_region(point.concurrency) is None:
             yield point.build_fault(
                 f"concurrency {point.concurrency}",
@@ -72,17 +75,26 @@ def check_disclosed_maximum(curve: EndpointsCurve, c_max: int) -> Iterator[Fault
 
 
 def check_overridden_minimum(curve: EndpointsCurve, limit: int) -> Iterator[Fault]:
-    """Yield values that take the place of C_min, but are none, or not the same at all points."""
+    """Yield values that take the place of C_min, but are none, not the same at all points, or the
+    concurrency of no point.
+    """
     described = [each for each in curve.points if each.system is not None]
     stated = [(each.system or {}).get("c_min_override") for each in described]
     if not any("c_min_override" in (each.system or {}) for each in described):
         return
+    measured = {each.concurrency for each in curve.fixed_points}
     for point, found in zip(described, stated, strict=True):
         in_range = is_whole_number(found) and 1 <= found <= limit
         if not in_range or found != stated[0]:
             yield point.build_fault(
                 f"c_min_override {found}",
                 f"a whole number from 1 to {limit}, the same at all points",
+                file=point.folder / SYSTEM_FILE,
+            )
+        elif found not in measured:
+            yield point.build_fault(
+                f"c_min_override {found}",
+                "the concurrency of a submitted point",
                 file=point.folder / SYSTEM_FILE,
             )
 
@@ -132,6 +144,20 @@ def region_name(curve: EndpointsCurve) -> Iterator[Fault]:
             )
 
 
+@rule("endpoints.point_folders", EndpointsCurve, About.RULES, doubt="which points count")
+def point_folders(curve: EndpointsCurve) -> Iterator[Fault]:
+    """Each folder of a curve that holds a point's files is named as a point's: any other is not
+    judged.
+
+    Source: Endpoints rules, 8.1.
+    Advice: rename the folder by its requests in flight, or remove it from the submission.
+    """
+    for folder in curve.misnamed_folders:
+        yield curve.build_fault(
+            f"a folder {folder.name[:MAX_QUOTED_CHARACTERS]}", POINT_FOLDER_NAME, file=folder
+        )
+
+
 @rule("endpoints.points", EndpointsCurve, About.RULES, doubt="whether the curve is whole")
 def points(curve: EndpointsCurve) -> Iterator[Fault]:
     """A curve has at least eight points with its Offline run, seven if its highest point is elected
@@ -177,7 +203,8 @@ def offline_present(curve: EndpointsCurve) -> Iterator[Fault]:
         if found:
             yield curve.build_fault(f"Offline points {listed}", "none in an agentic benchmark")
         return
-    if len(found) != 1:
+    hidden = any(each.disclosure is None for each in curve.points)
+    if len(found) > 1 or (not found and not hidden):
         yield curve.build_fault(
             f"{len(found)} Offline points{f': {listed}' if listed else ''}", "exactly one"
         )
@@ -246,9 +273,9 @@ def consistency(curve: EndpointsCurve) -> Iterator[Fault]:
             curve, name, [(each, each.find_value(name)) for each in curve.points]
         )
     yield from report_unequal_values(
-        curve, "load pattern", [(each, each.load_pattern) for each in curve.fixed_points]
+        curve, "load pattern", [(each, each.load_pattern) for each in curve.disclosed_points]
     )
-    for point in curve.points:
+    for point in (each for each in curve.points if each.disclosure is not None):
         described = (point.system or {}).get("division")
         if described is not None and described != point.find_value("division"):
             yield point.build_fault(
@@ -300,7 +327,8 @@ def accuracy_points(curve: EndpointsCurve) -> Iterator[Fault]:
     if curve.regions is None:
         return
     ranges = list_region_ranges(curve, curve.regions)
-    measured = [each for each in curve.fixed_points if has_accuracy_run(each)]
+    # what cannot be read comes last, so that it fills a region only if nothing else does
+    measured = sorted(filter(has_accuracy_run, curve.fixed_points), key=is_accuracy_hidden)
     choices = {
         place: [
             name
@@ -318,7 +346,8 @@ def accuracy_points(curve: EndpointsCurve) -> Iterator[Fault]:
     if missing:
         yield curve.build_fault(f"no accuracy run in {', '.join(missing)}", "one in each region")
     for place, point in enumerate(measured):
-        if place not in owners.values() and point.offline != ELECTED:
+        may_be_extra = point.offline == ELECTED or is_accuracy_hidden(point)
+        if place not in owners.values() and not may_be_extra:
             yield point.build_fault("one more accuracy run in its region", "one in each region")
     for point in curve.offline_points:
         if not has_accuracy_run(point):
@@ -326,8 +355,15 @@ def accuracy_points(curve: EndpointsCurve) -> Iterator[Fault]:
 
 
 def has_accuracy_run(point: EndpointsPoint) -> bool:
-    """Return whether a point has accuracy results of another run than its performance run."""
-    return point.accuracy is not None and bool(point.accuracy.list_scores())
+    """Return whether a point has accuracy results of another run than its performance run; one
+    whose results cannot be read may have them.
+    """
+    return is_accuracy_lost(point) or bool(point.accuracy and point.accuracy.list_scores())
+
+
+def is_accuracy_hidden(point: EndpointsPoint) -> bool:
+    """Return whether a point's files hide if it has an accuracy run, and for which region."""
+    return is_accuracy_lost(point) or point.disclosure is None
 
 
 def match_regions(choices: Mapping[int, Sequence[str]]) -> Mapping[str, int]:
@@ -368,9 +404,10 @@ def mean_accuracy(curve: EndpointsCurve) -> Iterator[Fault]:
             score * row.accuracy_scale
             for point in curve.fixed_points
             for each in (point.accuracy.list_scores() if point.accuracy else ())
-            if each.dataset_name == name
-            for score in each.list_scores().values()
+            if each.is_named(name) and (score := each.find_main_score()) is not None
         ]
+        if not found and any(map(is_accuracy_lost, curve.fixed_points)):
+            continue
         if not found:
             yield curve.build_fault(f"no accuracy of {name}", f"a mean of {least:g} or more")
         elif not least <= sum(found) / len(found) <= 100:
@@ -426,7 +463,7 @@ def curve_shape(curve: EndpointsCurve) -> Iterator[Fault]:
     """
     found = [
         (each, figures)
-        for each in curve.fixed_points
+        for each in curve.disclosed_points
         if (figures := each.compute_figures()).system_tps is not None
     ]
     if not found:

@@ -11,6 +11,7 @@ from compliance.documents.endpoints.point import (
 )
 from compliance.rules import rule
 from compliance.rules.endpoints.accuracy import PER_CENT, find_metric_limit
+from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.units import MS_PER_S, NS_PER_S
 
@@ -146,12 +147,11 @@ def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
     if row is None or row.inline_accuracy is None:
         return
     least = row.inline_accuracy
-    score = (
-        point.accuracy.results.find_inline_score()
-        if (point.accuracy and point.accuracy.results)
-        else None
-    )
-    found = next(iter(score.list_scores().values()), None) if score else None
+    if is_accuracy_lost(point):
+        return
+    results = point.accuracy.results if point.accuracy else None
+    scores = results.list_inline_scores() if results else []
+    found = scores[0].find_main_score() if scores else None
     file = point.accuracy.source.path if point.accuracy else None
     if found is None:
         yield point.build_fault("no score of the performance run", f"{least:g} or more", file=file)
@@ -163,6 +163,12 @@ def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
             f"{least:g} or more",
             file=file,
         )
+
+
+def is_accuracy_lost(point: EndpointsPoint) -> bool:
+    """Return whether a point's accuracy results cannot be read, which is an error of their own."""
+    found = point.accuracy
+    return found is not None and found.results is None and is_content_lost(found.source)
 
 
 @rule("endpoints.turn_tokens", EndpointsPoint, About.QUALITY, doubt="whether answers are whole")

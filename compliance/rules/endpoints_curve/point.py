@@ -343,11 +343,13 @@ def check_requests_in_flight(point: EndpointsPoint) -> Iterator[Fault]:
 @rule("endpoints.point_duration", EndpointsPoint, About.RULES, severity=Severity.WARNING)
 def point_duration(point: EndpointsPoint) -> Iterator[Fault]:
     """A point is measured for at least as long as its concurrency requires: the steady window, if
-    it has one, else the whole run.
+    it has one, else the whole run. The client was not set to less than the round's shortest time;
+    0 is its word for the whole data set.
 
     Source: Endpoints rules, 6.2; 9.1 flags the point.
     Advice: issue more passes over the data set.
     """
+    yield from check_duration_settings(point)
     if point.summary is None or point.summary.duration_ns is None or point.concurrency is None:
         return
     window = point.find_number(*WINDOW, "duration_s")
@@ -357,6 +359,20 @@ def point_duration(point: EndpointsPoint) -> Iterator[Fault]:
     if found < wanted:
         basis = "the whole run" if window is None else "the steady window"
         yield point.build_fault(f"{found:.6g} s, {basis}", f"at least {wanted:g} s")
+
+
+def check_duration_settings(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield settings of a shorter run than any point may be."""
+    config, least = point.run.config, point.round.rules.min_duration_ms
+    for found, file in (
+        (point.find_number("runtime_settings", "min_duration_ms"), None),
+        (
+            config.find_number("settings", "runtime", "min_duration_ms") if config else None,
+            point.folder / CONFIG_FILE,
+        ),
+    ):
+        if found is not None and found and found < least:
+            yield point.build_fault(f"min_duration_ms {found}", f"at least {least}", file=file)
 
 
 @rule("endpoints.whole_passes", EndpointsPoint, About.RULES, doubt="which samples count")
@@ -381,7 +397,6 @@ def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(
             f"an Offline run with concurrency {point.concurrency}",
             f"{size}, the size of the data set",
-            severity=Severity.WARNING,
         )
 
 

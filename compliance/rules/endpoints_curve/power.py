@@ -7,6 +7,7 @@ from typing import Final
 from compliance.documents.endpoints.curve import (
     EndpointsCurve,
     find_system_cooling,
+    list_node_types,
     list_used_nodes,
 )
 from compliance.documents.endpoints.point import SYSTEM_FILE, EndpointsPoint
@@ -29,13 +30,14 @@ of its components' rated power.
 """
 POWER_TOLERANCE_KW: Final = 0.01
 """The checker rounds to two decimals."""
+MAX_ROUNDING: Final = 0.0501
+"""How far a figure of one decimal may be from the one that was rounded to it."""
 
 
 @rule("endpoints.power", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def power(curve: EndpointsCurve) -> Iterator[Fault]:
     """A system's description of power yields a total, and states the one that it yields. What it
-    leaves to MLCommons' estimates is a warning; so is any defect where the division need not state
-    power.
+    leaves to MLCommons is a warning; so is any defect where the division need not state power.
 
     Source: Endpoints rules, 4.5.2 and appendix E.
     Advice: state count, rated power and source of each component, and the cooling.
@@ -55,8 +57,14 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
         )
     for name in found.missing:
         yield found.build_fault(
-            f"no rated power of {name}", "a public value, or MLCommons' estimate", Severity.WARNING
+            f"no {name}", "a public value: MLCommons has no estimate of it", Severity.WARNING
         )
+    for name, watts in found.estimates.items():
+        yield found.build_fault(
+            f"no {name}", f"a public value; MLCommons estimates {watts:g} W", Severity.WARNING
+        )
+    for doubt in found.doubts:
+        yield found.build_fault(doubt, "the network between the nodes", Severity.WARNING)
     stated = find_quantity(found.values, "provisioned_power_kw")
     total = None if found.watts is None else found.watts / W_PER_KW
     if stated is not None and total is not None and abs(stated - total) > POWER_TOLERANCE_KW:
@@ -143,9 +151,8 @@ def list_described_nodes(point: EndpointsPoint) -> list[tuple[int, float | None,
     accelerators of one; None for what it does not state.
     """
     found = []
-    node_types = (point.system or {}).get("node_types")
-    for each in node_types if isinstance(node_types, list) else ():
-        ensemble = find_count(each, "system_node_ensemble_id") if isinstance(each, dict) else None
+    for each in list_node_types(point):
+        ensemble = find_count(each, "system_node_ensemble_id")
         if ensemble is None:
             continue
         kinds = each.get("accelerator_info")
@@ -171,8 +178,8 @@ def check_cooling(curve: EndpointsCurve) -> Iterator[Fault]:
 
 @rule("endpoints.nodes_used", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def nodes_used(curve: EndpointsCurve) -> Iterator[Fault]:
-    """A point that uses fewer nodes than the system has names sets of nodes that exist, and at most
-    as many nodes as they have.
+    """A point that uses fewer nodes than the system has names sets of nodes that exist, at most as
+    many nodes as they have, and enough for its replicas of the model.
 
     Source: Endpoints rules, 4.5.3 and 8.3.
     Advice: name each set once, with the nodes that the point's parallelism needs.
@@ -192,6 +199,33 @@ def nodes_used(curve: EndpointsCurve) -> Iterator[Fault]:
                     f"between 1 and {'all of them' if most is None else f'{most:g}'}",
                 )
             seen.add(ensemble)
+        yield from check_used_accelerators(curve, point)
+
+
+def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield nodes in use that have fewer accelerators than the point's replicas take. Where only
+    the system's description says how many a node has, that is a warning.
+    """
+    used = {ensemble: nodes for ensemble, nodes in list_used_nodes(point) if nodes is not None}
+    replica, replicas = compute_replica_size(point), find_parallelism(point, "data_parallel")
+    described = {ensemble: count for ensemble, _, count in list_described_nodes(point)}
+    stated = [each.accelerators_per_node for each in curve.power.sets]
+    counts = [
+        described.get(-1 if each.ensemble is None else each.ensemble) if count is None else count
+        for each, count in zip(curve.power.sets, stated, strict=True)
+    ]
+    if not used or not counts or replica is None or replicas is None or None in counts:
+        return
+    engaged = sum(
+        used.get(each.ensemble, each.nodes) * (count or 0)
+        for each, count in zip(curve.power.sets, counts, strict=True)
+    )
+    if engaged < replica * replicas:
+        yield point.build_fault(
+            f"nodes_used with {engaged:g} accelerators",
+            f"{replica * replicas:g}, of {replicas:g} replicas with {replica:g} each",
+            severity=Severity.WARNING if None in stated else None,
+        )
 
 
 @rule("endpoints.engagement", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
@@ -252,24 +286,46 @@ def find_parallelism(point: EndpointsPoint, name: str) -> float | None:
 @rule("endpoints.per_kw", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def per_kw(curve: EndpointsCurve) -> Iterator[Fault]:
     """A stated system_tps_per_kw is the point's system_tps divided by the provisioned power of the
-    nodes that it uses.
+    nodes that it uses. Where the description of power yields no total, none can be stated.
 
     Source: Endpoints rules, 4.5.3.
     Advice: compute it from the run and the description that are submitted.
     """
+    if is_content_lost(curve.power.source):
+        return
     for point in curve.points:
         rate, kilowatts = point.compute_figures().system_tps, curve.compute_point_kw(point)
-        if rate is None or not kilowatts:
-            continue
-        yield from check_stated_ratio(point, rate / kilowatts)
+        for where, stated in list_stated_figures(point, "system_tps_per_kw"):
+            wanted = None
+            if not kilowatts:
+                wanted = f"none: {describe_power_gaps(curve.power)}"
+            elif rate is not None and not is_rounded_ratio(point, stated, rate, kilowatts):
+                wanted = f"{rate / kilowatts:.6g}, from the run and the provisioned power"
+            if wanted:
+                yield point.build_fault(
+                    f"system_tps_per_kw {stated}", wanted, file=point.folder / where
+                )
 
 
-def check_stated_ratio(point: EndpointsPoint, found: float) -> Iterator[Fault]:
-    """Yield a throughput per kilowatt that is not the recomputed one."""
-    for where, stated in list_stated_figures(point, "system_tps_per_kw"):
-        if math.isfinite(found) and not is_near(point, stated, found):
-            yield point.build_fault(
-                f"system_tps_per_kw {stated}",
-                f"{found:.6g}, from the run and the provisioned power",
-                file=point.folder / where,
-            )
+def is_rounded_ratio(point: EndpointsPoint, stated: float, rate: float, kilowatts: float) -> bool:
+    """Return whether a stated figure per kilowatt is the recomputed one, within the round's
+    tolerance or rounded as the rules and the checker do: kilowatts to two decimals, the figure to
+    one.
+
+    Source: Endpoints rules, 4.5.2; endpoints-submission-cli 1.5, power_summary.py.
+    """
+    ratios = [rate / each for each in (kilowatts, round(kilowatts, 2)) if each]
+    rounded = stated == round(stated, 1)
+    return any(
+        is_near(point, stated, each) or (rounded and abs(stated - each) <= MAX_ROUNDING)
+        for each in ratios
+    )
+
+
+def describe_power_gaps(found: SystemPower) -> str:
+    """Describe why a description of power yields no total."""
+    name = found.source.path.name
+    if found.values is None:
+        return f"there is no {name}"
+    gaps = "; ".join([*found.problems, *(f"no {each}" for each in found.missing)])
+    return f"{name} yields no power: {gaps or 'its parts have none'}"

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.documents.endpoints.point import WINDOWABLE, EndpointsPoint
+from compliance.documents.endpoints.result_summary import Series
 from compliance.rules import rule
+from compliance.rules.endpoints.run_counts import SUMMED_TOLERANCE
+from compliance.rules.endpoints.run_series import is_whole_histogram, list_value_ranges
 from compliance.rules.endpoints_curve.point import (
     MAX_QUOTED_CHARACTERS,
     WINDOW,
@@ -32,9 +35,9 @@ WINDOW_FIELDS: Final = (
 def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
     """The steady window that a point states is possible: no longer than its run, of no more samples
     than completed, of whole passes, of at least four of them if it supplies the official figures,
-    and without drift.
+    without drift, and long enough for the latencies of its samples with its requests in flight.
 
-    Source: Endpoints rules, 4.4.
+    Source: Endpoints rules, 4.4; Little's law.
     Advice: find the window with the client's detector, and copy what it says.
     """
     stated = point.find_value("steady_state")
@@ -120,6 +123,7 @@ def check_window_extent(point: EndpointsPoint, wanted: int | None) -> Iterator[F
         )
     if seconds and counted and duration and completed and 0 < seconds <= duration / NS_PER_S:
         yield from check_window_rate(point, counted / seconds, completed * NS_PER_S / duration)
+        yield from check_window_flow(point, counted, seconds)
 
 
 def check_window_rate(point: EndpointsPoint, window: float, whole: float) -> Iterator[Fault]:
@@ -132,3 +136,32 @@ def check_window_rate(point: EndpointsPoint, window: float, whole: float) -> Ite
             f"about {whole:.4g}, as in the whole run",
             severity=Severity.WARNING,
         )
+
+
+def check_window_flow(point: EndpointsPoint, counted: int, seconds: float) -> Iterator[Fault]:
+    """Yield a window that is too short: the latencies of the samples issued in it add up to at most
+    those of so many requests in flight for its time and, since the last ones end after it, of so
+    many more. Whichever samples they are, they take at least what is left without the highest.
+    """
+    summary, held = point.summary, point.concurrency
+    if summary is None or point.is_offline_run or not held or held < 0:
+        return
+    latency, completed = summary.latency, summary.n_samples_completed
+    if latency.total is None or latency.count != completed or not is_whole_histogram(latency):
+        return
+    outside = add_highest_values(latency, latency.count - counted)
+    least = (latency.total - outside - add_highest_values(latency, held)) / held / NS_PER_S
+    if seconds < least * (1 - SUMMED_TOLERANCE):
+        yield point.build_fault(
+            f"a window of {seconds:.6g} s for {counted} samples",
+            f"{least:.6g} s or more, with {held} requests in flight",
+        )
+
+
+def add_highest_values(each: Series, count: int) -> float:
+    """Return at most how much the highest values of a series add up to."""
+    total, left = 0.0, count
+    for _, high, held in reversed(list_value_ranges(each)):
+        total += min(held, left) * high
+        left -= min(held, left)
+    return total

@@ -18,6 +18,7 @@ from submissions.curves.tables import (
     UNKNOWN,
     UNTESTED_NOTE,
     format_concurrency,
+    format_curve_verdict,
     format_figure,
     format_region,
     iterate_comparison_heading,
@@ -264,16 +265,19 @@ def describe_point_role(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> s
     return "dominated" if dominated else "on the curve"
 
 
-def build_curve_comparison_section(found: Sequence[CurveComparison]) -> Section:
-    """Compare curves as `podium compare` does."""
+def build_curve_comparison_section(
+    found: Sequence[CurveComparison], unpaired: Sequence[str]
+) -> Section:
+    """Compare curves as `podium compare` does; `unpaired` are those that are compared with none."""
     return Section(
         id="curve-comparison",
         title="Comparison of curves",
         intro=UNTESTED_NOTE[0].upper() + UNTESTED_NOTE[1:] + ".",
+        notes=tuple(Note(text=each) for each in unpaired),
         parts=tuple(
             Section(
                 id=f"curve-comparison-{number}",
-                title=f"{each.other.model}: {each.verdict}",
+                title=f"{each.other.model}: {format_curve_verdict(each)}",
                 intro="; ".join(iterate_comparison_heading(each)),
                 notes=tuple(Note(text=line) for line in iterate_comparison_remarks(each)),
                 tables=tuple(

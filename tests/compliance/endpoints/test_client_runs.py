@@ -4,6 +4,7 @@ without an error as they are, and with one after each edit of a number.
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -200,6 +201,61 @@ def triple_lengths(run: Path) -> None:
     (run / SNAPSHOT).unlink()
 
 
+def exchange_samples(run: Path) -> None:
+    """Exchange two samples of the map."""
+    found = json.loads((run / "sample_idx_map.json").read_text())
+    table = found["performance"]
+    first, other = list(table)[5], list(table)[90]
+    table[first], table[other] = table[other], table[first]
+    (run / "sample_idx_map.json").write_text(json.dumps(found))
+
+
+@needs_corpus
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("name", RUNS)
+def test_exchanged_samples_are_an_error(tmp_path: Path, name: str, alone: bool) -> None:
+    """The runs issued a fifth of their data set, of a size that no file says."""
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / name, tmp_path / "run"))
+    if alone:
+        (run / "events.jsonl").unlink()
+    exchange_samples(run)
+    (found,) = [each for each in judge(run).findings if each.rule == "endpoints.order"]
+    assert found.found.endswith("issued as number 6")
+
+
+REPORT_EDITS: dict[str, tuple[str, str]] = {
+    "the rate": (r"QPS: .*", "QPS: 99.00"),
+    "the duration": (r"Duration: .*", "Duration: 1.00 seconds"),
+    "failed samples": (r"failed: 0", "failed: 1"),
+    "a mean": (r"(?s)(Latency:.*?Avg.:) [0-9.]+", r"\1 0.50"),
+    "a percentile": (r"(?s)(Latency:.*?99\.0:) [0-9.]+", r"\1 0.50"),
+    "a proven percentile": (r"(?s)(Latency:.*?estimates.*?95\.0:) [0-9.]+", r"\1 0.50"),
+    "tokens": (r"(?s)(Output sequence lengths:.*?Max:) [0-9.]+", r"\1 9000.00"),
+}
+
+
+@needs_corpus
+@pytest.mark.parametrize("kind", REPORT_EDITS)
+@pytest.mark.parametrize("name", RUNS)
+def test_a_report_of_other_figures_is_an_error(tmp_path: Path, name: str, kind: str) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / name, tmp_path / "run"))
+    text = (run / "report.txt").read_text()
+    changed = re.sub(*REPORT_EDITS[kind], text, count=1)
+    assert changed != text
+    (run / "report.txt").write_text(changed)
+    assert list_rules(judge(run), Severity.ERROR) == {"endpoints.report_text"}
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "text", ["", "\x00\xff", "TTFT:\n" * 50_000, "QPS: " + "9" * 400, "QPS: -\n"]
+)
+def test_a_report_that_is_none_raises_no_alarm(tmp_path: Path, text: str) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "offline", tmp_path / "run"))
+    (run / "report.txt").write_text(text, "latin-1")
+    assert "endpoints.report_text" not in list_rules(judge(run), Severity.ERROR)
+
+
 @needs_corpus
 @pytest.mark.parametrize("kind", FORGED_FILES)
 def test_an_edit_of_another_file_is_an_error(tmp_path: Path, kind: str) -> None:
@@ -294,6 +350,24 @@ FORGED_ENTRIES: dict[str, Edit] = {
     "a negative deviation": change_summary("latency", "std_dev", value=-1.0),
     "another target rate": change_summary("run_config", "load_pattern", "target_qps", value=224.0),
 }
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("org", "lowered", "unseen"), [(SUPERMICRO, 0.92, 0.95), (ATLAS, 0.53, 0.6)]
+)
+def test_lowered_times_per_token_are_found_as_far_as_lengths_agree(
+    tmp_path: Path, org: str, lowered: float, unseen: float
+) -> None:
+    """The limits that docs/JUDGE.md states."""
+    for place, (factor, wanted) in enumerate(
+        [(lowered, {"endpoints.token_time"}), (unseen, set())]
+    ):
+        tree = tmp_path / str(place) / "inference_v6.1" / "closed" / org
+        shutil.copytree(V61 / org, tree)
+        (home,) = {each.parents[1] for each in tree.rglob("result_summary.json")}
+        scale_series("tpot", factor)(home)
+        assert list_rules(judge(tree), Severity.ERROR) == wanted
 
 
 def shorten_without_window(home: Path) -> None:

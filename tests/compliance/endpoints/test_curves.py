@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from kinds.endpoints import edited, scaled
 from kinds.endpoints_curves import (
     DATA_SET,
@@ -120,12 +121,122 @@ def lengthen_answers(root: Path) -> None:
     change_summary("tps", value=lambda each: each * 3)(root)
 
 
+def scale_series(name: str, factor: float, *whole: str) -> Edit:
+    """Multiply a series by a factor, in whole numbers if it is one of lengths."""
+
+    def change(root: Path) -> None:
+        change_summary(name, value=lambda each: scaled(each, factor))(root)
+        for path in whole:
+            change_summary(name, path, value=round)(root)
+
+    return change
+
+
+def write_report(root: Path, **changed: str) -> None:
+    """Write the client's report beside a summary, with some of its lines replaced."""
+    folder = root / CURVE / "r64"
+    summary = json.loads((folder / SUMMARY).read_text())
+    lines = {
+        "Total samples issued": f"{summary['n_samples_issued']}",
+        "Duration": f"{summary['duration_ns'] / 1e9:.2f} seconds",
+        "QPS": f"{summary['qps']:.2f}",
+        "TPS": f"{summary['tps']:.2f}",
+    }
+    text = ["----------------- Summary -----------------", "Version: 0.1.0"]
+    text += [f"{name}: {changed.get(name, each)}" for name, each in lines.items()]
+    for title, name in (("TTFT", "ttft"), ("Latency", "latency")):
+        found = summary[name]
+        median = changed.get(title, f"{found['median'] / 1e6:.2f} ms")
+        text += ["", f"{title}:", f"  Min: {found['min'] / 1e6:.2f} ms", f"  Median: {median}"]
+        text += [f"  Avg.: {found['avg'] / 1e6:.2f} ms", "", "  Percentiles:"]
+        text += [f"  {key:>6}: {value / 1e6:.2f} ms" for key, value in found["percentiles"].items()]
+    (folder / "report.txt").write_text("\n".join(text) + "\n")
+
+
+def at_each_point(name: str, field: str, value: object) -> Edit:
+    """Change one field of the same file of each point."""
+
+    def change(root: Path) -> None:
+        for each in (1, 6, 16, 30, 64, 128, 256):
+            path = (field,) if name == "point.yaml" else (name, field)
+            edit = edit_point if name == "point.yaml" else edit_file
+            edit(each, *path, value=value)(root)
+
+    return change
+
+
+def edit_settings(concurrency: int, name: str, value: Any) -> Edit:
+    """Change one setting of the client at a point."""
+
+    def change(root: Path) -> None:
+        path = root / CURVE / f"r{concurrency}" / "config.yaml"
+        document = yaml.safe_load(path.read_text())
+        document["settings"]["runtime"][name] = value
+        path.write_text(yaml.safe_dump(document))
+
+    return change
+
+
+def configure_data(root: Path) -> None:
+    """Configure a point with another benchmark's data."""
+    path = root / CURVE / "r64" / "config.yaml"
+    document = yaml.safe_load(path.read_text())
+    document["datasets"] = [{"name": "cnn_dailymail::llama3_8b", "type": "performance"}]
+    path.write_text(yaml.safe_dump(document))
+
+
+def count_otherwise(root: Path) -> None:
+    """Prompts of a point are counted by another build of the client."""
+    change_summary("version", value="0.2.0")(root)
+    scale_series("input_sequence_lengths", 2)(root)
+
+
+def end_by_length(root: Path) -> None:
+    change_summary("finish_reason_counts", value={"stop": 0, "length": DATA_SET})(root)
+
+
 EDITS: dict[str, tuple[Edit, str]] = {
     "requests per second": (change_summary("qps", value=lambda each: each * 2), "rate"),
     "tokens per second": (change_summary("tps", value=lambda each: each * 10), "rate"),
     "half the duration": (halve_duration, "in_flight"),
     "latencies": (change_summary("latency", value=lambda each: scaled(each, 0.5)), "token_time"),
     "times per token": (change_summary("tpot", value=lambda each: scaled(each, 0.5)), "token_time"),
+    "half the times to the first token": (scale_series("ttft", 0.5), "token_time"),
+    "times per token, a little": (scale_series("tpot", 0.93), "token_time"),
+    "half a deviation": (change_summary("tpot", "std_dev", value=lambda each: each / 2), "series"),
+    "a higher deviation": (
+        change_summary("latency", "std_dev", value=lambda each: each * 1.5),
+        "series",
+    ),
+    "shorter prompts": (
+        scale_series("input_sequence_lengths", 0.5, "total", "min", "max"),
+        "series",
+    ),
+    "prompts of twice the length": (scale_series("input_sequence_lengths", 2), "input_lengths"),
+    "prompts that add up to more": (
+        change_summary("input_sequence_lengths", "total", value=lambda each: each * 2),
+        "series",
+    ),
+    "another data set": (edit_point(64, "dataset", value="cnn_dailymail"), "data_set"),
+    "a data set of no benchmark": (edit_point(64, "dataset", value="open_orca"), "data_set"),
+    "another data set's title": (
+        edit_point(64, "dataset_name", value="CNN/DailyMail 3.0.0"),
+        "data_set",
+    ),
+    "a configured data set": (configure_data, "data_set"),
+    "another median in the report": (
+        lambda root: write_report(root, Latency="1.00 ms"),
+        "report_text",
+    ),
+    "another rate in the report": (
+        lambda root: write_report(root, TPS="99999.00"),
+        "report_text",
+    ),
+    "a window of three fifths": (
+        edit_point(256, "steady_state", "window", "duration_s", value=3864.0),
+        "steady_window",
+    ),
+    "C_min of no point": (at_each_point("system_desc.json", "c_min_override", 3), "regions"),
     "longer answers": (lengthen_answers, "longer_than_allowed"),
     "one percentile": (
         change_summary("tpot", "percentiles", "90.0", value=lambda each: each * 0.7),
@@ -305,6 +416,16 @@ HARMLESS: dict[str, tuple[Edit, str]] = {
     "logs of the warm-up": (edit_point(64, "warmup", "logs_retained", value=False), "warm_up"),
     "the name of a region": (edit_point(64, "region", value="med_concurrency"), "region_name"),
     "another precision": (edit_point(64, "model_precision", value="int4"), "consistency"),
+    "prompts as another build counts them": (count_otherwise, "input_lengths"),
+    "answers that all end by their length": (end_by_length, "length_ends"),
+    "a shortest time of a millisecond": (
+        edit_settings(64, "min_duration_ms", 1),
+        "point_duration",
+    ),
+    "a disclosed shortest time": (
+        edit_point(64, "runtime_settings", "min_duration_ms", value=1),
+        "point_duration",
+    ),
 }
 
 
@@ -337,6 +458,13 @@ ROUNDED: dict[str, Edit] = {
         64, "system_desc.json", "config_summary", value="another batch size"
     ),
     "null for what is not measured": change_summary("output_sequence_lengths_full_run", value=None),
+    "the client's report": write_report,
+    "a report of other words": lambda root: (root / CURVE / "r64" / "report.txt").write_text(
+        "Run of Monday\nQPS: N/A\n\nGPU:\n  Min: 3.00 ms\n"
+    ),
+    "a whole data set by its setting": edit_settings(64, "min_duration_ms", 0),
+    "a point in the place of C_min": at_each_point("system_desc.json", "c_min_override", 1),
+    "the data set's title": at_each_point("point.yaml", "dataset_name", "MLPerf DeepSeek-R1: GPQA"),
     "nodes in use": edit_point(
         64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]
     ),
@@ -461,6 +589,29 @@ def test_regions_are_those_of_the_rules() -> None:
         found = round.compute_regions(c_min, c_max)
         assert found is not None and (found.low_end, found.medium_end) == ends
     assert round.compute_regions(33, 64) is None and round.compute_regions(1, 32) is None
+
+
+@pytest.mark.parametrize(
+    ("c_max", "end"), [(100, 111), (110, 122), (250, 275), (256, 282), (1000, 1100)]
+)
+def test_the_margin_ends_where_the_rules_code_ends_it(c_max: int, end: int) -> None:
+    """In floating point 1.10 * 100 is above 110."""
+    found = registry.load_endpoints_round(ROUND).compute_regions(1, c_max)
+    assert found is not None and found.margin_end == end
+    assert (found.find_region(end), found.find_region(end + 1)) == ("margin", None)
+
+
+def set_offline_concurrency(root: Path) -> None:
+    home = root / CURVE / f"r{DATA_SET}"
+    path = home.rename(home.with_name("r512")) / "point.yaml"
+    path.write_text(path.read_text().replace(f"concurrency: {DATA_SET}", "concurrency: 512"))
+
+
+def test_the_offline_run_has_the_concurrency_of_its_data_set(tmp_path: Path) -> None:
+    """It is no value to choose, although the checker asks for no more than C_max."""
+    result = judge(submit(tmp_path, set_offline_concurrency, "dedicated"))
+    assert result.verdict is Verdict.BROKEN
+    assert [each.rule for each in result.findings] == ["endpoints.whole_passes"]
 
 
 def test_each_open_question_names_a_rule() -> None:

@@ -70,6 +70,7 @@ def build_curve(*points: ScoredPoint, **changes: Any) -> ScoredCurve:
         "submission": "s1",
         "system": "box",
         "model": "deepseek-r1",
+        "data_set": "deepseek_r1",
         "dataset": "deepseek-r1",
         "division": "Standardized",
         "round": "endpoints-v1.0",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,26 @@ def test_a_broken_point_is_named_with_its_rule(altered: Path) -> None:
     assert "r30, which breaks endpoints.derived" in text and "podium check" in text
 
 
+def test_broken_results_are_scored_without_an_exit_code(altered: Path, tmp_path: Path) -> None:
+    """Points of curves as results of LoadGen: the judge exits with 1."""
+    broken = TREE.parents[1] / "invalid" / "entry.agreement"
+    for path in (altered, broken):
+        found = invoke(score, path, "--format", "json")
+        assert found.exit_code == 0
+        assert not all(each["compliant"] for each in json.loads(found.stdout)["scores"])
+
+
 def test_a_table_of_a_curve_fits_a_terminal(submitted: Path) -> None:
     text = invoke(score, submitted / "beta" / "s1" / CURVE).stdout
     assert "C_min 1, C_max 256, 8 points, peak 1,752.6 tokens/s" in text
     table = [line for line in text.splitlines() if "whole run" in line and "points" not in line]
     assert len(table) == 8 and max(map(len, table)) <= 80
     assert table[-1].split()[0] == "Offline"
+
+
+def test_one_steady_window_is_told_in_the_singular(submitted: Path) -> None:
+    text = invoke(score, submitted / "acme" / "s1").stdout
+    assert "1 of 7 points declares a steady window for its official figures" in text
 
 
 def test_csv_has_a_column_for_each_figure(submitted: Path) -> None:
@@ -161,6 +176,75 @@ def test_another_division_is_not_comparable(submitted: Path) -> None:
             catch_exceptions=False,
             standalone_mode=False,
         )
+
+
+@pytest.fixture
+def fleets(submitted: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Two submissions of two systems each, of which one name is in both; that of the first
+    submission has half as many accelerators.
+    """
+    roots = []
+    for name, systems in (
+        ("acme", {"box": "acme", "rack": "delta"}),
+        ("beta", {"tower": "acme", "box": "beta"}),
+    ):
+        root = tmp_path / name / "s1"
+        for system, origin in systems.items():
+            shutil.copytree(submitted / origin / "s1/results/box", root / "results" / system)
+        for part in ("src", "docs"):
+            shutil.copytree(submitted / name / "s1" / part, root / part)
+        roots.append(root)
+    for path in (roots[0] / "results" / "box").rglob("system_desc.json"):
+        text = path.read_text()
+        path.write_text(text.replace('"accelerators_per_node":8', '"accelerators_per_node":4'))
+    return roots[0], roots[1]
+
+
+def compare_fleets(fleets: tuple[Path, Path], *words: object) -> Result:
+    return CliRunner().invoke(compare, [*map(str, (*fleets, *words))])
+
+
+def test_systems_without_a_partner_are_named(fleets: tuple[Path, Path]) -> None:
+    found = json.loads(compare_fleets(fleets, "--format", "json").stdout)
+    assert [
+        (each["first"]["system"], each["other"]["system"]) for each in found["comparisons"]
+    ] == [("box", "box")]
+    assert [each.partition(": ")[2].split(",")[0] for each in found["unpaired"]] == [
+        "rack",
+        "tower",
+    ]
+    for words in ((), ("--format", "markdown")):
+        text = compare_fleets(fleets, *words).stdout
+        assert "rack, deepseek-r1: not compared" in text.replace("\\", "")
+
+
+def test_a_requirement_is_missed_by_a_system_without_a_partner(
+    submitted: Path, fleets: tuple[Path, Path]
+) -> None:
+    for path in (fleets[0] / "results" / "box").rglob("system_desc.json"):
+        shutil.copy(submitted / "acme/s1/results/box" / path.relative_to(path.parents[2]), path)
+    with pytest.raises(JudgedError, match="some results are not comparable") as error:
+        run(*fleets, "--require", "comparable")
+    assert "rack" in str(error.value) and "tower" in str(error.value)
+
+
+def test_two_names_with_nothing_in_common_have_nothing_to_compare(
+    fleets: tuple[Path, Path],
+) -> None:
+    for root, old, new in ((fleets[0], "box", "a"), (fleets[1], "box", "b")):
+        (root / "results" / old).rename(root / "results" / new)
+    found = compare_fleets(fleets)
+    assert isinstance(found.exception, RequestError)
+    assert "the baseline has other systems of the model alone" in str(found.exception)
+
+
+def test_the_last_line_says_what_an_accelerator_yields(fleets: tuple[Path, Path]) -> None:
+    lines = compare_fleets(fleets).stdout.strip().splitlines()
+    assert "verdict: B dominates, as whole systems of different size" in lines
+    assert lines[-1].startswith("systems of different size: box (4 accelerators")
+    assert "per accelerator B/A is (0.65) at the peaks, (0.65) to (5.97) over all" in lines[-1]
+    assert "per kW B/A is (1.30) at the peaks, (1.30) to (11.95) over all" in lines[-1]
+    assert any("B/A per accelerator" in each for each in lines)
 
 
 def run(*words: object) -> None:

@@ -2,19 +2,23 @@
 may be said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from submissions.curves.comparison import (
+    RatioRange,
     compare_curves,
     compare_with_baselines,
     find_best_figure,
     get_system_tps,
+    iterate_unpaired_curves,
+    select_first_curves,
     select_front_points,
 )
 from submissions.curves.curve import ScoredCurve, ScoredPoint
+from submissions.curves.tables import format_curve_verdict, iterate_comparison_lines
 from submissions.machines import ComparedMachine
 
 Curves = Callable[..., ScoredCurve]
@@ -90,10 +94,12 @@ def test_equal_concurrencies_are_rows_of_their_own(curve_of: Curves) -> None:
     ("changes", "reason"),
     [
         ({"model": "gpt-oss-120b"}, "model: deepseek-r1, not gpt-oss-120b"),
-        ({"dataset": "other"}, "data set: deepseek-r1, not other"),
+        ({"data_set": "other"}, "data set: deepseek_r1, not other"),
+        ({"data_set": ""}, "data set: deepseek_r1, not unknown"),
         ({"round": "endpoints-v2.0"}, "rules: endpoints-v1.0, not endpoints-v2.0"),
         ({"division": "RDI"}, "division: Standardized, not RDI"),
         ({"tokenizer": "b/other"}, "tokens: counted with a/own, not with b/other"),
+        ({"tokenizer": "b/own"}, "tokens: counted with a/own, not with b/own"),
     ],
 )
 def test_what_must_be_equal_is_named(
@@ -110,6 +116,21 @@ def test_spellings_of_a_model_are_one_model(curve_of: Curves) -> None:
         curve_of((8, 50.0, 40.0), model=each) for each in ("llama3_1-8b", "Llama3.1-8B")
     )
     assert compare_curves(first, other).verdict == "equal"
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"dataset": "cnn/daily"}, "data set, as disclosed: deepseek-r1 and cnn/daily"),
+        ({"tokenizer": "/models/own"}, "tokenizer: a/own and /models/own"),
+    ],
+)
+def test_free_text_and_folders_are_notes(
+    curve_of: Curves, changes: dict[str, Any], note: str
+) -> None:
+    first = curve_of((8, 50.0, 40.0), tokenizer="a/own")
+    found = compare_curves(first, curve_of((8, 50.0, 40.0), **({"tokenizer": "A/Own"} | changes)))
+    assert (found.verdict, found.notes) == ("equal", (note,))
 
 
 def test_official_figures_of_another_time_do_not_compare(
@@ -130,10 +151,33 @@ def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_
     other = curve_of(point_of(8, 100.0, 40.0, tps_per_kw=5.0), machine=large, kw=20.0)
     [step] = compare_curves(curve_of((8, 50.0, 40.0)), other).steps
     assert (step.ratio, step.per_kw_ratio, step.per_accelerator_ratio) == (2.0, 1.0, 1.0)
-    notes = compare_curves(curve_of((8, 50.0, 40.0)), other).notes
-    assert notes == (
-        "systems of different size: box (8 accelerators, 10 kW) and box (16 accelerators, 20 kW)",
+    found = compare_curves(curve_of((8, 50.0, 40.0)), other)
+    once = RatioRange(peak=1.0, lowest=1.0, highest=1.0)
+    assert (found.equal_size, found.per_accelerator, found.per_kw) == (False, once, once)
+    sizes = "box (8 accelerators, 10 kW) and box (16 accelerators, 20 kW)"
+    factors = "per accelerator B/A is (1.00); per kW B/A is (1.00)"
+    assert found.notes == (f"systems of different size: {sizes}; {factors}",)
+    assert format_curve_verdict(found) == "B dominates, as whole systems of different size"
+    assert [*iterate_comparison_lines(found)][-1] == found.notes[-1]
+
+
+def test_a_factor_that_changes_with_the_speed_is_a_range(
+    curve_of: Curves, point_of: Points
+) -> None:
+    large = ComparedMachine(accelerator="Chip", accelerators=16, nodes=2)
+    points = [point_of(*each, tps_per_kw=None) for each in ((1, 10.0, 90.0), (8, 100.0, 40.0))]
+    found = compare_curves(
+        curve_of((1, 10.0, 90.0), (8, 50.0, 40.0)), curve_of(*points, machine=large, kw=None)
     )
+    assert found.per_accelerator == RatioRange(peak=1.0, lowest=0.5, highest=1.0)
+    assert found.per_kw is None
+    factor = "; per accelerator B/A is (1.00) at the peaks, (0.50) to (1.00) over all"
+    assert found.notes[-1].endswith(factor)
+
+
+def test_systems_of_one_size_have_a_bare_verdict(curve_of: Curves) -> None:
+    found = compare_curves(curve_of((8, 50.0, 40.0)), curve_of((8, 60.0, 40.0)))
+    assert (format_curve_verdict(found), found.notes) == ("B dominates", ())
 
 
 def test_systems_of_unknown_size_are_called_so(curve_of: Curves) -> None:
@@ -150,3 +194,49 @@ def test_each_curve_is_compared_with_that_of_its_model(curve_of: Curves) -> None
     assert [each.first.model for each in found] == ["gpt-oss-120b", "deepseek-r1"]
     [alone] = compare_with_baselines([base[0], others[0]], base[:1])
     assert alone.verdict == "not comparable"
+
+
+def list_pairs(curves: Sequence[ScoredCurve], base: Sequence[ScoredCurve]) -> list[str]:
+    found = compare_with_baselines(curves, base)
+    return [
+        f"{each.first.path}/{each.first.system} {each.other.path}/{each.other.system}"
+        for each in found
+    ]
+
+
+def test_several_systems_of_a_model_are_paired_by_name(curve_of: Curves) -> None:
+    """All of them were compared with the first."""
+    base = [curve_of((8, 50.0, 40.0), path="a", system=each) for each in ("x", "y", "z")]
+    others = [curve_of((8, 60.0, 40.0), path="b", system=each) for each in ("y", "x", "w")]
+    assert list_pairs([*base, *others], base) == ["a/y b/y", "a/x b/x"]
+    unpaired = [*iterate_unpaired_curves([*base, *others], base)]
+    assert [each.partition(",")[0] for each in unpaired] == ["a: z", "b: w"]
+    assert "no other curve" in unpaired[0] and "the baseline has other systems" in unpaired[1]
+
+
+def test_one_system_is_the_baseline_of_all(curve_of: Curves) -> None:
+    base = [curve_of((8, 50.0, 40.0), path="a", system="x")]
+    others = [curve_of((8, 60.0, 40.0), path="b", system=each) for each in ("y", "x")]
+    assert list_pairs([*base, *others], base) == ["a/x b/y", "a/x b/x"]
+    assert [*iterate_unpaired_curves([*base, *others], base)] == []
+
+
+def test_equal_curves_are_told_apart(curve_of: Curves) -> None:
+    base = [curve_of((8, 50.0, 40.0), path="a", system=each) for each in ("x", "y")]
+    again = [curve_of((8, 50.0, 40.0), path="a", system=each) for each in ("x", "y")]
+    assert list_pairs([*base, *again], base) == ["a/x a/x", "a/y a/y"]
+    assert [*iterate_unpaired_curves([*base, *again], base)] == []
+
+
+def test_within_one_path_the_first_of_each_model_is_the_baseline(curve_of: Curves) -> None:
+    curves = [
+        curve_of((8, 50.0, 40.0), system=system, model=model)
+        for system in ("x", "y")
+        for model in ("deepseek-r1", "gpt-oss-120b")
+    ]
+    first = select_first_curves(curves)
+    assert [(each.system, each.model) for each in first] == [
+        ("x", "deepseek-r1"),
+        ("x", "gpt-oss-120b"),
+    ]
+    assert len(compare_with_baselines(curves, first)) == 2

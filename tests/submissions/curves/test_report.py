@@ -4,6 +4,7 @@ read.
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -32,6 +33,7 @@ from suite.errors import JudgedError
 if TYPE_CHECKING:
     from browser import Browser
 
+CURVE = Path("results/box/deepseek-r1")
 MODES: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
@@ -165,6 +167,25 @@ def test_a_submission_that_is_not_valid_is_left_out(
         CliRunner().invoke(publish, words, catch_exceptions=False, standalone_mode=False)
     text = (tmp_path / "site/data/endpoints.csv").read_text("utf-8")
     assert len(text.splitlines()) == 1 + 8
+
+
+def test_reasons_to_leave_a_path_out_advise_what_helps(
+    submitted: Path, altered: Path, tmp_path: Path
+) -> None:
+    """A run of the client cannot be packed, and a site shows no folders of others."""
+    point = submitted / "acme" / "s1" / CURVE / "r64"
+    run = tmp_path / "run"
+    (run / "performance").mkdir(parents=True)
+    shutil.copy(point / "config.yaml", run)
+    shutil.copy(point / "result_summary.json", run / "performance")
+    (altered / "docs" / "software_disclosure.md").unlink()
+    (altered / "docs").rmdir()
+    words = [str(run), str(altered), "-o", str(tmp_path / "site")]
+    with pytest.raises(JudgedError) as raised:
+        CliRunner().invoke(publish, words, catch_exceptions=False, standalone_mode=False)
+    assert "run: a run of the Endpoints client; publish a submission" in str(raised.value)
+    assert "more errors, which podium check lists" in str(raised.value)
+    assert str(tmp_path) not in (tmp_path / "site/index.html").read_text("utf-8")
 
 
 @pytest.mark.slow

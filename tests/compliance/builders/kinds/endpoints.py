@@ -553,6 +553,11 @@ def without_reason(folder: Path) -> None:
     edited(SUMMARY, "finish_reason_counts", "stop", value=159)(folder)
 
 
+def all_cut(folder: Path) -> None:
+    """Let all answers end by their length, though they may be longer."""
+    edited(SUMMARY, "finish_reason_counts", value={"stop": 0, "length": 160, "other": 0})(folder)
+
+
 def swapped_samples(folder: Path) -> None:
     """Exchange the first two samples of the map."""
     names = json.loads((folder / "sample_idx_map.json").read_text())
@@ -672,6 +677,10 @@ INVALID: Final[Mapping[str, Builder]] = {
     ),
     "endpoints.clocks": summary("tpot", "min", value=-5.0),
     "endpoints.same_numbers": client_run(edited(SNAPSHOT, "metrics", 0, "value", value=159)),
+    "endpoints.report_text": client_run(
+        lambda folder: (folder / "report.txt").write_text("Total samples issued: 161\n")
+    ),
+    "endpoints.length_ends": client_run(all_cut, events=False),
     "endpoints.recount": client_run(edited(SUMMARY, "duration_ns", value=lambda took: took + MS)),
     "endpoints.cut": client_run(without_reason),
     "endpoints.lag": client_run(shifted_events),

@@ -31,6 +31,7 @@ RUN_SEEDS: Final = {
 }
 DATA_SET: Final = 4388
 """Samples of deepseek-r1."""
+PERFORMANCE_DATA: Final = {"deepseek-r1": "deepseek_r1", "kimi-k3": "agentic"}
 AGENTIC_TURNS: Final = 600
 SCALING: Final = 0.8
 """The rate of all answers together grows with this power of the concurrency."""
@@ -148,6 +149,7 @@ def simulate_point(
         "tpot": series(tokens),
         "latency": series(latencies),
         "output_sequence_lengths": series(lengths, proven=False),
+        "input_sequence_lengths": series(draw_input_lengths(samples), proven=False),
         "legacy_loadgen_window_duration_ns": None,
         "qps": samples / (duration / 1e9),
         "tps": sum(lengths) / (duration / 1e9),
@@ -168,6 +170,13 @@ def simulate_point(
     return summary
 
 
+def draw_input_lengths(samples: int) -> list[int]:
+    """Lengths of prompts: those of the data set, again in each pass."""
+    drawn = random.Random(1)
+    lengths = [drawn.randint(50, 900) for _ in range(min(samples, DATA_SET))]
+    return lengths * max(1, samples // DATA_SET)
+
+
 def disclose_point(
     curve: Curve, concurrency: int, offline: str | None, passes: int, window_s: float | None
 ) -> dict[str, Any]:
@@ -180,7 +189,7 @@ def disclose_point(
         "model_name": curve.model,
         "model_precision": "fp8",
         "link_to_model": "https://example.org/model",
-        "dataset": "invented",
+        "dataset": PERFORMANCE_DATA[curve.model],
         "dataset_name": "Invented",
         "dataset_type": "Accuracy + Performance",
         "dataset_link": "https://example.org/data",
@@ -447,6 +456,13 @@ def slow_offline(root: Path) -> None:
     write_compact(home / "result_summary.json", document)
 
 
+def misname_point(root: Path) -> None:
+    """Keep a point's disclosure in a folder that does not count as a point."""
+    home = root / "results" / SYSTEM / "deepseek-r1"
+    (home / "point_64").mkdir()
+    shutil.copy(home / "r64" / "point.yaml", home / "point_64")
+
+
 def copies(root: Path) -> None:
     """Give a curve more points than are allowed; of those no more is there than what they disclose,
     since examples are small.
@@ -477,6 +493,10 @@ INVALID: Final[Mapping[str, Builder]] = {
         edit_file(6, "system_desc.json", "availability_url", value="")
     ),
     "endpoints.model_name": submission(edit_point(6, "model_name", value="llama3_1-8b")),
+    "endpoints.data_set": submission(edit_point(6, "dataset", value="cnn_dailymail")),
+    "endpoints.input_lengths": submission(
+        edit_file(6, SUMMARY, "input_sequence_lengths", value=lambda each: scaled(each, 2))
+    ),
     "endpoints.point_name": submission(edit_point(6, "concurrency", value=7)),
     "endpoints.warm_up": submission(edit_point(6, "warmup", "duration_s", value=90_000)),
     "endpoints.seed_set": submission(
@@ -515,6 +535,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.shared_paths": submission(edit_point(6, "shared_src", value="../elsewhere")),
     "endpoints.regions": submission(remove(*in_curve("r6"))),
     "endpoints.region_name": submission(edit_point(6, "region", value="high_concurrency")),
+    "endpoints.point_folders": submission(misname_point),
     "endpoints.points": submission(remove(*in_curve("r64"))),
     "endpoints.cap": submission(copies),
     "endpoints.offline_present": submission(edit_point(256, "offline", value="none")),

@@ -4,10 +4,12 @@ one rank that holds all of it, per core.
 
 Our side is the workload's own `train_epoch` with its data, schedule and clipping; the other side
 has its tokens in memory, one rate, and the same clipping. Both are compiled with `--compile`, ours
-layer by layer, theirs whole. In the second comparison each rank has one thread and `--batch`
-sequences, and exchanges weights and gradients through gloo. Both ranks need a core of their own, so
-on a busy machine the ratio says little; the note "Against copies" is that to two ranks that train
-alone at the same time, which share the machine as the two do.
+layer by layer, theirs whole. In the second comparison each rank has one thread, and exchanges
+weights and gradients through gloo; once with `--batch` sequences on each rank and once with eight
+times as many, since the exchange and its bookkeeping take as long for few sequences as for many.
+Both ranks need a core of their own, so on a busy machine the ratio says little; the note "Against
+copies" is that to two ranks that train alone at the same time, which share the machine as the two
+do.
 
 Each side runs in processes of its own, in turns. `--device cuda --precision bf16 --compile` is the
 same on a GPU, without the second comparison; it has not been run there.
@@ -37,6 +39,8 @@ from workloads.llama.vocabulary import list_tokens
 
 SEED = 1
 WARM_UP_STEPS = 3
+LARGER_BATCH = 8
+"""Times the batch, where ranks are compared with more work for each exchange."""
 SIZES = {"layers": 3, "width": 128, "heads": 4, "key_value_heads": 2, "feed_forward": 256}
 """Those of profile smoke."""
 
@@ -200,9 +204,9 @@ def compare_with_transformers(given: argparse.Namespace) -> None:
     show(title, compare(ours, theirs, "tokens/s"), given.form, notes)
 
 
-def compare_ranks(given: argparse.Namespace) -> None:
+def compare_ranks(given: argparse.Namespace, batch: int) -> None:
     """Print the tokens/s of each of two sharded ranks against those of one rank."""
-    single = argparse.Namespace(**{**vars(given), "threads": 1})
+    single = argparse.Namespace(**{**vars(given), "threads": 1, "batch": batch})
     both, alone, beside = measure_in_turns(
         [
             Side(iterate_our_steps, single, ranks=2),
@@ -222,7 +226,7 @@ def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--pairs", type=int, default=9, help="pairs of measurements")
-    parser.add_argument("--steps", type=int, default=20, help="optimizer steps per measurement")
+    parser.add_argument("--steps", type=int, default=10, help="optimizer steps per measurement")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
@@ -238,7 +242,8 @@ def main() -> None:
     given = read()
     compare_with_transformers(given)
     if given.device == "cpu":
-        compare_ranks(given)
+        for batch in (given.batch, LARGER_BATCH * given.batch):
+            compare_ranks(given, batch)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ __all__ = [
     "Profile",
     "Run",
     "Scores",
+    "ShardedTraining",
     "Training",
     "Trial",
     "Workload",
@@ -135,6 +136,16 @@ class ExampleTraining(Protocol):
     def example(self) -> Mapping[str, Any]:
         """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it
         went; logged, and drawn by the workload's `episode`.
+        """
+
+
+@runtime_checkable
+class ShardedTraining(Protocol):
+    """What a Training adds whose weights may be divided among the ranks."""
+
+    def gather_weights(self) -> None:
+        """All ranks, after run_stop and before rank 0's `export`: gather on rank 0 what it
+        exports.
         """
 
 

@@ -78,6 +78,11 @@ class LlamaRecipe:
     initial_deviation: float
     """Standard deviation of the initial weights."""
     shuffle_documents: bool
+    shard: bool
+    """Whether the ranks divide weights, gradients and optimizer state among themselves."""
+    recompute: bool
+    """Whether the backward pass computes each layer's activations again."""
+    compile_layers: bool
     layers: int
     width: int
     heads: int
@@ -105,6 +110,9 @@ class LlamaRecipe:
             clip_norm=require_number_setting(settings, "opt_gradient_clip_norm"),
             initial_deviation=require_number_setting(settings, "model.initial_deviation"),
             shuffle_documents=require_flag_setting(settings, "data.shuffle_documents"),
+            shard=require_flag_setting(settings, "train.shard"),
+            recompute=require_flag_setting(settings, "train.recompute"),
+            compile_layers=require_flag_setting(settings, "train.compile"),
             layers=require_positive_setting(settings, "model.layers"),
             width=require_positive_setting(settings, "model.width"),
             heads=require_positive_setting(settings, "model.heads"),

@@ -12,7 +12,6 @@ from suite.rounds.convergence import find_convergence_reference
 from suite.rounds.legality import check_hyperparameter_constraints, check_served_settings
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 from suite.terms import Division
-
 from workloads.common.text.references import write_references
 from workloads.llama.news import DOCUMENT_TOKENS, compute_floor
 from workloads.llama.recipe import select_llama_hyperparameters

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from submissions.metrics import LATENCY_PREFIX
 from suite.files.untrusted_files import replace_unprintable
+from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.rounds.quality import format_target_value
 from suite.units import NS_PER_MS
 
@@ -116,7 +118,10 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         for name, value in row.accuracy.items()
     ]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
-    yield from (("", "", "", "", each, "") for each in scores[1:])
+    yield from (
+        ("", "", *(beside or ("", "")), score or "", "")
+        for beside, score in zip_longest(iterate_token_cells(row), scores[1:])
+    )
     yield from (
         (
             "",
@@ -129,6 +134,22 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         for each in row.energy
     )
     yield from iterate_convergence_rows(row)
+
+
+def iterate_token_cells(row: "Score") -> Iterator[tuple[str, str]]:
+    """Yield what stands below the metric of a result that measures tokens: the rate that is not its
+    value, and tokens' latencies; metric and value.
+    """
+    if row.tokens_per_s is not None:
+        rate, unit = (
+            (row.whole_answers_per_s, SAMPLE_RATE_UNIT)
+            if row.unit == TOKEN_RATE_UNIT
+            else (row.tokens_per_s, TOKEN_RATE_UNIT)
+        )
+        yield from [] if rate is None else [(unit, format_metric_value(rate, "").rstrip())]
+    for name, found in (("TTFT", row.ttft_ns), ("TPOT", row.tpot_ns)):
+        for percentile, value_ns in found.items():
+            yield f"{percentile} {name}", format_metric_value(value_ns, "ns")
 
 
 def iterate_convergence_rows(row: "Score") -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from submissions.metrics import MINUTES_UNIT
+from suite.loadgen.token_figures import TOKEN_PERCENTILES
 from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ POINT_COLUMNS: Final = (
     "ttft_p90_ms",
     "tps_per_kw",
 )
-"""Columns that only the points of curves fill."""
+"""Columns for the figures of the points of curves."""
+TOKEN_LATENCY_COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    f"{name}_{percentile}_ms": (f"{name}_ns", percentile)
+    for name in ("ttft", "tpot")
+    for percentile in (f"p{each:g}" for each in TOKEN_PERCENTILES)
+}
+"""Column -> the latency of a score, and its percentile."""
 RESULT_COLUMNS: Final = (
     "round",
     "profile",
@@ -51,7 +58,7 @@ RESULT_COLUMNS: Final = (
     "whole_run",
     "whole_answers_per_s",
     "late_tokens",
-    *POINT_COLUMNS,
+    *dict.fromkeys((*POINT_COLUMNS, *TOKEN_LATENCY_COLUMNS)),
     "convergence_factor",
     "convergence",
     "convergence_point",
@@ -120,8 +127,9 @@ def build_score_cells(row: "Score") -> dict[str, object]:
         "metric": row.metric,
         "value": row.value,
         "unit": row.unit,
-        **build_unit_cell(row),
         **{name: getattr(row, name, None) for name in POINT_COLUMNS},
+        **build_token_cells(row),
+        **build_unit_cell(row),
         "basis": row.basis,
         "whole_run": row.whole_run,
         "whole_answers_per_s": row.whole_answers_per_s,
@@ -145,6 +153,16 @@ def build_unit_cell(row: "Score") -> dict[str, object]:
         return {}
     column, divisor = UNIT_COLUMNS[row.unit]
     return {column: row.value if divisor == 1 else row.value / divisor}
+
+
+def build_token_cells(row: "Score") -> dict[str, object]:
+    """Build the cells of tokens' latencies, and of the rate of tokens where it is not the value."""
+    latencies = {
+        column: getattr(row, name)[percentile] / NS_PER_MS
+        for column, (name, percentile) in TOKEN_LATENCY_COLUMNS.items()
+        if percentile in getattr(row, name)
+    }
+    return latencies | ({} if row.tokens_per_s is None else {"tokens_per_s": row.tokens_per_s})
 
 
 def build_accuracy_cells(row: "Score") -> dict[str, object]:

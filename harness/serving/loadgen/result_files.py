@@ -12,6 +12,7 @@ from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen import loadgen_errors
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY
 
 DETAIL_LINE_TOKEN: Final = b":::MLLOG "
 LAST_DETAIL_KEY: Final = "power_end"
@@ -60,10 +61,20 @@ class DetailLog:
 
     def require_number(self, key: str) -> float:
         """Return a numeric value; JudgedError if the log lacks it."""
-        value = self.values.get(key)
-        if not isinstance(value, int | float):
+        value = self.find_number(key)
+        if value is None:
             raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
-        return float(value)
+        return value
+
+    def find_number(self, key: str) -> float | None:
+        """Return a numeric value; None if the log has none."""
+        value = self.values.get(key)
+        return float(value) if isinstance(value, int | float) else None
+
+    @property
+    def measures_tokens(self) -> bool:
+        """Whether LoadGen measured first and further tokens."""
+        return bool(self.values.get(REQUESTED_TOKENS_KEY))
 
     def is_flag_set(self, key: str) -> bool:
         """Return a boolean; a key that the log lacks counts as true."""

@@ -11,11 +11,11 @@ from kinds.tokens import insert_facts, server, single_stream
 from making import LOADS
 from spoiling import set_value, value_in
 
-from compliance.documents.podium.inference import REQUESTED_TOKENS_KEY, LoadGenRun
+from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
 from suite.files.layout import DETAIL_LOG
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import FIRST_TOKEN_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, REQUESTED_TOKENS_KEY
 from suite.loadgen.scenario import Scenario
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from compliance import within_run
-from compliance.documents.podium.inference import REQUESTED_TOKENS_KEY, LoadGenRun
+from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE
-from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS

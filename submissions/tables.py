@@ -19,6 +19,7 @@ from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from submissions.score.score import Score
+    from suite.records import EnergyRecord
 
 SCORE_COLUMNS: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 SCORE_COLUMN_GAP: Final = "  "
@@ -122,18 +123,17 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         ("", "", *(beside or ("", "")), score or "", "")
         for beside, score in zip_longest(iterate_token_cells(row), scores[1:])
     )
-    yield from (
-        (
-            "",
-            "",
-            "power",
-            f"{each.average_w:,.2f} W",
-            f"{replace_unprintable(each.name)}, {each.grade}{each.edge_error_note}",
-            "",
-        )
-        for each in row.energy
-    )
+    for each in row.energy:
+        yield from iterate_power_rows(each)
     yield from iterate_convergence_rows(row)
+
+
+def iterate_power_rows(energy: "EnergyRecord") -> Iterator[tuple[str, ...]]:
+    """Yield the power of a channel and, for generated answers, its energy per token."""
+    channel = f"{replace_unprintable(energy.name)}, {energy.grade}{energy.edge_error_note}"
+    yield ("", "", "power", f"{energy.average_w:,.2f} W", channel, "")
+    if energy.per_token_j is not None:
+        yield ("", "", "J/token", f"{energy.per_token_j:,.4g}", channel, "")
 
 
 def iterate_token_cells(row: "Score") -> Iterator[tuple[str, str]]:

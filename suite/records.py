@@ -94,6 +94,8 @@ class EnergyRecord:
     samples_per_s_per_w: float | None
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
+    per_token_j: float | None = None
+    """Only of answers that are generated token by token."""
     call: str = ""
     """Which of its source's readings: `nvmlDeviceGetPowerUsage`; empty where a source has one
     alone, for sums, and in older records.
@@ -223,13 +225,11 @@ class RunRecord:
     verdict: str
     """LoadGen's verdict: VALID or INVALID; ACCURACY for an accuracy run."""
     metric: str
-    """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an
-    accuracy run.
-    """
+    """A metric of suite.loadgen.headline, or the metric's name of an accuracy run."""
     value: float
     ceiling: float | None
-    """Samples per second (queries, for Server) that this host reaches with a null engine; None if
-    it was not measured.
+    """What this host reaches with a null engine, or a null generator: tokens per second where the
+    value is in tokens, else samples (queries, for Server); None if it was not measured.
     """
     above_ceiling_share: bool
     """The value is above the share of the ceiling from which the harness affects the measurement.
@@ -330,6 +330,7 @@ RARE_RECORD_FIELDS: Final = (
     "loadgen_cores",
     "device",
     "call",
+    "per_token_j",
     "idle",
 )
 """Left out where empty: most records have none of them."""

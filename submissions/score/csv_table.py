@@ -73,7 +73,7 @@ ACCURACY_COLUMNS: Final = (
     "accuracy_target",
     "accuracy_lower_is_better",
 )
-ENERGY_COLUMNS: Final = ("power_channel", "power_grade", "power_scope", "joules", "average_w")
+ENERGY_COLUMNS: Final = ("power_channel", "power_grade", "power_scope", "joules", "average_w", "j_per_token")
 
 
 def format_scores_csv(rows: Iterable["Score"]) -> str:
@@ -191,7 +191,14 @@ def build_energy_cells(row: "Score") -> dict[str, object]:
         for number, each in enumerate(row.energy, 1)
         for name, cell in zip(
             ENERGY_COLUMNS,
-            (each.name, each.grade, " ".join(each.scope), each.joules, each.average_w),
+            (
+                each.name,
+                each.grade,
+                " ".join(each.scope),
+                each.joules,
+                each.average_w,
+                each.per_token_j,
+            ),
             strict=True,
         )
     }

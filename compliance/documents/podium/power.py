@@ -129,6 +129,7 @@ def build_run_power(run: LoadGenRun) -> RunPower | None:
         work=MeasuredWork(
             samples=queries * per_query,
             queries=queries if run.scenario in STREAM_SCENARIOS else None,
+            tokens=None if run.tokens is None else run.tokens.total,
         ),
         reasons=run.record.no_energy if run.record else (),
     )

@@ -1,5 +1,5 @@
-"""`podium cost`: the cost of a million samples or tokens and of a training run at a user's prices. It is
-never part of a score, a bundle or a comparison.
+"""`podium cost`: the cost of a million samples or tokens and of a training run at a user's prices.
+It is never part of a score, a bundle or a comparison.
 
 Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a
 derived metric must be reported with its inputs.

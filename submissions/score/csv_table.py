@@ -73,7 +73,14 @@ ACCURACY_COLUMNS: Final = (
     "accuracy_target",
     "accuracy_lower_is_better",
 )
-ENERGY_COLUMNS: Final = ("power_channel", "power_grade", "power_scope", "joules", "average_w", "j_per_token")
+ENERGY_COLUMNS: Final = (
+    "power_channel",
+    "power_grade",
+    "power_scope",
+    "joules",
+    "average_w",
+    "j_per_token",
+)
 
 
 def format_scores_csv(rows: Iterable["Score"]) -> str:

@@ -381,9 +381,7 @@ def speed(study: SpeedFile) -> Iterator[Fault]:
         if scenario is None or not isinstance(run.table_row, SpeedRow):
             yield study.build_fault(f"a row for {run.table_row!r}", "a LoadGen scenario")
             continue
-        metric, key = select_headline_metric(
-            scenario, bool(run.find_value(REQUESTED_TOKENS_KEY))
-        )
+        metric, key = select_headline_metric(scenario, bool(run.find_value(REQUESTED_TOKENS_KEY)))
         valid = (
             VALID_VERDICT
             if run.find_value("result_validity") == VALID_VERDICT

@@ -19,6 +19,7 @@ from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from submissions.score.score import Score
+    from suite.loadgen.token_figures import TokenFigures
     from suite.records import EnergyRecord
 
 SCORE_COLUMNS: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
@@ -121,7 +122,7 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (
         ("", "", *(beside or ("", "")), score or "", "")
-        for beside, score in zip_longest(iterate_token_cells(row), scores[1:])
+        for beside, score in zip_longest(iterate_token_cells(row.tokens, row.unit), scores[1:])
     )
     for each in row.energy:
         yield from iterate_power_rows(each)
@@ -136,18 +137,20 @@ def iterate_power_rows(energy: "EnergyRecord") -> Iterator[tuple[str, ...]]:
         yield ("", "", "J/token", f"{energy.per_token_j:,.4g}", channel, "")
 
 
-def iterate_token_cells(row: "Score") -> Iterator[tuple[str, str]]:
-    """Yield what stands below the metric of a result that measures tokens: the rate that is not its
-    value, and tokens' latencies; metric and value.
+def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands beside the value, in `unit`, of a result that measures tokens: the other
+    rate, and tokens' latencies; metric and value.
     """
-    if row.tokens_per_s is not None:
-        rate, unit = (
-            (row.whole_answers_per_s, SAMPLE_RATE_UNIT)
-            if row.unit == TOKEN_RATE_UNIT
-            else (row.tokens_per_s, TOKEN_RATE_UNIT)
-        )
-        yield from [] if rate is None else [(unit, format_metric_value(rate, "").rstrip())]
-    for name, found in (("TTFT", row.ttft_ns), ("TPOT", row.tpot_ns)):
+    if tokens is None:
+        return
+    rate, rate_unit = (
+        (tokens.answers_per_s, SAMPLE_RATE_UNIT)
+        if unit == TOKEN_RATE_UNIT
+        else (tokens.tokens_per_s, TOKEN_RATE_UNIT)
+    )
+    if rate is not None:
+        yield rate_unit, format_metric_value(rate, "").rstrip()
+    for name, found in (("TTFT", tokens.ttft_ns), ("TPOT", tokens.tpot_ns)):
         for percentile, value_ns in found.items():
             yield f"{percentile} {name}", format_metric_value(value_ns, "ns")
 

@@ -35,7 +35,7 @@ TOKEN_LATENCY_COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     for name in ("ttft", "tpot")
     for percentile in (f"p{each:g}" for each in TOKEN_PERCENTILES)
 }
-"""Column -> the latency of a score, and its percentile."""
+"""Column -> the latency among a score's figures of tokens, and its percentile."""
 RESULT_COLUMNS: Final = (
     "round",
     "profile",
@@ -164,12 +164,15 @@ def build_unit_cell(row: "Score") -> dict[str, object]:
 
 def build_token_cells(row: "Score") -> dict[str, object]:
     """Build the cells of tokens' latencies, and of the rate of tokens where it is not the value."""
+    tokens = row.tokens
+    if tokens is None:
+        return {}
     latencies = {
-        column: getattr(row, name)[percentile] / NS_PER_MS
+        column: getattr(tokens, name)[percentile] / NS_PER_MS
         for column, (name, percentile) in TOKEN_LATENCY_COLUMNS.items()
-        if percentile in getattr(row, name)
+        if percentile in getattr(tokens, name)
     }
-    return latencies | ({} if row.tokens_per_s is None else {"tokens_per_s": row.tokens_per_s})
+    return latencies | {"tokens_per_s": tokens.tokens_per_s}
 
 
 def build_accuracy_cells(row: "Score") -> dict[str, object]:

@@ -115,7 +115,8 @@ class ResultValues:
     whole_run: float | None = None
     whole_answers_per_s: float | None = None
     late_tokens: float | None = None
-    tokens: TokenFigures = TokenFigures()
+    tokens: TokenFigures | None = None
+    """None where LoadGen does not measure tokens."""
     convergence: Mapping[str, object] | None = None
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
     no such point.

@@ -198,7 +198,7 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
     values = tuple(value for _, _, value, _ in found)
     value = (max if unit == "ns" else min)(values)
     tokens = read_published_tokens(found[values.index(value)][3])
-    if unit == TOKEN_RATE_UNIT:
+    if tokens and unit == TOKEN_RATE_UNIT:
         tokens = replace(tokens, tokens_per_s=value)  # with all digits that were printed
     model = judged_by.models.get(judged_by.find_benchmark(result.folder.parent.name) or "")
     claims = parse_claimed_scores(read_accuracy_text(result.accuracy_folder / ACCURACY_TEXT), model)
@@ -210,7 +210,7 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         unit=unit,
         runs=values,
         precision=read_mllog_precision(result, judged_by),
-        whole_answers_per_s=tokens.answers_per_s,
+        whole_answers_per_s=tokens.answers_per_s if tokens else None,
         tokens=tokens,
         accuracy={metric: scores[-1] for metric, scores in claims.items()},
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
@@ -219,10 +219,10 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
     )
 
 
-def read_published_tokens(run: MllogRun) -> TokenFigures:
-    """Read what LoadGen says of tokens; nothing if it did not measure them."""
+def read_published_tokens(run: MllogRun) -> TokenFigures | None:
+    """Read what LoadGen says of tokens; None if it did not measure them."""
     if run.find_value(REQUESTED_TOKENS_KEY) is not True:
-        return TokenFigures()
+        return None
     return read_token_figures(run.find_number)
 
 

@@ -99,12 +99,8 @@ class Score:
     """Answers per second that did not fail, beside a rate of tokens."""
     late_tokens: float | None = None
     """Share of the rate that was produced after the window; None below a hundredth."""
-    tokens_per_s: float | None = None
-    """Of the run that gives the value, where LoadGen measures tokens."""
-    ttft_ns: Mapping[str, float] = field(default_factory=dict)
-    """Its time to the first token: percentile, as in p90 -> nanoseconds."""
-    tpot_ns: Mapping[str, float] = field(default_factory=dict)
-    """Its time per output token, likewise."""
+    tokens: TokenFigures | None = None
+    """Of the run that gives the value; None where LoadGen does not measure tokens."""
     convergence: Mapping[str, object] | None = None
     """For a closed training set since v1.0: its reference convergence point, the factor, and the
     minutes times it.
@@ -144,9 +140,7 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         whole_run=reading.whole_run,
         whole_answers_per_s=reading.whole_answers_per_s,
         late_tokens=reading.late_tokens,
-        tokens_per_s=reading.tokens.tokens_per_s,
-        ttft_ns=reading.tokens.ttft_ns,
-        tpot_ns=reading.tokens.tpot_ns,
+        tokens=reading.tokens,
         convergence=reading.convergence,
     )
 
@@ -235,7 +229,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
     value = min(runs) if is_higher_better(metric) else max(runs)
-    tokens = measured[runs.index(value)].tokens or TokenFigures()
+    tokens = measured[runs.index(value)].tokens
     return ResultValues(
         profile=record.profile,
         round=record.round,
@@ -252,7 +246,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
         target=log_values.compute_required_accuracy(result.folder, record),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)]),
         within_run=tuple(iterate_within_run_figures(result.performance_folders, scenario)),
-        whole_answers_per_s=tokens.answers_per_s,
+        whole_answers_per_s=tokens.answers_per_s if tokens else None,
         tokens=tokens,
     )
 

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from workloads.common.text.examples import TranslationExamples
 from workloads.common.text.references import read_references
 from workloads.common.text.token_answers import unpack_token_ids
 from workloads.llama.scoring import decode_answer
 from workloads.llama.serving_set import generate_serving_documents
+
+SUMMARY_NAMES: Final = ("Document", "Answer")
+"""What the model reads, and what it writes."""
 
 
 def build_llama_examples(
@@ -24,5 +28,9 @@ def build_llama_examples(
         else []
     )
     return TranslationExamples(
-        answers, references, lambda answer: decode_answer(unpack_token_ids(answer)), articles
+        answers,
+        references,
+        lambda answer: decode_answer(unpack_token_ids(answer)),
+        articles,
+        SUMMARY_NAMES,
     )

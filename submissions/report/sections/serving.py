@@ -130,7 +130,7 @@ def find_estimated_percentile(score: Score) -> str:
     result is something else: where it measures tokens, the estimate is that of first tokens.
     """
     podium = registry.load_round_kind(score.round) is RoundKind.PODIUM
-    estimated = podium and score.tokens_per_s is None and score.metric.startswith(METRIC)
+    estimated = podium and score.tokens is None and score.metric.startswith(METRIC)
     return score.metric.removeprefix(METRIC) if estimated else ""
 
 

@@ -101,9 +101,7 @@ def describe_token_bounds(row: ScenarioRow | None) -> str:
 
 def describe_token_rates(score: Score) -> str:
     """Describe what stands beside the result where LoadGen measures tokens."""
-    if score.tokens_per_s is None:
-        return ""
-    beside = [f"{name} {value}" for name, value in iterate_token_cells(score)]
+    beside = [f"{name} {value}" for name, value in iterate_token_cells(score.tokens, score.unit)]
     return f" Beside it: {', '.join(beside)}." if beside else ""
 
 

@@ -44,6 +44,7 @@ def adopt_searched_run(
             schedule.scenario,
             reached_rate=record.value,
             instances=len(serving_setup.system.placement),
+            tokens=schedule.token_latencies,
         )
         is_above_ceiling = (
             ceiling is not None

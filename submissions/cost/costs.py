@@ -84,6 +84,8 @@ class CostBasis:
     """95 % interval of a rate."""
     answers_per_s: float | None = None
     """Beside a rate of tokens."""
+    tokens_per_s: float | None = None
+    """Beside a rate of samples."""
 
 
 def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str]) -> Cost | None:
@@ -155,6 +157,8 @@ def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) ->
     tokens = (basis.value, basis.interval) if basis.unit == TOKEN_RATE_UNIT else None
     if tokens and basis.answers_per_s:
         samples = basis.answers_per_s, None
+    if samples and basis.tokens_per_s:
+        tokens = basis.tokens_per_s, None
     return {
         "currency": prices.currency,
         "match": price.match,

@@ -67,6 +67,7 @@ def compute_study_row_costs(
             value=rate,
             unit=SAMPLE_RATE_UNIT,
             energy=row.energy,
+            tokens_per_s=row.tokens_per_second,
             interval=(row.low, row.high) if row.low and row.high else None,
         )
         yield Cost(

@@ -176,7 +176,7 @@ def build_point_power(point: StudyPoint, table: Path) -> RunPower | None:
         claimed_energy=point.table_row.energy,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=MeasuredWork(samples=queries * per_query, queries=queries),
+        work=MeasuredWork(samples=queries * per_query, queries=queries, tokens=point.tokens),
         reasons=point.table_row.no_energy,
     )
 

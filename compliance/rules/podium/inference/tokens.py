@@ -5,11 +5,13 @@ record of first and last tokens.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from compliance import within_run
-from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.rules import rule
+from compliance.rules.podium.inference.answers import MAX_SHOWN_ANSWERS
 from compliance.rules.podium.inference.queries import recompute_due_times
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE
@@ -37,6 +39,10 @@ PER_TOKEN_TOLERANCE_NS: Final = 100_000
 percentiles differed by 2 % at most.
 """
 RATE_TOLERANCE: Final = 0.02
+TOTAL_TOKENS_TOLERANCE: Final = 0.1
+"""Source: mlcommons/inference, submission-checker.py, ACC_PATTERN and gen_len: 90 to 110 %."""
+TOKEN_BYTES: Final = 4
+"""An answer's tokens are int32: suite/workload.py, GeneratingInference."""
 
 
 @rule("tokens.settings", LoadGenRun, About.RULES)
@@ -134,6 +140,64 @@ def logged(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
+@rule("tokens.lengths", LoadGenRun, About.SCORE)
+def lengths(run: LoadGenRun) -> Iterator[Fault]:
+    """Each answer that a performance run logged has as many tokens as tokens.npy states for an
+    answer to its sample.
+
+    Source: house rule; mlcommons/inference, compliance/TEST06: token counts agree with lengths.
+    Advice: submit tokens.npy and LoadGen's accuracy log as the run wrote them.
+    """
+    if run.tokens is None or not run.performance or not run.measures_tokens:
+        return
+    if len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
+        return
+    recorded = set(zip(run.tokens.sample.tolist(), run.tokens.tokens.tolist(), strict=True))
+    logged = (
+        (place, sample, len(run.answers.read_answer(place)) // TOKEN_BYTES)
+        for place, sample in enumerate(run.answers.samples)
+    )
+    for place, sample, tokens in islice(
+        (each for each in logged if each[1:] not in recorded), MAX_SHOWN_ANSWERS
+    ):
+        yield run.build_fault(
+            ACCURACY_LOG,
+            f"{tokens} token{'s' if tokens != 1 else ''} in an answer to sample {sample}",
+            f"a number of tokens that {TOKEN_RECORD_FILE} states for this sample",
+            run.answers.lines[place],
+        )
+
+
+@rule("tokens.total", InferenceEntry, About.SCORE)
+def total(entry: InferenceEntry) -> Iterator[Fault]:
+    """The answers of a performance run have about as many tokens as the accuracy run's answers to
+    the same samples: neither cut nor padded.
+
+    Source: mlcommons/inference, submission-checker.py: the generated length of an accuracy run is
+    within 10 % of the reference's; house rule: a performance run's, too.
+    Advice: serve both modes with the same limit of tokens, and submit tokens.npy as the run wrote
+    it.
+    """
+    if entry.accuracy is None:
+        return
+    wanted = {
+        sample: len(answer) // TOKEN_BYTES for sample, answer in entry.accuracy.answers.items()
+    }
+    for run in entry.performance:
+        if run.tokens is None:
+            continue
+        known = [sample for sample in run.tokens.sample.tolist() if sample in wanted]
+        expected, found = sum(wanted[sample] for sample in known), run.tokens.total
+        if found is None or len(known) != len(run.tokens):
+            continue  # other rules find samples that are not in the accuracy set
+        if abs(found - expected) > TOTAL_TOKENS_TOLERANCE * expected:
+            yield run.build_fault(
+                TOKEN_RECORD_FILE,
+                f"{found:,} tokens",
+                f"about {expected:,}, as the accuracy run's answers to the same samples have",
+            )
+
+
 def check_token_rate(run: LoadGenRun) -> Iterator[Fault]:
     """Yield a rate of LoadGen's that the recorded tokens and its rate of answers contradict: both
     are divided by the same time.
@@ -223,7 +287,7 @@ def compare_token_percentiles(
             continue
         fault = run.build_detail_fault(
             form.format(percentile),
-            f"{logged / NS_PER_MS:.3f} ms",
+            f"{form.format(percentile)} {logged / NS_PER_MS:.3f} ms",
             f"about {value / NS_PER_MS:.3f} ms, by {TOKEN_RECORD_FILE}",
         )
         yield replace(fault, severity=Severity.ERROR if logged < value else None)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from suite.audits.names import AuditTest
+from suite.audits.names import ANSWER_TESTS
 from suite.files.json_files import write_json
 from suite.loadgen.advice import Hint
 from suite.rounds import HyperValue
@@ -284,7 +284,7 @@ class AuditRecord:
     nonce: str
     checkpoint_sha256: str
     test: str
-    """TEST01, TEST04 or TEST05."""
+    """TEST01, TEST04, TEST05 or TEST06."""
     rules: str
     """The rules that it was run by: a name in suite/audits/rules.toml."""
     settings: Mapping[str, bool | int | float]
@@ -302,11 +302,16 @@ class AuditRecord:
     lowest: float | None
     highest: float | None
     answers: int
-    """Logged answers that were compared with the accuracy run's; 0 but for TEST01."""
+    """Logged answers that were compared with the accuracy run's (TEST01), or whose tokens were
+    checked (TEST06); 0 for other tests.
+    """
     differing: int
+    """Those that differ, or fail a check."""
     repeated: int
     """Runs that LoadGen called INVALID and that were run again."""
     passed: bool
+    token_checks: Mapping[str, bool | None] = field(default_factory=dict)
+    """TEST06: check -> whether all answers pass it; None if it was skipped."""
     command: tuple[str, ...]
     version: str
 
@@ -317,8 +322,8 @@ class AuditRecord:
 
     @property
     def answers_agree(self) -> bool:
-        """Whether no answer differs; TEST01 needs some."""
-        return not self.differing and (self.answers > 0 or self.test != AuditTest.TEST01)
+        """Whether no answer differs; a test of answers needs some."""
+        return not self.differing and (self.answers > 0 or self.test not in ANSWER_TESTS)
 
 
 RARE_RECORD_FIELDS: Final = (
@@ -331,6 +336,7 @@ RARE_RECORD_FIELDS: Final = (
     "device",
     "call",
     "per_token_j",
+    "token_checks",
     "idle",
 )
 """Left out where empty: most records have none of them."""

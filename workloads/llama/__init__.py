@@ -16,6 +16,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.llama.survey:LlamaDataSet",
     trial={"torch": "workloads.llama.trial:build_llama_trial"},
     score="workloads.llama.scoring:score_answers",
+    end_tokens="workloads.llama.endings:list_end_tokens",
     agree="workloads.common.text.agreement:agree",
     examples="workloads.llama.examples:build_llama_examples",
     served_by={"torch": ("workloads.llama.inference",)},

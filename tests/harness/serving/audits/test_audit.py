@@ -127,6 +127,13 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
 
 
+def test_a_test_of_tokens_needs_generated_answers(tmp_path: Path) -> None:
+    """Nothing runs, and the sentence says why."""
+    keep_checkpoint(tmp_path / "results", 1.0, workload="audited")
+    with pytest.raises(RequestError, match="TEST06 is for answers that are generated token by"):
+        run(tmp_path / "results", Scenario.OFFLINE, test="TEST06")
+
+
 @pytest.mark.slow
 def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -> None:
     """The same run is filed with both: it lies between the last run of one and the first of the

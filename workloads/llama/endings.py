@@ -12,6 +12,6 @@ generation_config.json, eos_token_id.
 """
 
 
-def list_end_tokens(profile: str) -> Collection[int]:
+def list_answer_ends(profile: str) -> Collection[int]:
     """Return the ids by profile: smoke's tokenizer is that of the generated news."""
     return (END_ID,) if profile == Profile.SMOKE else LLAMA3_END_IDS

@@ -22,7 +22,7 @@ from workloads.llama.checkpoint import (
     read_end_tokens,
     read_llama_shape,
 )
-from workloads.llama.endings import list_end_tokens
+from workloads.llama.endings import list_answer_ends
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.vocabulary import END_ID
@@ -265,5 +265,5 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(
 
 def test_the_judge_knows_the_end_token_of_the_news() -> None:
     """It has no checkpoint: TEST06 looks for these ids in logged answers."""
-    assert list(list_end_tokens(Profile.SMOKE)) == [END_ID]
-    assert END_ID not in list_end_tokens(Profile.FULL)
+    assert list(list_answer_ends(Profile.SMOKE)) == [END_ID]
+    assert END_ID not in list_answer_ends(Profile.FULL)

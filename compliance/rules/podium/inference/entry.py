@@ -159,9 +159,9 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
         elif not most > 0:
             yield build_record_fault(run, f"a ceiling of {most:g}", unit, Severity.ERROR)
         else:
-            above = compute_ceiling_rate(run, record) > share * most
+            above = convert_to_ceiling_unit(run, record) > share * most
         if above:
-            rate = f"{compute_ceiling_rate(run, record):g} {unit}"
+            rate = f"{convert_to_ceiling_unit(run, record):g} {unit}"
             latency = record.metric == LATENCY_METRIC
             yield build_record_fault(
                 run,
@@ -177,7 +177,7 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-def compute_ceiling_rate(run: LoadGenRun, record: RunRecord) -> float:
+def convert_to_ceiling_unit(run: LoadGenRun, record: RunRecord) -> float:
     """Return a record's value in the unit of the ceiling, where latencies are samples/s;
     harness/serving/run_record.py, judge.
     """

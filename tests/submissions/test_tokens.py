@@ -5,7 +5,7 @@ and tokens' latencies beside it, in scores, comparisons and costs.
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,7 @@ def test_what_stands_beside_tokens_is_shown(generated: Path) -> None:
     assert rows["MultiStream"]["tokens_per_s"] == rows["MultiStream"]["ttft_p90_ms"] == ""
 
 
-def test_a_comparison_names_latencies_of_tokens(
-    generated: Path, make_tree: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_comparison_names_latencies_of_tokens(generated: Path) -> None:
     found = json.loads(invoke(compare, generated, generated, "--format", "json"))
     server = next(each for each in found["comparisons"] if each["scenario"] == "Server")
     assert server["unit"] == "tokens/s"

@@ -3,7 +3,7 @@ record of first and last tokens.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -152,7 +152,12 @@ def lengths(run: LoadGenRun) -> Iterator[Fault]:
         return
     if len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
         return
-    recorded = set(zip(run.tokens.sample.tolist(), run.tokens.tokens.tolist(), strict=True))
+    import numpy
+
+    same = numpy.isin(run.tokens.sample, numpy.asarray(run.answers.samples))
+    recorded = set(
+        zip(run.tokens.sample[same].tolist(), run.tokens.tokens[same].tolist(), strict=True)
+    )
     logged = (
         (place, sample, len(run.answers.read_answer(place)) // TOKEN_BYTES)
         for place, sample in enumerate(run.answers.samples)
@@ -180,22 +185,34 @@ def total(entry: InferenceEntry) -> Iterator[Fault]:
     """
     if entry.accuracy is None:
         return
-    wanted = {
-        sample: len(answer) // TOKEN_BYTES for sample, answer in entry.accuracy.answers.items()
-    }
     for run in entry.performance:
-        if run.tokens is None:
+        expected = count_accuracy_tokens(run, entry.accuracy.answers)
+        found = run.tokens.total if run.tokens else None
+        if expected is None or found is None:
             continue
-        known = [sample for sample in run.tokens.sample.tolist() if sample in wanted]
-        expected, found = sum(wanted[sample] for sample in known), run.tokens.total
-        if found is None or len(known) != len(run.tokens):
-            continue  # other rules find samples that are not in the accuracy set
         if abs(found - expected) > TOTAL_TOKENS_TOLERANCE * expected:
             yield run.build_fault(
                 TOKEN_RECORD_FILE,
                 f"{found:,} tokens",
                 f"about {expected:,}, as the accuracy run's answers to the same samples have",
             )
+
+
+def count_accuracy_tokens(run: LoadGenRun, answers: Mapping[int, bytes]) -> int | None:
+    """Return the tokens of the accuracy run's answers to a run's samples, each as often as it was
+    issued; None without a record of tokens, or if an answer is missing, which other rules find.
+    """
+    import numpy
+
+    if run.tokens is None:
+        return None
+    samples, counts = (
+        each.tolist() for each in numpy.unique(run.tokens.sample, return_counts=True)
+    )
+    if not all(sample in answers for sample in samples):
+        return None
+    lengths = (len(answers[sample]) // TOKEN_BYTES for sample in samples)
+    return int(sum(length * count for length, count in zip(lengths, counts, strict=True)))
 
 
 def check_token_rate(run: LoadGenRun) -> Iterator[Fault]:

@@ -295,6 +295,10 @@ class Workload:
     """Function of two answers to one sample: whether both may come from the same model. None: if
     they are equal.
     """
+    end_tokens: str | None = None
+    """Function of the profile that returns the ids of the tokens that end an answer, where answers
+    are generated token by token: no token is behind one (compliance test TEST06).
+    """
     frameworks: frozenset[str] | None = None
     """Frameworks of its networks: doctor then skips other engines. None: any."""
     hyperparameters: str | None = None

@@ -17,6 +17,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.llama.survey:LlamaDataSet",
     trial={"torch": "workloads.llama.trial:build_llama_trial"},
     score="workloads.llama.scoring:score_answers",
+    end_tokens="workloads.llama.endings:list_answer_ends",
     agree="workloads.common.text.agreement:agree",
     examples="workloads.llama.examples:build_llama_examples",
     served_by={"torch": ("workloads.llama.inference",)},

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from workloads.common.text.examples import TranslationExamples
 from workloads.common.text.token_answers import unpack_token_ids
 from workloads.llama.scoring import read_summary_truth
 from workloads.llama.served_news import generate_serving_documents
+
+SUMMARY_NAMES: Final = ("Document", "Answer")
+"""What the model reads, and what it writes."""
 
 
 def build_llama_examples(
@@ -27,4 +31,5 @@ def build_llama_examples(
         target.references,
         lambda answer: target.decode(unpack_token_ids(answer)),
         articles,
+        SUMMARY_NAMES,
     )

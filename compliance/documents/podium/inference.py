@@ -42,6 +42,7 @@ from suite.files.layout import (
     TOKEN_RECORD_FILE,
     compute_folder_sha256,
 )
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -86,7 +87,6 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 REQUESTED_QUERIES_KEY: Final = "requested_min_query_count"
-REQUESTED_TOKENS_KEY: Final = "requested_use_token_latencies"
 MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 
 

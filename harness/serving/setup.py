@@ -129,6 +129,12 @@ class ServingSetup:
         run = replace(self.system.run, threads=max(1, min([threads // self.system.workers, *own])))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
+    def select_row_scenarios(self, asked: Sequence[Scenario]) -> Sequence[Scenario]:
+        """Return the scenarios that were asked for; all of LoadGen's mean all that the row has."""
+        if set(asked) != set(Scenario):
+            return asked
+        return [scenario for scenario in asked if scenario in self.row.scenarios]
+
     def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
         """Return the round's row of a scenario, with the bounds of tokens that were asked for;
         RequestError if there is none, or if it has no such bounds.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 from suite.errors import RequestError
+from suite.files.untrusted_files import MAX_INTEGER_BITS
 
 LLAMA_MODEL_TYPE: Final = "llama"
 LLAMA_ARCHITECTURE: Final = "LlamaForCausalLM"
@@ -267,6 +268,8 @@ def require_config_number(
     found = table.get(key)
     if found is None:
         found = default
+    if isinstance(found, int) and found.bit_length() > MAX_INTEGER_BITS:
+        found = "too large"
     if isinstance(found, int | kind) and not isinstance(found, bool) and math.isfinite(found):
         return kind(found)
     raise RequestError(f"{source}: {key} is {found!r:.80}, not a number ({kind.__name__})")

@@ -50,6 +50,7 @@ def audit_workload(
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
     serving_setup = set_up_serving(workload, options, checkpoint)
+    scenarios = serving_setup.select_row_scenarios(scenarios)
     if tests == [AuditTest.TEST06] and not any(
         serving_setup.require_scenario_rules(each).token_latencies for each in scenarios
     ):

@@ -170,6 +170,7 @@ def retype_weights(folder: Path) -> None:
         (change_config(tie_word_embeddings=True), "another shape .* tied True instead of False"),
         (change_config(model_type="mistral"), "model_type is 'mistral'; supported: llama"),
         (change_config(num_hidden_layers="two"), "num_hidden_layers is 'two', not a number"),
+        (change_config(rope_theta=10**400), "rope_theta is 'too large', not a number"),
         (drop_output, r"no lm_head\.weight; .* config\.json must say tie_word_embeddings"),
         (delete_shard, r"model-00002-of-\d+.safetensors', which is not there"),
         (cut_shard, "its weights are damaged"),

@@ -113,6 +113,7 @@ def test_ids_become_the_text_that_the_library_makes(published: Path, byte_level:
     [
         ({"decoder": {"type": "WordPiece"}}, "its decoder is not ByteLevel"),
         ({"decoder": None}, "its decoder is not ByteLevel"),
+        ({"decoder": 5}, "no tokenizer with a known decoder"),
         ({"added_tokens": []}, None),
         ({"model": {}}, "no tokenizer with numbered tokens"),
     ],

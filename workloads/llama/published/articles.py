@@ -21,6 +21,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.process.installation import RUN_EXTRA, format_install_command
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.text.encoded import EncodedSentences
+from workloads.llama.checkpoint import TOKENIZER_FILE
 from workloads.llama.published.summaries import write_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer
 
@@ -105,8 +106,8 @@ def read_articles(path: Path, tokenizer: PublishedTokenizer) -> Sequence[Article
 def check_encoded_prompts(
     path: Path, records: Sequence[ArticleRecord], tokenizer: PublishedTokenizer
 ) -> None:
-    """RequestError if a prompt is not what the tokenizer makes of its article; MissingError
-    without the library that encodes text.
+    """RequestError if a prompt is not what the tokenizer makes of its article, or if the tokenizer
+    encodes nothing; MissingError without the library that encodes text.
     """
     try:
         from tokenizers import Tokenizer
@@ -114,7 +115,12 @@ def check_encoded_prompts(
         raise MissingError(
             f"llama: tokenizers is not installed: {format_install_command(RUN_EXTRA)}"
         ) from error
-    encoder = Tokenizer.from_str(tokenizer.content.decode())
+    try:
+        encoder = Tokenizer.from_str(tokenizer.content.decode())
+    except Exception as error:  # the library raises nothing narrower
+        raise RequestError(
+            f"{path.with_name(TOKENIZER_FILE)}: the library cannot use it ({error})"
+        ) from error
     for sample, record in enumerate(islice(records, COMPARED_PROMPTS)):
         text = ARTICLE_PROMPT.format(input=record.input)
         if encoder.encode(text).ids != record.tok_input:

@@ -123,7 +123,10 @@ def parse_published_tokenizer(content: bytes, source: str) -> PublishedTokenizer
     tokens are not bytes, or if it lacks those that begin and end texts.
     """
     table = parse_tokenizer(content, source)
-    document = msgspec.json.decode(content, type=PublishedDocument)
+    try:
+        document = msgspec.json.decode(content, type=PublishedDocument)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestError(f"{source}: no tokenizer with a known decoder ({error})") from error
     if document.decoder is None or document.decoder.type != BYTE_LEVEL:
         raise RequestError(f"{source}: its decoder is not {BYTE_LEVEL}, which Llama 3.1's is")
     numbers = {token: number for number, token in table.items()}

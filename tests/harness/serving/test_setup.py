@@ -129,6 +129,15 @@ def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path:
         replace(bench, row=replace(bench.row, scenarios={})).require_scenario_rules(Scenario.SERVER)
 
 
+def test_all_scenarios_are_those_of_the_row(tmp_path: Path):
+    """`podium infer llama` asked for MultiStream, which no rule serves a language model in."""
+    bench = ready(tmp_path)
+    two = {each: bench.row.scenarios[each] for each in (Scenario.SERVER, Scenario.OFFLINE)}
+    fewer = replace(bench, row=replace(bench.row, scenarios=two))
+    assert set(fewer.select_row_scenarios(tuple(Scenario))) == set(two)
+    assert fewer.select_row_scenarios([Scenario.MULTI_STREAM]) == [Scenario.MULTI_STREAM]
+
+
 def test_tighter_bounds_are_those_of_the_row_or_refused(tmp_path: Path):
     """MLPerf's Interactive: Server within other bounds, and no scenario else."""
     bench = ready(tmp_path)

@@ -230,8 +230,32 @@ class ReplayPlan:
             return draw.shuffle(list(loaded))
         return [loaded[number] for number in order]
 
+    def replay_equal_issue_rounds(self, loaded: list[int]) -> Iterator[int]:
+        """Draw the samples that a performance run with equal counts issues, endlessly: LoadGen
+        shuffles for unique samples, then once for each round that the least number of queries
+        needs. Offline then shuffles the samples anew for each round that it issues; the others
+        issue the drawn rounds, and begin again behind the last one.
+
+        Source: mlcommons/inference, loadgen 6.0, loadgen.cc, GenerateQueries and
+        SampleDistributionEqualIssue; confirmed by runs of LoadGen 6.0.17.
+        """
+        draw = MersenneTwister(self.sample_seed)
+        order = list(range(len(loaded)))
+        draw.shuffle(list(order))
+        drawn: list[int] = []
+        for _ in range(0, self.least_queries, len(loaded)):
+            order = draw.shuffle(list(order))
+            drawn += order
+        while True:
+            if self.scenario is Scenario.OFFLINE:
+                yield from draw.shuffle(list(loaded))
+            else:
+                yield from (loaded[number] for number in drawn)
+
     def replay_performance_samples(self, loaded: list[int]) -> Iterator[int]:
         """Draw the samples that a performance run issues, endlessly."""
+        if self.equal_issue and self.scenario is not Scenario.MULTI_STREAM:
+            yield from self.replay_equal_issue_rounds(loaded)
         if self.scenario is Scenario.OFFLINE:
             while True:
                 yield from loaded
@@ -268,17 +292,24 @@ class ReplayPlan:
         """Return the gap between two queries in a scenario without random gaps."""
         return int(NS_PER_S / self.rate)
 
-    def compute_last_due_ns(self) -> tuple[int, int, int]:
-        """Return the due times of the last query but one, of the last one, and of one more; -1 for
-        a missing query.
+    @property
+    def least_addition(self) -> int:
+        """Return how many queries are generated at least in addition to others: whole rounds where
+        samples are issued equally often.
         """
+        equal = self.equal_issue and self.scenario is not Scenario.MULTI_STREAM
+        return self.samples if equal and self.scenario is not Scenario.OFFLINE else 1
+
+    def compute_last_due_ns(self) -> tuple[int, int, int]:
+        """Return the due times of the last query before the least addition, of the last one, and
+        of one more; -1 for a missing query.
+        """
+        earlier = self.queries - 1 - self.least_addition
         if self.scenario is Scenario.SERVER:
-            before, last, end = [-1, *take_first_values(self.replay_due_ns(), self.queries + 1)][
-                -3:
-            ]
-            return before, last, end
+            due_ns = take_first_values(self.replay_due_ns(), self.queries + 1)
+            return due_ns[earlier] if earlier >= 0 else -1, due_ns[-2], due_ns[-1]
         return (
-            (self.queries - 2) * self.period_ns if self.queries > 1 else -1,
+            earlier * self.period_ns if earlier >= 0 else -1,
             (self.queries - 1) * self.period_ns,
             self.queries * self.period_ns,
         )

@@ -267,10 +267,10 @@ class RankWatch:
         """
         self._ranks, self._over = ranks, threading.Event()
         self._heard, self._heard_s = 0, time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
+        self._thread = threading.Thread(target=self._watch_ranks, name="ranks", daemon=True)
         self._thread.start()
 
-    def _run(self) -> None:
+    def _watch_ranks(self) -> None:
         while not self._over.wait(WATCH_INTERVAL_S):
             if failure := self._ranks.find_failure() or self._find_silent_rank():
                 break

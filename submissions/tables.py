@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +13,14 @@ from rich.table import Table
 
 from submissions.metrics import LATENCY_PREFIX
 from suite.files.untrusted_files import replace_unprintable
+from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.rounds.quality import format_target_value
 from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from submissions.score.score import Score
+    from suite.loadgen.token_figures import TokenFigures
+    from suite.records import EnergyRecord
 
 SCORE_COLUMNS: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 SCORE_COLUMN_GAP: Final = "  "
@@ -116,19 +120,39 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         for name, value in row.accuracy.items()
     ]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
-    yield from (("", "", "", "", each, "") for each in scores[1:])
     yield from (
-        (
-            "",
-            "",
-            "power",
-            f"{each.average_w:,.2f} W",
-            f"{replace_unprintable(each.name)}, {each.grade}{each.edge_error_note}",
-            "",
-        )
-        for each in row.energy
+        ("", "", *(beside or ("", "")), score or "", "")
+        for beside, score in zip_longest(iterate_token_cells(row.tokens, row.unit), scores[1:])
     )
+    for each in row.energy:
+        yield from iterate_power_rows(each)
     yield from iterate_convergence_rows(row)
+
+
+def iterate_power_rows(energy: "EnergyRecord") -> Iterator[tuple[str, ...]]:
+    """Yield the power of a channel and, for generated answers, its energy per token."""
+    channel = f"{replace_unprintable(energy.name)}, {energy.grade}{energy.edge_error_note}"
+    yield ("", "", "power", f"{energy.average_w:,.2f} W", channel, "")
+    if energy.per_token_j is not None:
+        yield ("", "", "J/token", f"{energy.per_token_j:,.4g}", channel, "")
+
+
+def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands beside the value, in `unit`, of a result that measures tokens: the other
+    rate, and tokens' latencies; metric and value.
+    """
+    if tokens is None:
+        return
+    rate, rate_unit = (
+        (tokens.answers_per_s, SAMPLE_RATE_UNIT)
+        if unit == TOKEN_RATE_UNIT
+        else (tokens.tokens_per_s, TOKEN_RATE_UNIT)
+    )
+    if rate is not None:
+        yield rate_unit, format_metric_value(rate, "").rstrip()
+    for name, found in (("TTFT", tokens.ttft_ns), ("TPOT", tokens.tpot_ns)):
+        for percentile, value_ns in found.items():
+            yield f"{percentile} {name}", format_metric_value(value_ns, "ns")
 
 
 def iterate_convergence_rows(row: "Score") -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ the log may be anybody's.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class ExampleKind(StrEnum):
@@ -23,6 +23,10 @@ class ExampleKind(StrEnum):
     TEXT = "text"
     FRAMES = "frames"
     """Pictures of one episode in their order."""
+
+
+DEFAULT_TEXT_NAMES: Final = ("Source", "Translation")
+"""What a model reads and what it answers, unless its examples have other `names`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from suite.audits.names import AuditTest
+from suite.audits.names import ANSWER_TESTS
 from suite.files.json_files import write_json
 from suite.loadgen.advice import Hint
 from suite.rounds import HyperValue
@@ -94,6 +94,8 @@ class EnergyRecord:
     samples_per_s_per_w: float | None
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
+    per_token_j: float | None = None
+    """Only of answers that are generated token by token."""
     call: str = ""
     """Which of its source's readings: `nvmlDeviceGetPowerUsage`; empty where a source has one
     alone, for sums, and in older records.
@@ -223,13 +225,11 @@ class RunRecord:
     verdict: str
     """LoadGen's verdict: VALID or INVALID; ACCURACY for an accuracy run."""
     metric: str
-    """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an
-    accuracy run.
-    """
+    """A metric of suite.loadgen.headline, or the metric's name of an accuracy run."""
     value: float
     ceiling: float | None
-    """Samples per second (queries, for Server) that this host reaches with a null engine; None if
-    it was not measured.
+    """What this host reaches with a null engine, or a null generator: tokens per second where the
+    value is in tokens, else samples (queries, for Server); None if it was not measured.
     """
     above_ceiling_share: bool
     """The value is above the share of the ceiling from which the harness affects the measurement.
@@ -284,7 +284,7 @@ class AuditRecord:
     nonce: str
     checkpoint_sha256: str
     test: str
-    """TEST01, TEST04 or TEST05."""
+    """TEST01, TEST04, TEST05 or TEST06."""
     rules: str
     """The rules that it was run by: a name in suite/audits/rules.toml."""
     settings: Mapping[str, bool | int | float]
@@ -302,11 +302,16 @@ class AuditRecord:
     lowest: float | None
     highest: float | None
     answers: int
-    """Logged answers that were compared with the accuracy run's; 0 but for TEST01."""
+    """Logged answers that were compared with the accuracy run's (TEST01), or whose tokens were
+    checked (TEST06); 0 for other tests.
+    """
     differing: int
+    """Those that differ, or fail a check."""
     repeated: int
     """Runs that LoadGen called INVALID and that were run again."""
     passed: bool
+    token_checks: Mapping[str, bool | None] = field(default_factory=dict)
+    """TEST06: check -> whether all answers pass it; None if it was skipped."""
     command: tuple[str, ...]
     version: str
 
@@ -317,8 +322,8 @@ class AuditRecord:
 
     @property
     def answers_agree(self) -> bool:
-        """Whether no answer differs; TEST01 needs some."""
-        return not self.differing and (self.answers > 0 or self.test != AuditTest.TEST01)
+        """Whether no answer differs; a test of answers needs some."""
+        return not self.differing and (self.answers > 0 or self.test not in ANSWER_TESTS)
 
 
 RARE_RECORD_FIELDS: Final = (
@@ -330,6 +335,8 @@ RARE_RECORD_FIELDS: Final = (
     "loadgen_cores",
     "device",
     "call",
+    "per_token_j",
+    "token_checks",
     "idle",
 )
 """Left out where empty: most records have none of them."""

@@ -1,11 +1,11 @@
 """Loads entry points: workloads with their parts, bare networks, engines, rounds, rules, inputs,
 schemas, sources of power and commands.
 
-The six workloads use the same interface as third-party packages.
+The seven workloads use the same interface as third-party packages.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
@@ -265,6 +265,12 @@ def load_agreement(workload: str) -> Agreement:
     bytes.
     """
     return load_workload_part(workload, "agreement", "agree") or bytes.__eq__
+
+
+def list_end_tokens(workload: str, profile: str) -> Collection[int]:
+    """Return the ids of the tokens that end a workload's generated answers; none if it has none."""
+    end_tokens = load_workload_part(workload, "end tokens", "end_tokens")
+    return tuple(end_tokens(profile)) if end_tokens else ()
 
 
 @cache

@@ -32,6 +32,7 @@ __all__ = [
     "Profile",
     "Run",
     "Scores",
+    "ShardedTraining",
     "Training",
     "Trial",
     "Workload",
@@ -135,6 +136,16 @@ class ExampleTraining(Protocol):
     def example(self) -> Mapping[str, Any]:
         """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it
         went; logged, and drawn by the workload's `episode`.
+        """
+
+
+@runtime_checkable
+class ShardedTraining(Protocol):
+    """What a Training adds whose weights may be divided among the ranks."""
+
+    def gather_weights(self) -> None:
+        """All ranks, after run_stop and before rank 0's `export`: gather on rank 0 what it
+        exports.
         """
 
 
@@ -284,6 +295,10 @@ class Workload:
     """Function of two answers to one sample: whether both may come from the same model. None: if
     they are equal.
     """
+    end_tokens: str | None = None
+    """Function of the profile that returns the ids of the tokens that end an answer, where answers
+    are generated token by token: no token is behind one (compliance test TEST06).
+    """
     frameworks: frozenset[str] | None = None
     """Frameworks of its networks: doctor then skips other engines. None: any."""
     hyperparameters: str | None = None
@@ -293,6 +308,11 @@ class Workload:
     check_run: str | None = None
     """Function of (name, run), called before a half is imported: RequestError or MissingError for a
     run that the workload or this machine does not support.
+    """
+    import_checkpoint: str | None = None
+    """Function of (run, source, folder) that writes the folder of a published checkpoint as an
+    exported one, for `podium import`; RequestError if it is another network's. None: imported are
+    files of weights, by `foreign-weights.toml`.
     """
     data_set: str | None = None
     """Function of (run) that returns a DataSet (suite.dataset): the data are then surveyed once,

@@ -76,7 +76,12 @@ def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> 
 
 
 def arguments(
-    about: str, pairs: int, steps: int = 0, precision: bool = False, pictures: int = 0
+    about: str,
+    pairs: int,
+    steps: int = 0,
+    precision: bool = False,
+    pictures: int = 0,
+    tokens: bool = False,
 ) -> argparse.Namespace:
     """Read the options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=about)
@@ -90,6 +95,8 @@ def arguments(
         parser.add_argument(
             "--pictures", type=int, default=pictures, help="number of files to survey"
         )
+    if tokens:
+        parser.add_argument("--tokens", action="store_true", help="LoadGen measures tokens")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     if precision:
         parser.add_argument(

@@ -31,6 +31,7 @@ from compliance.recognition.round import recognise_path_round
 from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.endpoints import answered_runs, client_runs, curves
+from fuzzing.language_models import language_models
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
@@ -553,6 +554,7 @@ def readers(results: Path, work: Path) -> list[Reader]:
         *runs,
         *behind_the_seal(work),
         *data(work),
+        *language_models(work),
         *sealed(results, work),
         *client_runs(work),
         *answered_runs(work),

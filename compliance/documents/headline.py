@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compliance.documents.podium.training import is_finite_number
 from compliance.logs.mllog.mllog_lines import MllogRecord
-from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY, select_headline_metric
 from suite.loadgen.scenario import Scenario
 
 
@@ -18,7 +18,7 @@ class LoggedHeadline:
     metric: str
     """The metric's name in run.json."""
     value: float
-    """In nanoseconds or samples/s."""
+    """In nanoseconds, samples/s or tokens/s."""
 
 
 def group_records_by_key(records: Iterable[MllogRecord]) -> dict[str, list[MllogRecord]]:
@@ -35,6 +35,18 @@ def find_logged_headline(
     index: Mapping[str, Sequence[MllogRecord]], scenario: Scenario | None
 ) -> LoggedHeadline | None:
     """Return a performance run's result from its detail log; None if the log has no such number."""
-    metric, key = HEADLINE_METRICS[scenario] if scenario else ("", "")
-    value = index[key][0].value if key in index else None
-    return LoggedHeadline(metric=metric, value=float(value)) if is_finite_number(value) else None
+    measures_tokens = bool(find_first_value(index, REQUESTED_TOKENS_KEY))
+    metric, key = select_headline_metric(scenario, measures_tokens) if scenario else ("", "")
+    value = find_logged_number(index, key)
+    return None if value is None else LoggedHeadline(metric=metric, value=value)
+
+
+def find_logged_number(index: Mapping[str, Sequence[MllogRecord]], key: str) -> float | None:
+    """Return the first value of a key as a finite number; None if the log has no such number."""
+    value = find_first_value(index, key)
+    return float(value) if is_finite_number(value) else None
+
+
+def find_first_value(index: Mapping[str, Sequence[MllogRecord]], key: str) -> object:
+    """Return the first value of a key; None if the log has none."""
+    return index[key][0].value if key in index else None

@@ -18,7 +18,7 @@ RULES_REPLACED_BY_SETTING: Final[Mapping[str, frozenset[str]]] = {
     "performance_issue_same": frozenset({"loadgen.settings", "loadgen.draws"}),
     "performance_issue_unique": UNIQUE_SAMPLE_RULES,
 }
-"""LoadGen's setting -> rules; rules/podium/audits.py checks its value instead."""
+"""LoadGen's setting -> rules; rules/podium/audits/runs.py checks its value instead."""
 
 
 def collect_replaced_rules(settings: Mapping[str, object]) -> frozenset[str]:

@@ -57,7 +57,8 @@ def audit_command(
     """Run MLPerf's compliance tests on the results of WORKLOAD, alternating with reference runs.
 
     TEST01 compares the answers of performance runs with those of the accuracy run. TEST04 issues
-    one sample repeatedly. TEST05 uses other seeds. A failed test invalidates the result.
+    one sample repeatedly. TEST05 uses other seeds. TEST06 checks the tokens of generated answers.
+    A failed test invalidates the result.
 
     Example: podium audit resnet50 --scenario offline --test TEST04
     """

@@ -18,7 +18,9 @@ def import_command(workload: str, file: Path, options: RunOptions) -> None:
     """Convert external weights into a checkpoint of WORKLOAD that can be served without training.
 
     FILE is a safetensors file, or a state dict that torch.load(weights_only=True) can read:
-    torchvision's ResNet-50, or the weights of MLPerf's reference implementations.
+    torchvision's ResNet-50, or the weights of MLPerf's reference implementations. For a language
+    model it is a folder as transformers writes it, with config.json, tokenizer.json and
+    safetensors.
 
     The checkpoint records its origin. Nothing served from it is a result, since it was not trained
     here.

@@ -1,4 +1,6 @@
-"""The null engine, a system under test that does nothing: it measures the harness ceiling."""
+"""The null engine and the null generator, systems under test that do nothing: they measure the
+harness ceiling.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +9,17 @@ from typing import Any, ClassVar, Final
 
 from suite.engine import Engine, Executable, Network, Plan, Precision
 from suite.errors import MissingError
-from suite.workload import Predictor, Run
+from suite.workload import Predictor, Run, TokenGenerator
 
 NULL_ANSWER: Final = b"\0\0\0\0"
 """As long as a class number, the smallest answer of any workload."""
+NULL_TOKEN: Final = 0
+NULL_ANSWER_TOKENS: Final = 16
+"""House rule: fewer than any language model's answers, of which MLPerf's shortest are cut at 128
+tokens; the shorter an answer, the more its own cost weighs.
+"""
+NULL_SLOTS: Final = 256
+"""Answers that are generated at once, as large servers do."""
 
 
 class NullEngine:
@@ -73,6 +82,60 @@ class NullInference:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class NullGenerator:
+    """Gives each answer the same tokens, one per step and slot."""
+
+    slots: ClassVar[int] = NULL_SLOTS
+
+    def __init__(self) -> None:
+        self._going = [(slot, NULL_TOKEN, False) for slot in range(self.slots)]
+        self._ended = [(slot, NULL_TOKEN, True) for slot in range(self.slots)]
+        self._left = [0] * self.slots
+        self._live: dict[int, None] = {}
+
+    def warm_up(self) -> None:
+        """Do nothing."""
+
+    def admit(self, slot: int, prompt: Sequence[int]) -> None:
+        """Begin an answer."""
+        self._left[slot] = NULL_ANSWER_TOKENS
+        self._live[slot] = None
+
+    def step(self) -> Sequence[tuple[int, int, bool]]:
+        """Give each live slot the same token."""
+        going, ended, left, found = self._going, self._ended, self._left, []
+        for slot in self._live:
+            left[slot] -= 1
+            found.append(going[slot] if left[slot] else ended[slot])
+        return found
+
+    def release(self, slot: int) -> None:
+        """Free a slot."""
+        del self._live[slot]
+
+
+class NullGeneratingInference(NullInference):
+    """Samples whose prompts are empty."""
+
+    def prompt(self, sample: int) -> Sequence[int]:
+        """Return no tokens: the answer needs none."""
+        return ()
+
+    def open_generator(self) -> TokenGenerator:
+        """Build a generator that does nothing."""
+        return NullGenerator()
+
+
+class NullGeneratingWorkload:
+    """The serving half that the harness ceiling of generated answers is measured with."""
+
+    def build_inference(
+        self, run: Run, checkpoint: Path, engine: Engine[Any]
+    ) -> NullGeneratingInference:
+        """Return the system under test that does nothing."""
+        return NullGeneratingInference()
 
 
 class NullWorkload:

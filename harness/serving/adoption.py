@@ -18,6 +18,7 @@ from suite.errors import JudgedError
 from suite.files.cache import locate_cache_folder
 from suite.files.layout import PARTIAL_SUFFIX, RUN_RECORD
 from suite.ledger.steps import AttemptKind
+from suite.loadgen.headline import get_rate_unit
 from suite.records import write_record
 from suite.studies.rates import RATE_ATTEMPT_FILE
 
@@ -43,6 +44,7 @@ def adopt_searched_run(
             schedule.scenario,
             reached_rate=record.value,
             instances=len(serving_setup.system.placement),
+            tokens=schedule.token_latencies,
         )
         is_above_ceiling = (
             ceiling is not None
@@ -57,6 +59,6 @@ def adopt_searched_run(
         ledger_attempt.record_completion(partial, VALID_RUN)
         move_finished_run(partial, target)
     click.echo(
-        f"{schedule.scenario.label} performance: VALID, {record.value:,.1f} samples/s, the best run"
-        " of the search"
+        f"{schedule.scenario.label} performance: VALID, {record.value:,.1f}"
+        f" {get_rate_unit(record.metric)}, the best run of the search"
     )

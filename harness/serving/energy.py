@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from harness.serving.loadgen.result_files import DetailLog
-from suite.files.layout import TELEMETRY_FILE
+from suite.files.layout import TELEMETRY_FILE, TOKEN_RECORD_FILE
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
 from suite.measurement.widest import select_widest_energies
@@ -62,7 +64,9 @@ def compute_loadgen_energy(
     queries = int(detail_log.require_number("result_query_count"))
     per_query = int(detail_log.require_number("generated_samples_per_query"))
     work = MeasuredWork(
-        samples=queries * per_query, queries=queries if scenario in PER_QUERY_SCENARIOS else None
+        samples=queries * per_query,
+        queries=queries if scenario in PER_QUERY_SCENARIOS else None,
+        tokens=count_recorded_tokens(folder),
     )
     energy, reasons = power_readings.build_energy_records(found, begin_ns, end_ns, work)
     idle_window = power_readings.find_idle_window(found) if idle else None
@@ -77,12 +81,27 @@ def compute_loadgen_energy(
     )
 
 
+def count_recorded_tokens(folder: Path) -> int | None:
+    """Return the tokens of a run's answers; None without their record, or if it is full and may
+    lack answers.
+    """
+    import numpy
+
+    try:
+        rows = numpy.load(folder / TOKEN_RECORD_FILE, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    column = TOKEN_RECORD_FIELDS.index("tokens")
+    return int(rows[:, column].sum()) if len(rows) < MAX_QUERY_RECORD_ROWS else None
+
+
 def describe_measured_energy(measured: MeasuredEnergy) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
+        token = f", {each.per_token_j:,.3g} J/token" if each.per_token_j else ""
         yield (
-            f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name},"
+            f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate}{token} ({each.name},"
             f" {each.grade_description}, scope {' + '.join(each.scope)}){each.edge_error_note}"
         )
     for idle in select_widest_energies(measured.idle)[:1]:

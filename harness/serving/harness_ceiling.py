@@ -1,5 +1,5 @@
 """Measures this host's harness ceiling with a system under test that does nothing, once, and caches
-it.
+it; for answers that are generated token by token, with a generator that does nothing.
 
 A result above a fifth of the ceiling measures the harness too, and is flagged. The ceiling is
 measured again if it cannot be right:
@@ -22,7 +22,12 @@ import click
 import msgspec
 
 from harness.children.process import run_in_child
-from harness.engines.null import NullEngine, NullWorkload
+from harness.engines.null import (
+    NULL_ANSWER_TOKENS,
+    NullEngine,
+    NullGeneratingWorkload,
+    NullWorkload,
+)
 from harness.machine.cpus import BUSY_SHARE, count_available_cores, measure_busy_share
 from harness.machine.placement import InstancePlacement
 from harness.serving.loadgen.batching import BatchingSettings
@@ -35,6 +40,11 @@ from suite.files.cache import build_cache_error
 from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
+from suite.loadgen.headline import (
+    TOKEN_HEADLINE_METRICS,
+    get_rate_unit,
+    select_headline_metric,
+)
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
 from suite.units import NS_PER_S
@@ -50,6 +60,11 @@ STRICTEST_SERVER_BOUND_NS: Final = 15_000_000
 """inference_rules.adoc v0.5, Server latency bound of ResNet-50: the strictest of all."""
 CEILING_SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
 """Tried in order until one is held."""
+CEILING_TOKEN_RATES: Final = (50_000.0, 30_000.0, 20_000.0, 10_000.0, 5_000.0, 1_000.0)
+"""The same in queries/s, where each query is an answer of NULL_ANSWER_TOKENS tokens."""
+STRICTEST_FIRST_TOKEN_NS: Final = 200_000_000
+STRICTEST_PER_TOKEN_NS: Final = 10_000_000
+"""Bounds of the null generator, those of llama's smoke: the strictest of podium's rows."""
 
 
 class HostCeiling(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +75,9 @@ class HostCeiling(msgspec.Struct, frozen=True, kw_only=True):
     busy: float
     """0-1: share of the cores that other programs used just before."""
     samples_per_second: dict[str, float | None]
-    """Scenario -> ceiling; None if not even the lowest rate tried was held."""
+    """Scenario -> ceiling, of generated answers in Offline and Server in tokens/s; None if not even
+    the lowest rate tried was held.
+    """
 
     def merge_with_earlier(self, earlier: "HostCeiling | None") -> "HostCeiling":
         """Return the higher figure of each scenario."""
@@ -83,17 +100,25 @@ HOST_CEILING_DECODER: Final = msgspec.json.Decoder(HostCeiling)
 
 
 def resolve_harness_ceiling(
-    cache: Path, scenario: Scenario, *, reached_rate: float = 0.0, instances: int = 0
+    cache: Path,
+    scenario: Scenario,
+    *,
+    reached_rate: float = 0.0,
+    instances: int = 0,
+    tokens: bool = False,
 ) -> float | None:
     """Read this host's harness ceiling from the cache, or measure it with LoadGen runs and store it
     there; return it in samples/s, or None if the host holds not even the lowest rate tried.
 
+    `tokens`: LoadGen measures tokens; Offline's and Server's ceilings are then in tokens/s.
+
     `reached_rate` is the rate that a run reached: a ceiling below it is measured again.
     `instances`: processes that serve, 0 for LoadGen's own.
     """
-    path = cache / f"harness-ceiling-{format_host_key(instances)}.json"
+    path = cache / f"harness-ceiling-{format_host_key(instances, tokens)}.json"
     cached = read_cached_ceiling(path)
-    reason = "once" if cached is None else explain_remeasurement(cached, scenario, reached_rate)
+    unit = get_rate_unit(select_headline_metric(scenario, tokens)[0])
+    reason = explain_remeasurement(cached, scenario, reached_rate, unit) if cached else "once"
     if cached is None or reason:
         click.echo(f"measuring the harness ceiling of this host, {reason}")
         busy = measure_busy_share()
@@ -101,7 +126,7 @@ def resolve_harness_ceiling(
         cached = HostCeiling(
             measured=now,
             busy=busy,
-            samples_per_second=dict(measure_scenario_ceilings(cache, instances)),
+            samples_per_second=dict(measure_scenario_ceilings(cache, instances, tokens)),
         ).merge_with_earlier(cached)
         try:
             write_json(path, msgspec.to_builtins(cached))
@@ -123,20 +148,22 @@ def read_cached_ceiling(path: Path) -> HostCeiling | None:
         return None
 
 
-def explain_remeasurement(cached: HostCeiling, scenario: Scenario, reached_rate: float) -> str:
+def explain_remeasurement(
+    cached: HostCeiling, scenario: Scenario, reached_rate: float, unit: str
+) -> str:
     """Return why a ceiling must be measured again, or ""."""
     value = cached.samples_per_second.get(scenario.value)
     if (value or math.inf) < reached_rate:
-        return (
-            f"again: a run reached {reached_rate:,.0f} samples/s, and the ceiling was {value:,.0f}"
-        )
+        return f"again: a run reached {reached_rate:,.0f} {unit}, and the ceiling was {value:,.0f}"
     if cached.busy > BUSY_SHARE >= measure_busy_share():
         return f"again: others used {cached.busy:.0%} of the cores on {cached.measured}"
     return ""
 
 
-def format_host_key(instances: int = 0) -> str:
-    """Return the cache key: host, cores, LoadGen, Python, instances if there are any."""
+def format_host_key(instances: int = 0, tokens: bool = False) -> str:
+    """Return the cache key: host, cores, LoadGen, Python, instances if there are any, and whether
+    LoadGen measures tokens.
+    """
     try:
         loadgen = version("mlcommons-loadgen")
     except PackageNotFoundError:
@@ -144,44 +171,46 @@ def format_host_key(instances: int = 0) -> str:
     served = f"-{instances}-instances" if instances else ""
     return convert_to_slug(
         f"{platform.node()}-{count_available_cores()}c-loadgen-{loadgen}"
-        f"-python-{platform.python_version()}{served}"
+        f"-python-{platform.python_version()}{served}{'-tokens' if tokens else ''}"
     )
 
 
 def measure_scenario_ceilings(
-    cache: Path, instances: int = 0
+    cache: Path, instances: int = 0, tokens: bool = False
 ) -> Iterator[tuple[str, float | None]]:
-    """Measure each scenario."""
-    for scenario in Scenario:
+    """Measure each scenario in which LoadGen measures tokens, or each one without them."""
+    for scenario in TOKEN_HEADLINE_METRICS if tokens else Scenario:
         if scenario is Scenario.SERVER:
-            yield scenario.value, measure_server_ceiling(cache, instances)
+            yield scenario.value, measure_server_ceiling(cache, instances, tokens)
         else:
             yield (
                 scenario.value,
                 compute_ceiling_rate(
                     scenario,
-                    run_null_system(build_null_schedule(scenario), cache, instances=instances),
+                    run_null_system(
+                        build_null_schedule(scenario, tokens), cache, instances=instances
+                    ),
                 ),
             )
 
 
-def measure_server_ceiling(cache: Path, instances: int = 0) -> float | None:
+def measure_server_ceiling(cache: Path, instances: int = 0, tokens: bool = False) -> float | None:
     """Return the highest rate tried that meets the latency bound."""
-    for target in CEILING_SERVER_RATES:
-        detail_log = run_null_system(
-            replace(build_null_schedule(Scenario.SERVER), rate=target), cache, instances=instances
-        )
+    planned = build_null_schedule(Scenario.SERVER, tokens)
+    for target in CEILING_TOKEN_RATES if tokens else CEILING_SERVER_RATES:
+        detail_log = run_null_system(replace(planned, rate=target), cache, instances=instances)
         if detail_log.values.get("result_validity") == "VALID":
             return compute_ceiling_rate(Scenario.SERVER, detail_log)
     return None
 
 
 def compute_ceiling_rate(scenario: Scenario, detail_log: DetailLog) -> float:
-    """Convert a run's figures to samples/s."""
-    if scenario is Scenario.OFFLINE:
-        return detail_log.require_number("result_samples_per_second")
-    if scenario is Scenario.SERVER:
-        return detail_log.require_number("result_completed_samples_per_sec")
+    """Convert a run's figures to samples/s, or tokens/s in Offline and Server if LoadGen measured
+    tokens.
+    """
+    if scenario in (Scenario.OFFLINE, Scenario.SERVER):
+        _, key = select_headline_metric(scenario, detail_log.measures_tokens)
+        return detail_log.require_number(key)
     if scenario is Scenario.MULTI_STREAM:
         return (
             MULTI_STREAM_QUERY_SAMPLES
@@ -194,12 +223,13 @@ def compute_ceiling_rate(scenario: Scenario, detail_log: DetailLog) -> float:
 def run_null_system(
     schedule: LoadGenSchedule, cache: Path, batch: int = NULL_BATCH_SIZE, instances: int = 0
 ) -> DetailLog:
-    """Run LoadGen over the null system."""
+    """Run LoadGen over the null system, or over the null generator if it measures tokens."""
+    null_system = build_null_system(cache, batch, schedule.token_latencies)
     with TemporaryDirectory(prefix="podium-ceiling-") as folder:
         run_in_child(
             run_loadgen,
             LoadGenJob(
-                system=place_null_instances(build_null_system(cache, batch), instances),
+                system=place_null_instances(null_system, instances),
                 schedule=schedule,
                 folder=Path(folder),
             ),
@@ -212,8 +242,8 @@ def place_null_instances(system: SystemUnderTest, instances: int) -> SystemUnder
     return replace(system, placement=(InstancePlacement(device=system.run.device),) * instances)
 
 
-def build_null_system(cache: Path, batch: int) -> SystemUnderTest:
-    """Describe a system that does nothing."""
+def build_null_system(cache: Path, batch: int, tokens: bool = False) -> SystemUnderTest:
+    """Describe a system that does nothing, or a generator that does."""
     settings: Mapping[str, int] = {}
     run = Run(
         round=registry.load_round(),
@@ -229,7 +259,7 @@ def build_null_system(cache: Path, batch: int) -> SystemUnderTest:
         settings=settings,
     )
     return SystemUnderTest(
-        workload=NullWorkload(),
+        workload=NullGeneratingWorkload() if tokens else NullWorkload(),
         engine=NullEngine(),
         run=run,
         checkpoint=cache,
@@ -237,8 +267,9 @@ def build_null_system(cache: Path, batch: int) -> SystemUnderTest:
     )
 
 
-def build_null_schedule(scenario: Scenario) -> LoadGenSchedule:
-    """Build the schedule of a short run."""
+def build_null_schedule(scenario: Scenario, tokens: bool = False) -> LoadGenSchedule:
+    """Build the schedule of a short run, in which LoadGen may measure tokens."""
+    offline_samples = CEILING_OFFLINE_SAMPLES // (NULL_ANSWER_TOKENS if tokens else 1)
     return LoadGenSchedule(
         scenario=scenario,
         mode=Mode.PERFORMANCE,
@@ -250,8 +281,11 @@ def build_null_schedule(scenario: Scenario) -> LoadGenSchedule:
         percentile=99.0,
         bound_ns=STRICTEST_SERVER_BOUND_NS,
         min_duration_ms=CEILING_RUN_MS,
-        min_queries=CEILING_OFFLINE_SAMPLES if scenario is Scenario.OFFLINE else 1000,
+        min_queries=offline_samples if scenario is Scenario.OFFLINE else 1000,
         samples_per_query=MULTI_STREAM_QUERY_SAMPLES if scenario is Scenario.MULTI_STREAM else 1,
         rate=1.0,
         expected_latency_ns=10_000,
+        token_latencies=tokens,
+        first_token_ns=STRICTEST_FIRST_TOKEN_NS,
+        per_token_ns=STRICTEST_PER_TOKEN_NS,
     )

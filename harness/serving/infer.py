@@ -111,6 +111,7 @@ def serve_scenarios(
     """Serve a system that is set up; JudgedError as for `serve_workload`."""
     workload, results = serving_setup.request.name, serving_setup.request.options.results
     modes = tuple(Mode) if mode == "all" else (Mode(mode),)
+    scenarios = serving_setup.select_row_scenarios(scenarios)
     try:
         problems = serve_plan(serving_setup, dict.fromkeys(scenarios, modes), search)
     except Interrupted as error:

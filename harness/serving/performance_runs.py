@@ -187,7 +187,10 @@ def run_performance_once(
         idle_s=idle_s,
     )
     ceiling = resolve_harness_ceiling(
-        locate_cache_folder(), schedule.scenario, instances=len(serving_setup.system.placement)
+        locate_cache_folder(),
+        schedule.scenario,
+        instances=len(serving_setup.system.placement),
+        tokens=schedule.token_latencies,
     )
     title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
     with (
@@ -210,6 +213,7 @@ def run_performance_once(
                 schedule.scenario,
                 reached_rate=verdict.rate,
                 instances=len(serving_setup.system.placement),
+                tokens=schedule.token_latencies,
             )
         above = (
             ceiling is not None

@@ -27,8 +27,13 @@ from suite.loadgen.headline import (
     HEADLINE_METRICS,
     LATENCY_METRIC,
     OUTPUT_TOKEN_KEY,
+    SAMPLE_RATE_UNIT,
+    TOKEN_RATE_UNIT,
+    get_rate_unit,
+    select_headline_metric,
 )
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.units import NS_PER_MS, NS_PER_S
@@ -53,12 +58,14 @@ class LoadGenVerdict:
     valid: bool
     metric: str
     value: float
-    """Nanoseconds or samples/s."""
+    """Nanoseconds, samples/s or tokens/s."""
     rate: float
-    """The value as samples/s, for comparison with the harness ceiling."""
+    """The value in the unit of the harness ceiling: latencies as samples/s."""
     hints: tuple[Hint, ...]
     errors: tuple[str, ...] = ()
     """Errors that void the run, in LoadGen's words."""
+    tokens: TokenFigures | None = None
+    """None if LoadGen did not measure tokens."""
 
     @property
     def is_repeatable(self) -> bool:
@@ -75,7 +82,7 @@ def judge_performance_run(
 ) -> LoadGenVerdict:
     """Read LoadGen's verdict, and give advice if it is INVALID."""
     scenario, row = schedule.scenario, serving_setup.require_scenario_rules(schedule.scenario)
-    metric, key = HEADLINE_METRICS[scenario]
+    metric, key = select_headline_metric(scenario, detail_log.measures_tokens)
     value = detail_log.require_number(key)
     rate = (
         schedule.samples_per_query * NS_PER_S / max(value, 1.0)
@@ -99,6 +106,7 @@ def judge_performance_run(
         rate=rate,
         hints=hints,
         errors=detail_log.errors,
+        tokens=read_token_figures(detail_log.find_number) if detail_log.measures_tokens else None,
     )
 
 
@@ -173,7 +181,7 @@ def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:
 
 def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[str]:
     """List the scores that miss the required share of the reference accuracy, or the round's own
-    threshold.
+    threshold, and those that exceed its upper one.
     """
     share = serving_setup.request.round.loadgen.accuracy_share
     record = serving_setup.checkpoint.record
@@ -185,10 +193,15 @@ def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[s
         (metric, value, "the round's threshold")
         for metric, value in serving_setup.row.threshold.items()
     ]
-    return [
+    short = [
         f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})"
         for metric, value, why in needed
         if scores.get(metric, 0.0) < value
+    ]
+    return short + [
+        f"{metric} is {scores[metric]:.4f}, above {value:.4f} (the round's upper threshold)"
+        for metric, value in serving_setup.row.threshold_most.items()
+        if scores.get(metric, 0.0) > value
     ]
 
 
@@ -324,13 +337,33 @@ def format_run_verdict(
 ) -> str:
     """Format a performance run's verdict and metric in one line."""
     latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
-    value = latency if verdict.metric == LATENCY_METRIC else f"{verdict.value:,.1f} samples/s"
+    unit = get_rate_unit(verdict.metric)
+    value = latency if verdict.metric == LATENCY_METRIC else f"{verdict.value:,.1f} {unit}"
+    tokens = format_token_figures(schedule, verdict.tokens) if verdict.tokens else ""
     share = (
-        f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)"
+        f" (harness ceiling {ceiling:,.0f} {unit}: {100 * verdict.rate / ceiling:.1f} %)"
         if ceiling
         else ""
     )
     return (
         f"{schedule.scenario.label} {Mode.PERFORMANCE}: {'VALID' if verdict.valid else 'INVALID'},"
-        f" {value}{share}"
+        f" {value}{tokens}{share}"
     )
+
+
+def format_token_figures(schedule: LoadGenSchedule, tokens: TokenFigures) -> str:
+    """Format what stands beside the metric of a run that measures tokens: the rate that the metric
+    is not, and tokens' latencies at the scenario's percentile.
+    """
+    rate, unit = (
+        (tokens.tokens_per_s, TOKEN_RATE_UNIT)
+        if schedule.scenario is Scenario.SINGLE_STREAM
+        else (tokens.answers_per_s, SAMPLE_RATE_UNIT)
+    )
+    percentile = f"p{schedule.percentile:g}"
+    latencies = [
+        f", {name} {percentile} {found[percentile] / NS_PER_MS:.2f} ms"
+        for name, found in (("TTFT", tokens.ttft_ns), ("TPOT", tokens.tpot_ns))
+        if percentile in found
+    ]
+    return "".join([f", {rate:,.1f} {unit}" if rate else "", *latencies])

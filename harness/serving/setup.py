@@ -33,7 +33,14 @@ from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_POWER_S
 from suite.process.devices import format_device_name
 from suite.records import NetworkRecord, SearchRecord
-from suite.rounds import Division, HyperValue, InferenceRow, ScenarioRow
+from suite.rounds import (
+    INTERACTIVE_BOUNDS,
+    TOKEN_BOUNDS_SETTING,
+    Division,
+    HyperValue,
+    InferenceRow,
+    ScenarioRow,
+)
 from suite.rounds.legality import check_served_settings
 from suite.terms import Precision
 from suite.workload import Run
@@ -122,15 +129,30 @@ class ServingSetup:
         run = replace(self.system.run, threads=max(1, min([threads // self.system.workers, *own])))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
+    def select_row_scenarios(self, asked: Sequence[Scenario]) -> Sequence[Scenario]:
+        """Return the scenarios that were asked for; all of LoadGen's mean all that the row has."""
+        if set(asked) != set(Scenario):
+            return asked
+        return [scenario for scenario in asked if scenario in self.row.scenarios]
+
     def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
-        """Return the round's row of a scenario; RequestError if there is none."""
+        """Return the round's row of a scenario, with the bounds of tokens that were asked for;
+        RequestError if there is none, or if it has no such bounds.
+        """
         if scenario not in self.row.scenarios:
             known = ", ".join(self.row.scenarios) or "none"
             raise RequestError(
                 f"{self.request.name} has no rules for {scenario} in profile"
                 f" {self.request.profile}; it has: {known}"
             )
-        return self.row.scenarios[scenario]
+        row, settings = self.row.scenarios[scenario], self.request.settings
+        interactive = settings.get(TOKEN_BOUNDS_SETTING) == INTERACTIVE_BOUNDS
+        if interactive and scenario is Scenario.SERVER and row.interactive is None:
+            raise RequestError(
+                f"setting {TOKEN_BOUNDS_SETTING}: {self.request.name} has no {INTERACTIVE_BOUNDS}"
+                f" bounds in profile {self.request.profile}"
+            )
+        return row.select_token_bounds(settings)
 
     def check_run_count(self, scenario: Scenario) -> None:
         """Raise RequestError if fewer performance runs were requested than the round requires."""

@@ -104,7 +104,7 @@ def seal_training_run(
             build_checkpoint_record(request, campaign, index, sha256, stopped.outcome, reference),
         )
         with MllogWriter(path) as log:
-            log.truncate(stopped.log_offset)
+            log.truncate_log(stopped.log_offset)
             log.log_point(events.CHECKPOINT, sha256)
             log.log_point(events.REFERENCE_ACCURACY, dict(reference), checkpoint_sha256=sha256)
             log_run_energy(log, job.get_telemetry_path(index))

@@ -44,7 +44,7 @@ class MllogWriter:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.partial.open("ab", buffering=0)
-            self.truncate(count_whole_line_bytes(self.partial))
+            self.truncate_log(count_whole_line_bytes(self.partial))
         except OSError as error:
             raise LogError(f"cannot write the log {self.partial}: {error.strerror}") from error
 
@@ -108,13 +108,13 @@ class MllogWriter:
             ) from error
         self.offset += len(line.encode())
 
-    def truncate(self, offset: int) -> None:
+    def truncate_log(self, offset: int) -> None:
         """Truncate the log at a byte offset."""
         if self.path is not None:
             self._stream.truncate(offset)
             self.offset = offset
 
-    def sync(self) -> None:
+    def sync_log(self) -> None:
         """Sync the log to disk."""
         if self.path is not None:
             sync_to_disk(self.partial)
@@ -129,7 +129,7 @@ class MllogWriter:
         if self.path is None:
             return
         try:
-            self.sync()
+            self.sync_log()
             self._stream.close()
             self.partial.replace(self.path)
             sync_to_disk(self.path.parent)

@@ -40,7 +40,7 @@ from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
 from suite.rounds.quality import format_target_value
-from suite.workload import Run, Training
+from suite.workload import Run, ShardedTraining, Training
 
 
 def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int) -> TrainingOutcome:
@@ -82,18 +82,32 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
                 counts_samples=job.request.row.counts_samples,
             )
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
-        if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
-            attempts.record_run_end(job, campaign, index, log, outcome.ending)
+        if outcome.ending is not RunEnding.NOT_A_NUMBER:
+            export_trained_weights(job, index, training, outcome, log)
         elif job.ranks.leads:
-            try:
-                export_weights(training, outcome, log, job.get_state_folder(index))
-            except PodiumError:
-                raise
-            except Exception as error:
-                raise build_failed_step_error(
-                    job, index, "the weights could not be saved", error
-                ) from error
+            attempts.record_run_end(job, campaign, index, log, outcome.ending)
     return outcome
+
+
+def export_trained_weights(
+    job: TrainingJob, index: int, training: Training, outcome: TrainingOutcome, log: MllogWriter
+) -> None:
+    """Gather weights that are divided among the ranks, and export them on rank 0. If a rank is lost
+    meanwhile, the run resumes from its last checkpoint.
+    """
+    try:
+        if isinstance(training, ShardedTraining):
+            training.gather_weights()
+        if job.ranks.leads:
+            export_weights(training, outcome, log, job.get_state_folder(index))
+    except PodiumError:
+        raise
+    except Exception as error:
+        if failure := job.ranks.find_cause(error):
+            raise failure.build_error() from error
+        raise build_failed_step_error(
+            job, index, "the weights could not be saved", error
+        ) from error
 
 
 def build_failed_step_error(

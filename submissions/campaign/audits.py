@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from submissions.result_index import IndexedResult
-from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
-from suite.files.layout import AUDIT_RECORD
+from suite.audits.names import AUDIT_RULE_NAMES, AuditTest, list_required_tests
+from suite.files.layout import AUDIT_RECORD, TOKEN_RECORD_FILE
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
@@ -25,16 +25,24 @@ def collect_missing_audits(
     passed yet.
     """
     found: dict[Scenario, set[str]] = {}
+    required: dict[Scenario, set[str]] = {}
     for result in results:
         if result.scenario:
+            tests = list_required_tests(has_token_record(result))
+            required.setdefault(result.scenario, set()).update(tests)
             found.setdefault(result.scenario, set()).update(
-                test.value for test in AuditTest if not has_passed_audit(result, test, nonce)
+                test.value for test in tests if not has_passed_audit(result, test, nonce)
             )
     return {
-        scenario: sorted(tests) if len(tests) < len(AuditTest) else ["all"]
+        scenario: sorted(tests) if len(tests) < len(required[scenario]) else ["all"]
         for scenario, tests in found.items()
         if tests
     }
+
+
+def has_token_record(result: IndexedResult) -> bool:
+    """Return whether a result's answers are generated token by token."""
+    return any((folder / TOKEN_RECORD_FILE).is_file() for folder in result.performance_folders)
 
 
 def has_passed_audit(result: IndexedResult, test: AuditTest, nonce: str | None) -> bool:

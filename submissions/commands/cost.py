@@ -19,8 +19,8 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 )
 @build_format_option("text", "json", "csv")
 def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:
-    """Compute the cost of a million samples and of a training run at your prices. The cost
-    is a derived figure, never part of a score.
+    """Compute the cost of a million samples or tokens and of a training run at your prices. The
+    cost is a derived figure, never part of a score.
 
     Energy counts only if the result contains measured power. Latencies have no cost. Rows of a
     sweep are marked; the sweep must pass podium check.

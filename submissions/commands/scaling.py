@@ -44,6 +44,11 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE, FiniteRange
     help="Network bandwidth per node, one way, in GB/s (default: that of published systems).",
 )
 @click.option(
+    "--shard",
+    is_flag=True,
+    help="Divide weights, gradients and optimizer state among the devices, as train.shard does.",
+)
+@click.option(
     "--from",
     "results",
     type=PATH_TYPE,

@@ -36,7 +36,7 @@ from suite.events import (
 )
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.rounds import RoundKind
+from suite.rounds import TOKEN_BOUNDS_SETTING, RoundKind
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF, find_podium_workload
 from suite.units import S_PER_MINUTE
 
@@ -160,7 +160,7 @@ def read_training_set_traits(result: IndexedResult) -> dict[str, Any]:
         "engine": log_values.format_logged_value(stamps.get(FRAMEWORK)),
         "task": (
             {key: stamps.get(event) for key, event in TASK_EVENTS.items()}
-            | select_data_settings(settings if isinstance(settings, dict) else {})
+            | select_task_settings(settings if isinstance(settings, dict) else {})
         ),
         "campaign": str(stamps.get(NONCE) or ""),
         "said": {name: stamps.get(event) for name, event in REPORTED_TRAIT_EVENTS.items()},
@@ -188,7 +188,7 @@ def read_served_traits(result: IndexedResult) -> dict[str, Any]:
     record = log_values.read_loadgen_run_record(result.performance_folders[0])
     return {
         "engine": record.engine,
-        "task": {"sample_count": record.sample_count} | select_data_settings(record.settings),
+        "task": {"sample_count": record.sample_count} | select_task_settings(record.settings),
         "quality": log_values.read_reference_accuracy(result.folder)
         if result.organisation_folder
         else {},
@@ -243,12 +243,14 @@ def describe_requested_rate(record: RunRecord) -> str:
     )
 
 
-def select_data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that define the data, without decoder and number of workers."""
+def select_task_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that define the data, without decoder and number of workers, and the
+    bounds that Server was held to.
+    """
     return {
         key: value
         for key, value in settings.items()
-        if key.startswith("data.") and key != "data.workers"
+        if key == TOKEN_BOUNDS_SETTING or (key.startswith("data.") and key != "data.workers")
     }
 
 

@@ -35,6 +35,7 @@ from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
 from submissions.score.within_run import WithinRun
 from suite.files.layout import fold_name
+from suite.loadgen.token_figures import TokenFigures
 
 NO_SUCH_RESULT = "has no result of this kind"
 
@@ -93,6 +94,8 @@ class ComparedResult:
     """Source of a published row."""
     within_run: tuple[WithinRun, ...] = ()
     """Statistics over time slices of each of its runs; they affect no verdict."""
+    tokens: TokenFigures | None = None
+    """None where LoadGen does not measure tokens."""
     convergence_factor: float | None = None
     """The factor that its minutes contain; None without one."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
@@ -387,5 +390,6 @@ def build_compared_result(
         within_run=other.score.within_run,
         noise=other.score.noise,
         convergence_factor=other.convergence_factor,
+        tokens=other.score.tokens,
         accuracy=dict(other.score.accuracy),
     )

@@ -93,6 +93,8 @@ def compute_watt_figure(
     of = f"({found.grade}, {replace_unprintable(' + '.join(found.scope))})"
     if found.mj_per_query is not None:
         return DerivedFigure(value=found.mj_per_query, unit=f"mJ/query {of}")
+    if found.per_token_j:
+        return DerivedFigure(value=1 / found.per_token_j, unit=f"tokens/s/W {of}")
     if found.samples_per_s_per_w is not None:
         return DerivedFigure(value=found.samples_per_s_per_w, unit=f"samples/s/W {of}")
     return DerivedFigure(value=found.joules / J_PER_KJ, unit=f"kJ per training {of}")

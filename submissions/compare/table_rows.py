@@ -13,7 +13,7 @@ from submissions.compare.intervals import Interval
 from submissions.compare.scaling import Scaling, ScalingStep
 from submissions.compare.verdicts import SpeedVerdict
 from submissions.score.within_run import WithinRun
-from submissions.tables import format_metric_value, format_score_value
+from submissions.tables import format_metric_value, format_score_value, iterate_token_cells
 
 COMPARISON_COLUMNS: Final = (
     "workload",
@@ -50,7 +50,7 @@ def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
             f"{format_ratio_cell(each)}\n{format_verdict_cell(each)}",
             format_system_cell(each),
             format_row_origin(each) if each.source else names[each.path],
-            "\n".join(iterate_result_remarks(each, shared)),
+            "\n".join(iterate_result_remarks(each, found.unit, shared)),
         )
 
 
@@ -163,9 +163,11 @@ def format_verdict_cell(found: ComparedResult) -> str:
     return "baseline" if found.baseline else str(found.verdict or "-")
 
 
-def iterate_result_remarks(found: ComparedResult, shared: Collection[str] = ()) -> Iterator[str]:
-    """Yield why there is no ratio, what difference the runs could have detected, and what
-    differs, without what all rows share.
+def iterate_result_remarks(
+    found: ComparedResult, unit: str, shared: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield why there is no ratio, what difference the runs could have detected, tokens beside a
+    value in `unit`, and what differs, without what all rows share.
     """
     yield from (each for each in found.reasons if each not in shared)
     if found.why:
@@ -184,6 +186,8 @@ def iterate_result_remarks(found: ComparedResult, shared: Collection[str] = ()) 
         yield ", ".join(
             f"{metric} {format_score_value(score)}" for metric, score in found.accuracy.items()
         )
+    if beside := list(iterate_token_cells(found.tokens, unit)):
+        yield ", ".join(f"{name} {figure}" for name, figure in beside)
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
     if notes := [each for each in found.notes if each not in shared]:

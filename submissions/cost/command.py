@@ -1,5 +1,5 @@
-"""`podium cost`: the cost of a million samples and of a training run at a user's prices. It is
-never part of a score, a bundle or a comparison.
+"""`podium cost`: the cost of a million samples or tokens and of a training run at a user's prices.
+It is never part of a score, a bundle or a comparison.
 
 Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a
 derived metric must be reported with its inputs.
@@ -24,6 +24,12 @@ from submissions.cost.studies import compute_study_costs, is_study_path
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 
+MONEY_FIELDS: Final = (
+    "per_million_tokens",
+    "per_million_samples",
+    "per_10000_samples",
+    "per_training_run",
+)
 STUDY_ROWS_NOTE: Final = (
     "rows of a study are not results and have no verdict; their ranges include the 95 % interval "
     "of the rate"
@@ -123,15 +129,22 @@ def describe_cost_prices(rows: Sequence[Cost], prices: Prices) -> str:
 
 def format_cost_lines(row: Cost) -> list[str]:
     """Format one result for people."""
-    money = row.per_million_samples or row.per_training_run
-    what = "per million samples" if row.per_million_samples else "per training run"
+    costs = [
+        f"{format_money(money)} {row.currency} per {what}"
+        for money, what in (
+            (row.per_million_tokens, "million tokens"),
+            (row.per_million_samples, "million samples"),
+            (row.per_training_run, "training run"),
+        )
+        if money
+    ]
     name = (
         f"{row.workload}, batch {row.batch}, {row.system}, row of a study"
         if row.study
         else f"{row.workload} {row.scenario or 'training'}, {row.system}"
     )
     return [
-        replace_unprintable(f"{name}: {format_money(money)} {row.currency} {what}; {row.energy}"),
+        replace_unprintable(f"{name}: {', '.join(costs) or '-'}; {row.energy}"),
         replace_unprintable(f"  {row.formula}"),
     ]
 
@@ -142,10 +155,8 @@ def format_missing_cost(each: WithoutCost) -> str:
     return replace_unprintable(f"{name}: no cost, since {each.reason}")
 
 
-def format_money(money: Money | None) -> str:
+def format_money(money: Money) -> str:
     """Format money with its range."""
-    if money is None:
-        return "-"
     return (
         f"{money.value:.4g}"
         if money.low == money.high
@@ -170,7 +181,7 @@ def flatten_cost_row(row: Cost) -> dict[str, object]:
     cells: dict[str, object] = {}
     for each in fields(row):
         value = getattr(row, each.name)
-        if each.name in ("per_million_samples", "per_10000_samples", "per_training_run"):
+        if each.name in MONEY_FIELDS:
             cells |= {
                 each.name: value.value if value else "",
                 f"{each.name}_low": value.low if value else "",

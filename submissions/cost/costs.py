@@ -9,12 +9,15 @@ from submissions.cost.formula import MILLION, HourlyCost, Money
 from submissions.cost.prices import Prices, SystemPrice
 from submissions.metrics import LATENCY_PREFIX, MINUTES_UNIT
 from suite.files.untrusted_files import replace_unprintable
+from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.measurement.widest import select_widest_energies
 from suite.power import SYSTEM
 from suite.records import EnergyRecord
 
-RATE_UNITS: Final = ("samples/s", "queries/s")
-"""Units that a cost can be computed from; a query of LoadGen's Server scenario is one sample."""
+RATE_UNITS: Final = (SAMPLE_RATE_UNIT, "queries/s")
+"""Units that a cost of samples is computed from; a query of LoadGen's Server scenario is one
+sample.
+"""
 DAWNBENCH_SAMPLES: Final = 10_000
 """Number of samples that a cost is stated for. Source: DAWNBench, inference cost: "cost on public
 cloud instances to classify 10,000 validation images".
@@ -50,6 +53,8 @@ class Cost:
     match: str
     """The entry of the price file that was applied."""
     per_useful_hour: float
+    per_million_tokens: Money | None
+    """Of a rate in tokens/s."""
     per_million_samples: Money | None
     per_10000_samples: Money | None
     per_training_run: Money | None
@@ -77,6 +82,10 @@ class CostBasis:
     energy: Sequence[EnergyRecord]
     interval: tuple[float, float] | None = None
     """95 % interval of a rate."""
+    answers_per_s: float | None = None
+    """Beside a rate of tokens."""
+    tokens_per_s: float | None = None
+    """Beside a rate of samples."""
 
 
 def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str]) -> Cost | None:
@@ -112,7 +121,14 @@ def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str
         precision=side.precision,
         value=row.value,
         **compute_cost_fields(
-            CostBasis(value=row.value, unit=row.unit, energy=row.energy), price, prices
+            CostBasis(
+                value=row.value,
+                unit=row.unit,
+                energy=row.energy,
+                answers_per_s=row.whole_answers_per_s,
+            ),
+            price,
+            prices,
         ),
     )
 
@@ -122,11 +138,11 @@ def explain_missing_cost(side: ComparisonSide) -> str:
     row = side.score
     if row.value is None:
         return "too many of its runs missed the target"
-    if row.unit in (*RATE_UNITS, MINUTES_UNIT):
+    if row.unit in (*RATE_UNITS, TOKEN_RATE_UNIT, MINUTES_UNIT):
         return ""
     if row.metric.startswith(LATENCY_PREFIX):
         return "its value is a latency, which says nothing of how many samples an hour takes"
-    return f"its value is in {row.unit}, and costs are per sample or per training"
+    return f"its value is in {row.unit}, and costs are per sample, per token or per training"
 
 
 def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) -> dict[str, Any]:
@@ -137,19 +153,19 @@ def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) ->
     if draw and SYSTEM in draw.scope:
         price = replace(price, rest_w=None)  # a meter measures the rest too
     rate = HourlyCost(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
-    serving = basis.unit in RATE_UNITS and basis.value > 0
+    samples = (basis.value, basis.interval) if basis.unit in RATE_UNITS else None
+    tokens = (basis.value, basis.interval) if basis.unit == TOKEN_RATE_UNIT else None
+    if tokens and basis.answers_per_s:
+        samples = basis.answers_per_s, None
+    if samples and basis.tokens_per_s:
+        tokens = basis.tokens_per_s, None
     return {
         "currency": prices.currency,
         "match": price.match,
         "per_useful_hour": rate.compute_useful_hour_price(),
-        "per_million_samples": (
-            rate.compute_samples_price(MILLION, basis.value, basis.interval) if serving else None
-        ),
-        "per_10000_samples": (
-            rate.compute_samples_price(DAWNBENCH_SAMPLES, basis.value, basis.interval)
-            if serving
-            else None
-        ),
+        "per_million_tokens": compute_rate_price(rate, MILLION, tokens),
+        "per_million_samples": compute_rate_price(rate, MILLION, samples),
+        "per_10000_samples": compute_rate_price(rate, DAWNBENCH_SAMPLES, samples),
         "per_training_run": (
             rate.compute_training_price(basis.value) if basis.unit == MINUTES_UNIT else None
         ),
@@ -157,6 +173,15 @@ def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) ->
         "energy": describe_energy_cost(basis.energy, draw, price, prices),
         "formula": format_cost_formula(rate, basis.value, basis.unit),
     }
+
+
+def compute_rate_price(
+    hourly: HourlyCost, count: int, rate: tuple[float, tuple[float, float] | None] | None
+) -> Money | None:
+    """Return the price of `count` samples or tokens at a rate and its interval; None if there is
+    no rate.
+    """
+    return hourly.compute_samples_price(count, *rate) if rate and rate[0] > 0 else None
 
 
 def choose_system_power(energy: Sequence[EnergyRecord], price: SystemPrice) -> EnergyRecord | None:

@@ -3,7 +3,7 @@
 H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u =
 utilisation, the share of hours with this work: K = H / u + e(P + rest) + e(idle) x (1 - u) / u,
 where idle are the watts of the whole system at the plug. A million samples cost K x 10^6 / (3600 x
-samples/s), a training run K x hours.
+samples/s), a million tokens likewise, a training run K x hours.
 """
 
 import math
@@ -85,8 +85,8 @@ class HourlyCost:
     def compute_samples_price(
         self, count: int, per_second: float, interval: tuple[float, float] | None = None
     ) -> Money:
-        """Return the price of `count` samples at `per_second`; an interval of the rate widens the
-        range, since the cost of a sample falls as the rate rises.
+        """Return the price of `count` samples or tokens at `per_second`; an interval widens the
+        range, since the cost of one falls as the rate rises.
         """
         low, high = interval or (per_second, per_second)
         rates = {RangeEnd.VALUE: per_second, RangeEnd.LOW: high, RangeEnd.HIGH: low}

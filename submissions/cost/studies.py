@@ -7,11 +7,12 @@ from pathlib import Path
 
 from compliance.recognition.path_kind import PathKind, recognise_path
 from submissions import compliance_check
-from submissions.cost.costs import RATE_UNITS, Cost, CostBasis, compute_cost_fields
+from submissions.cost.costs import Cost, CostBasis, compute_cost_fields
 from submissions.cost.prices import Prices
 from submissions.report.sections.studies import StudyHeader, read_study_table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
+from suite.loadgen.headline import SAMPLE_RATE_UNIT
 from suite.studies.documents import Study, StudyRow
 from suite.studies.precision import PRECISION_KIND
 from suite.studies.rates import PEAK_KIND, SPEED_KIND
@@ -64,8 +65,9 @@ def compute_study_row_costs(
         rate = row.samples_per_second or 0.0
         basis = CostBasis(
             value=rate,
-            unit=RATE_UNITS[0],
+            unit=SAMPLE_RATE_UNIT,
             energy=row.energy,
+            tokens_per_s=row.tokens_per_second,
             interval=(row.low, row.high) if row.low and row.high else None,
         )
         yield Cost(
@@ -79,7 +81,7 @@ def compute_study_row_costs(
             engine=row.engine,
             precision=row.precision,
             value=rate,
-            unit=RATE_UNITS[0],
+            unit=SAMPLE_RATE_UNIT,
             compliant=False,
             study=recognise_path(path).path.name,
             batch=row.batch,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from submissions.curves.curve import ScoredCurve
-from suite.examples import Example
+from suite.examples import DEFAULT_TEXT_NAMES, Example
 
 DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
@@ -139,6 +139,8 @@ class Gallery:
     kind: str
     """labels, boxes, text."""
     shown: tuple[Example, ...]
+    names: tuple[str, str] = DEFAULT_TEXT_NAMES
+    """Of texts: what the model reads, and what it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from typing import Any, Final
 from compliance.documents.podium.training import is_finite_number, read_training_log
 from submissions.result_index import IndexedResult, open_results
 from submissions.scaling.model import (
+    GRADIENT_EXCHANGE,
+    SHARD_EXCHANGE,
+    TRAINED_NUMBER_BYTES,
     ScalingFit,
     StepParts,
     TrainingPoint,
@@ -55,18 +58,12 @@ def predict_training_step(
     kind: str,
     per_node: int,
     node_gb_per_s: float | None,
+    shard: bool = False,
 ) -> dict[str, Any]:
     """Return the document. RequestError for a workload with neither published points nor own
     results, and for a batch that is not divisible by the devices.
     """
-    registry.load_workload(workload)
-    if workload not in read_scaling_data().parameters:
-        raise RequestError(
-            f"{workload}: the size of its network is unknown; known are"
-            f" {', '.join(sorted(read_scaling_data().parameters))}"
-        )
-    if batch % devices:
-        raise RequestError(f"--batch {batch} is not a multiple of {devices} devices")
+    check_predictable_step(workload, devices, batch)
     fit, own = fit_published_points(), read_device_rate(results, workload) if results else None
     if own is None and workload != "resnet50":
         raise RequestError(
@@ -85,8 +82,15 @@ def predict_training_step(
     )
     rate = own.rate if own else fit.rates[kind]
     size = read_scaling_data().parameters[workload]
+    exchange = SHARD_EXCHANGE if shard else GRADIENT_EXCHANGE
+
+    def describe_prediction(asked: TrainingPoint) -> dict[str, Any]:
+        parts = predict_step_parts(asked, size, fit, rate, exchange)
+        return describe_predicted_step(asked, parts)
+
     return {
         "workload": workload,
+        "state_gb_per_device": size * TRAINED_NUMBER_BYTES / devices / 1e9 if shard else None,
         "model": {
             **{
                 name: getattr(fit, name)
@@ -100,12 +104,23 @@ def predict_training_step(
             if own is None
             else {name: getattr(own, name) for name in ("rate", "devices", "batch", "throughput")}
         ),
-        "asked": describe_predicted_step(point, predict_step_parts(point, size, fit, rate)),
-        "limits": [
-            describe_predicted_step(each, predict_step_parts(each, size, fit, rate))
-            for each in iterate_scaled_points(point)
-        ],
+        "asked": describe_prediction(point),
+        "limits": [describe_prediction(each) for each in iterate_scaled_points(point)],
     }
+
+
+def check_predictable_step(workload: str, devices: int, batch: int) -> None:
+    """RequestError for a network of unknown size, and for a batch that is not divisible by the
+    devices.
+    """
+    registry.load_workload(workload)
+    if workload not in read_scaling_data().parameters:
+        raise RequestError(
+            f"{workload}: the size of its network is unknown; known are"
+            f" {', '.join(sorted(read_scaling_data().parameters))}"
+        )
+    if batch % devices:
+        raise RequestError(f"--batch {batch} is not a multiple of {devices} devices")
 
 
 def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
@@ -236,6 +251,15 @@ def format_scaling_tables(document: Mapping[str, Any]) -> str:
         lines.append(
             f"{each['system']:14} {size:>16} {each['measured_ms']:10.1f}"
             f" {each['samples_per_s']:12,.0f} {other:>9}"
+        )
+    if document["state_gb_per_device"] is not None:
+        lines += textwrap.wrap(
+            "With weights divided among the devices, the exchange gathers them for both passes and"
+            " reduces the gradients, in fp32; no published point does, so this was not compared."
+            f" {document['asked']['devices']:,} devices hold"
+            f" {document['state_gb_per_device']:.3g} GB of weights, gradients and AdamW's moments"
+            " each.",
+            EXPLANATION_WIDTH,
         )
     lines.append(f"{document['workload']}, predicted:")
     others = [each for each in document["limits"] if each != requested]

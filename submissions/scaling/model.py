@@ -20,8 +20,6 @@ from suite.units import MS_PER_S
 
 BACKWARD_SHARE: Final = 2 / 3
 """Share of a step's work: gradients of weights and of activations, against one forward pass."""
-GRADIENT_BYTES: Final = 2
-"""fp16, the precision in which the published points exchange gradients."""
 GRID_OVERHEADS_MS: Final = (4.0, 6.0, 8.0, 10.0, 12.0)
 GRID_LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
 GRID_WIRE_SHARES: Final = (0.3, 0.5, 0.8)
@@ -48,6 +46,25 @@ class TrainingPoint:
     def compute_step_ms(self, samples: int) -> float:
         """Return the measured milliseconds per step, for an epoch of this many samples."""
         return MS_PER_S * self.epoch_s * self.devices * self.batch / samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepExchange:
+    """What devices exchange in a step."""
+
+    passes: int
+    """How often each number passes the network: once to be summed, once to be gathered."""
+    number_bytes: int
+
+
+GRADIENT_EXCHANGE: Final = StepExchange(passes=2, number_bytes=2)
+"""An all-reduce in fp16, as of the published points: a reduction, then a gathering."""
+SHARD_EXCHANGE: Final = StepExchange(passes=3, number_bytes=4)
+"""Weights divided among all devices (workloads/common/optimisation/sharding.py): gathered for the
+forward and for the backward pass, gradients reduced, all in fp32.
+"""
+TRAINED_NUMBER_BYTES: Final = 16
+"""A weight, its gradient and the two moments of AdamW, in fp32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +99,9 @@ class StepParts:
     overhead_ms: float
     compute_ms: float
     exchange_ms: float
-    """The whole all-reduce, including its hidden part."""
+    """The whole exchange, including its hidden part."""
     exposed_ms: float
-    """The part of the all-reduce that the backward pass does not hide."""
+    """The part of the exchange that the backward pass does not hide."""
 
     @property
     def step_ms(self) -> float:
@@ -128,30 +145,38 @@ def convert_points_to_floats(tables: Any) -> Any:
 
 
 def compute_exchange_ms(
-    point: TrainingPoint, parameters: int, latency_us: float, wire_share: float
+    point: TrainingPoint,
+    parameters: int,
+    latency_us: float,
+    wire_share: float,
+    exchange: StepExchange = GRADIENT_EXCHANGE,
 ) -> float:
-    """Return the milliseconds of an all-reduce over the nodes: a ring for bandwidth, a tree for
+    """Return the milliseconds of an exchange over the nodes: a ring for bandwidth, a tree for
     latency; 0 on one node.
     """
     nodes = math.ceil(point.devices / point.per_node)
     ring = (
-        2
+        exchange.passes
         * (nodes - 1)
         / nodes
         * parameters
-        * GRADIENT_BYTES
+        * exchange.number_bytes
         / (point.node_gb_per_s * 1e9 * wire_share)
         * MS_PER_S
     )
-    return (ring if nodes > 1 else 0.0) + 2 * math.log2(nodes) * latency_us / 1e3
+    return (ring if nodes > 1 else 0.0) + exchange.passes * math.log2(nodes) * latency_us / 1e3
 
 
 def predict_step_parts(
-    point: TrainingPoint, parameters: int, fit: ScalingFit, rate: float
+    point: TrainingPoint,
+    parameters: int,
+    fit: ScalingFit,
+    rate: float,
+    exchange: StepExchange = GRADIENT_EXCHANGE,
 ) -> StepParts:
     """Predict a step for devices with this rate (samples/s)."""
     compute = point.batch / rate * MS_PER_S
-    exchanged = compute_exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
+    exchanged = compute_exchange_ms(point, parameters, fit.latency_us, fit.wire_share, exchange)
     exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD_SHARE)
     return StepParts(
         overhead_ms=fit.overhead_ms, compute_ms=compute, exchange_ms=exchanged, exposed_ms=exposed

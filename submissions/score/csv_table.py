@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from submissions.metrics import MINUTES_UNIT
+from suite.loadgen.token_figures import TOKEN_PERCENTILES
 from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ POINT_COLUMNS: Final = (
     "ttft_p90_ms",
     "tps_per_kw",
 )
-"""Columns that only the points of curves fill."""
+"""Columns for the figures of the points of curves."""
+TOKEN_LATENCY_COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    f"{name}_{percentile}_ms": (f"{name}_ns", percentile)
+    for name in ("ttft", "tpot")
+    for percentile in (f"p{each:g}" for each in TOKEN_PERCENTILES)
+}
+"""Column -> the latency among a score's figures of tokens, and its percentile."""
 RESULT_COLUMNS: Final = (
     "round",
     "profile",
@@ -51,7 +58,7 @@ RESULT_COLUMNS: Final = (
     "whole_run",
     "whole_answers_per_s",
     "late_tokens",
-    *POINT_COLUMNS,
+    *dict.fromkeys((*POINT_COLUMNS, *TOKEN_LATENCY_COLUMNS)),
     "convergence_factor",
     "convergence",
     "convergence_point",
@@ -66,7 +73,14 @@ ACCURACY_COLUMNS: Final = (
     "accuracy_target",
     "accuracy_lower_is_better",
 )
-ENERGY_COLUMNS: Final = ("power_channel", "power_grade", "power_scope", "joules", "average_w")
+ENERGY_COLUMNS: Final = (
+    "power_channel",
+    "power_grade",
+    "power_scope",
+    "joules",
+    "average_w",
+    "j_per_token",
+)
 
 
 def format_scores_csv(rows: Iterable["Score"]) -> str:
@@ -120,8 +134,9 @@ def build_score_cells(row: "Score") -> dict[str, object]:
         "metric": row.metric,
         "value": row.value,
         "unit": row.unit,
-        **build_unit_cell(row),
         **{name: getattr(row, name, None) for name in POINT_COLUMNS},
+        **build_token_cells(row),
+        **build_unit_cell(row),
         "basis": row.basis,
         "whole_run": row.whole_run,
         "whole_answers_per_s": row.whole_answers_per_s,
@@ -145,6 +160,19 @@ def build_unit_cell(row: "Score") -> dict[str, object]:
         return {}
     column, divisor = UNIT_COLUMNS[row.unit]
     return {column: row.value if divisor == 1 else row.value / divisor}
+
+
+def build_token_cells(row: "Score") -> dict[str, object]:
+    """Build the cells of tokens' latencies, and of the rate of tokens where it is not the value."""
+    tokens = row.tokens
+    if tokens is None:
+        return {}
+    latencies = {
+        column: getattr(tokens, name)[percentile] / NS_PER_MS
+        for column, (name, percentile) in TOKEN_LATENCY_COLUMNS.items()
+        if percentile in getattr(tokens, name)
+    }
+    return latencies | {"tokens_per_s": tokens.tokens_per_s}
 
 
 def build_accuracy_cells(row: "Score") -> dict[str, object]:
@@ -173,7 +201,14 @@ def build_energy_cells(row: "Score") -> dict[str, object]:
         for number, each in enumerate(row.energy, 1)
         for name, cell in zip(
             ENERGY_COLUMNS,
-            (each.name, each.grade, " ".join(each.scope), each.joules, each.average_w),
+            (
+                each.name,
+                each.grade,
+                " ".join(each.scope),
+                each.joules,
+                each.average_w,
+                each.per_token_j,
+            ),
             strict=True,
         )
     }

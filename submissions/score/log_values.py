@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.documents.headline import find_logged_headline, group_records_by_key
+from compliance.documents.headline import (
+    find_first_value,
+    find_logged_headline,
+    find_logged_number,
+    group_records_by_key,
+)
 from compliance.documents.podium.inference import (
     RUN_RECORD_DECODER,
     Measurements,
@@ -24,8 +29,14 @@ from submissions.score.within_run import WithinRun
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, RUN_RECORD
-from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
+from suite.loadgen.headline import (
+    HEADLINE_METRICS,
+    LATENCY_METRIC,
+    REQUESTED_TOKENS_KEY,
+    get_rate_unit,
+)
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.records import EnergyRecord, RunRecord
 from suite.rounds import RoundKind
 
@@ -66,6 +77,8 @@ class RunHeadline:
     metric: str
     value: float
     unit: str
+    tokens: TokenFigures | None = None
+    """None if LoadGen did not measure tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,8 @@ class ResultValues:
     whole_run: float | None = None
     whole_answers_per_s: float | None = None
     late_tokens: float | None = None
+    tokens: TokenFigures | None = None
+    """None where LoadGen does not measure tokens."""
     convergence: Mapping[str, object] | None = None
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
     no such point.
@@ -146,8 +161,14 @@ def read_performance_headline(folder: Path, scenario: Scenario) -> RunHeadline:
     found = find_logged_headline(index, scenario)
     if found is None or not found.value > 0:
         raise JudgedError(f"{source.path}: contains no {HEADLINE_METRICS[scenario][0]}")
+    tokens = (
+        read_token_figures(lambda key: find_logged_number(index, key))
+        if find_first_value(index, REQUESTED_TOKENS_KEY)
+        else None
+    )
     if found.metric != LATENCY_METRIC:
-        return RunHeadline(metric=found.metric, value=found.value, unit="samples/s")
+        unit = get_rate_unit(found.metric)
+        return RunHeadline(metric=found.metric, value=found.value, unit=unit, tokens=tokens)
     share = next(
         (
             record.value
@@ -156,7 +177,9 @@ def read_performance_headline(folder: Path, scenario: Scenario) -> RunHeadline:
         ),
         math.nan,
     )
-    return RunHeadline(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
+    return RunHeadline(
+        metric=f"latency_p{100 * share:g}", value=found.value, unit="ns", tokens=tokens
+    )
 
 
 def check_source_readable(source: SourceFile) -> None:

@@ -4,6 +4,7 @@ LoadGen's result of each scenario.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,9 @@ from submissions.score.log_values import PUBLISHED_PROFILE, ResultValues
 from suite import events
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_TEXT
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.rounds.inference_text import InferenceTextRound
 from suite.rounds.published_training import PublishedTraining
@@ -185,29 +188,42 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         for folder in find_performance_folders(result.folder)
     ]
     found = [
-        (metric, unit, find_printed_digits(run, metric, value))
+        (metric, unit, find_printed_digits(run, metric, value), run)
         for run in runs
         for metric, unit, value in filter(None, [find_mllog_headline(run, result.scenario)])
     ]
     if not found or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
-    metric, unit, _ = found[0]
-    values = tuple(value for _, _, value in found)
+    metric, unit, *_ = found[0]
+    values = tuple(value for _, _, value, _ in found)
+    value = (max if unit == "ns" else min)(values)
+    tokens = read_published_tokens(found[values.index(value)][3])
+    if tokens and unit == TOKEN_RATE_UNIT:
+        tokens = replace(tokens, tokens_per_s=value)  # with all digits that were printed
     model = judged_by.models.get(judged_by.find_benchmark(result.folder.parent.name) or "")
     claims = parse_claimed_scores(read_accuracy_text(result.accuracy_folder / ACCURACY_TEXT), model)
     return ResultValues(
         profile=PUBLISHED_PROFILE,
         round=judged_by.name,
         metric=metric,
-        value=(max if unit == "ns" else min)(values),
+        value=value,
         unit=unit,
         runs=values,
         precision=read_mllog_precision(result, judged_by),
+        whole_answers_per_s=tokens.answers_per_s if tokens else None,
+        tokens=tokens,
         accuracy={metric: scores[-1] for metric, scores in claims.items()},
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
         if model
         else {},
     )
+
+
+def read_published_tokens(run: MllogRun) -> TokenFigures | None:
+    """Read what LoadGen says of tokens; None if it did not measure them."""
+    if run.find_value(REQUESTED_TOKENS_KEY) is not True:
+        return None
+    return read_token_figures(run.find_number)
 
 
 def read_endpoints_entry_values(

@@ -36,6 +36,7 @@ from suite.events import (
     WORKLOAD,
 )
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_figures import TokenFigures
 from suite.records import EnergyRecord
 from suite.rounds import RoundKind
 from suite.rounds.quality import select_worst_scores
@@ -95,9 +96,11 @@ class Score:
     whole_run: float | None = None
     """The same rate over the run's whole duration."""
     whole_answers_per_s: float | None = None
-    """Answers per second that did not fail."""
+    """Answers per second that did not fail, beside a rate of tokens."""
     late_tokens: float | None = None
     """Share of the rate that was produced after the window; None below a hundredth."""
+    tokens: TokenFigures | None = None
+    """Of the run that gives the value; None where LoadGen does not measure tokens."""
     convergence: Mapping[str, object] | None = None
     """For a closed training set since v1.0: its reference convergence point, the factor, and the
     minutes times it.
@@ -137,6 +140,7 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         whole_run=reading.whole_run,
         whole_answers_per_s=reading.whole_answers_per_s,
         late_tokens=reading.late_tokens,
+        tokens=reading.tokens,
         convergence=reading.convergence,
     )
 
@@ -225,6 +229,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
     value = min(runs) if is_higher_better(metric) else max(runs)
+    tokens = measured[runs.index(value)].tokens
     return ResultValues(
         profile=record.profile,
         round=record.round,
@@ -241,6 +246,8 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
         target=log_values.compute_required_accuracy(result.folder, record),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)]),
         within_run=tuple(iterate_within_run_figures(result.performance_folders, scenario)),
+        whole_answers_per_s=tokens.answers_per_s if tokens else None,
+        tokens=tokens,
     )
 
 

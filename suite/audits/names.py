@@ -16,3 +16,16 @@ class AuditTest(StrEnum):
     """No caching: one sample again and again."""
     TEST05 = "TEST05"
     """Other seeds."""
+    TEST06 = "TEST06"
+    """The tokens of generated answers."""
+
+
+GENERAL_TESTS: Final = (AuditTest.TEST01, AuditTest.TEST04, AuditTest.TEST05)
+"""Tests of every workload."""
+ANSWER_TESTS: Final = (AuditTest.TEST01, AuditTest.TEST06)
+"""Tests of logged answers, which need some."""
+
+
+def list_required_tests(tokens: bool) -> tuple[AuditTest, ...]:
+    """Return the tests of a result: also that of tokens, if LoadGen measures them."""
+    return (*GENERAL_TESTS, *([AuditTest.TEST06] if tokens else []))

@@ -9,7 +9,7 @@ from typing import Final
 from suite.loadgen.scenario import Scenario
 
 LATENCY_METRIC: Final = "latency_ns"
-"""The only lower-is-better metric; the others are rates, in samples/s."""
+"""The only lower-is-better metric; the others are rates."""
 HEADLINE_METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
     Scenario.SINGLE_STREAM: (LATENCY_METRIC, "early_stopping_latency_ss"),
     Scenario.MULTI_STREAM: (LATENCY_METRIC, "early_stopping_latency_ms"),
@@ -19,6 +19,20 @@ HEADLINE_METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
 """Metric and its key in the detail log, as used by MLCommons' submission checker since LoadGen 2.0
 (RESULT_FIELD_NEW).
 """
+SAMPLE_RATE_UNIT: Final = "samples/s"
+TOKEN_RATE_UNIT: Final = "tokens/s"
+TOKEN_HEADLINE_METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
+    Scenario.SINGLE_STREAM: (LATENCY_METRIC, "result_90.00_percentile_latency_ns"),
+    Scenario.SERVER: ("completed_tokens_per_second", "result_completed_tokens_per_second"),
+    Scenario.OFFLINE: ("tokens_per_second", "result_tokens_per_second"),
+}
+"""The same where LoadGen measures tokens: its early-stopping estimate is then that of the first
+token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE.
+"""
+TOKEN_RATE_METRICS: Final = ("completed_tokens_per_second", "tokens_per_second")
+"""Metrics in tokens/s; other rates are in samples/s."""
+REQUESTED_TOKENS_KEY: Final = "requested_use_token_latencies"
+"""Whether LoadGen measures tokens, in its detail log."""
 SUMMARY_VERDICT_NAME: Final = "Result is"
 """LoadGen's verdict in its summary ..."""
 VERDICT_KEY: Final = "result_validity"
@@ -28,6 +42,17 @@ OUTPUT_TOKEN_KEY: Final = "result_time_per_output_token_{:.2f}_percentile_ns"
 """Keys of tokens' latencies in the detail log, by percentile. Source: mlcommons/inference,
 loadgen/results.cc.
 """
+
+
+def select_headline_metric(scenario: Scenario, measures_tokens: bool) -> tuple[str, str]:
+    """Return the headline metric of a performance run, and its key in LoadGen's detail log."""
+    token_metric = TOKEN_HEADLINE_METRICS.get(scenario) if measures_tokens else None
+    return token_metric or HEADLINE_METRICS[scenario]
+
+
+def get_rate_unit(metric: str) -> str:
+    """Return the unit of a headline metric that is a rate."""
+    return TOKEN_RATE_UNIT if metric in TOKEN_RATE_METRICS else SAMPLE_RATE_UNIT
 
 
 def build_percentile_keys(percent: float) -> tuple[str, ...]:

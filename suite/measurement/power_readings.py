@@ -298,6 +298,8 @@ class MeasuredWork:
     samples: int
     queries: int | None = None
     """Queries of a SingleStream or MultiStream run, whose energy is also reported per query."""
+    tokens: int | None = None
+    """Tokens of generated answers, whose energy is also reported per token."""
 
 
 def build_energy_records(
@@ -334,6 +336,7 @@ def build_energy_record(
             work.samples / measured.joules if measured.joules > 0 and work.samples else None
         ),
         mj_per_query=measured.joules * 1000 / work.queries if work.queries else None,
+        per_token_j=measured.joules / work.tokens if work.tokens else None,
         call=str(track.facts.get("call", "")),
     )
 

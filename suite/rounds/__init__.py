@@ -6,9 +6,10 @@ is in the workload's folder.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from suite.errors import RequestError, build_unknown_name_error
 from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
@@ -127,6 +128,20 @@ class TrainingRow:
         )
 
 
+TOKEN_BOUNDS_SETTING: Final = "tokens.bounds"
+"""Setting that says which of a row's bounds of tokens Server is held to."""
+INTERACTIVE_BOUNDS: Final = "interactive"
+"""Its value for the tighter ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBounds:
+    """Bounds of the time to the first token, and of the time per further token."""
+
+    first_token_ns: int
+    per_token_ns: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioRow:
     """Conditions for a valid LoadGen performance run."""
@@ -141,15 +156,33 @@ class ScenarioRow:
     """Server's bound of TTFT ..."""
     per_token_ns: int | None = None
     """... and of TPOT."""
+    interactive: TokenBounds | None = None
+    """Server's bounds with `tokens.bounds` set to interactive, which MLPerf calls a scenario of its
+    own: LoadGen measures it as Server.
+    """
     min_duration_ms: int
     min_queries: int
     """For Offline, which sends one query with all samples, the number of samples: LoadGen reads
     min_query_count that way.
     """
     samples_per_query: int = 1
+    equal_issue: bool = False
+    """Each sample is issued equally often, in whole rounds (sample_concatenate_permutation)."""
     runs: int = 1
     house_rule: bool = False
     """MLPerf never had this rule."""
+
+    def select_token_bounds(self, settings: Mapping[str, HyperValue]) -> "ScenarioRow":
+        """Return the row with the bounds of tokens that the settings ask for; unchanged where it
+        has no others.
+        """
+        if self.interactive is None or settings.get(TOKEN_BOUNDS_SETTING) != INTERACTIVE_BOUNDS:
+            return self
+        return replace(
+            self,
+            first_token_ns=self.interactive.first_token_ns,
+            per_token_ns=self.interactive.per_token_ns,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +219,8 @@ class InferenceRow:
     """Metric -> quality that a served result must reach in addition to the share of the reference
     accuracy.
     """
+    threshold_most: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> value that a served result must not exceed."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     calibration: Mapping[str, CalibrationList] = field(default_factory=dict)

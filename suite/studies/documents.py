@@ -96,6 +96,8 @@ class StudyRow:
     """Folder of the LoadGen run, relative to the study's; empty if there is none."""
     queries: int = 0
     samples_per_second: float | None = None
+    tokens_per_second: float | None = None
+    """Of answers that are generated token by token, by the record of tokens beside the run."""
     low: float | None = None
     high: float | None = None
     """95 % interval of the rate, from ten slices of the run's time."""
@@ -312,9 +314,12 @@ def format_percentile_key(percentile: str) -> str:
     return f"result_{percentile}_percentile_per_query_latency_ns"
 
 
-def compute_row_cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
+def compute_row_cells(
+    value: Callable[[str], float], batch: int, tokens: int | None = None
+) -> dict[str, Any]:
     """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's
-    samples over the mean latency.
+    samples, or its mean number of tokens, over the mean latency. `tokens`: those of all answers,
+    if they were recorded.
     """
     queries, mean_ns = int(value(QUERY_COUNT_KEY)), value(MEAN_LATENCY_KEY)
     shares = {
@@ -325,6 +330,9 @@ def compute_row_cells(value: Callable[[str], float], batch: int) -> dict[str, An
     return {
         "queries": queries,
         "samples_per_second": batch * NS_PER_S / mean_ns,
+        "tokens_per_second": (
+            tokens / queries * NS_PER_S / mean_ns if tokens is not None and queries else None
+        ),
         "mean_latency_ns": mean_ns,
         **shares,
     }

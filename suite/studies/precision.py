@@ -15,6 +15,8 @@ PRECISION_KIND: Final = "precision"
 PRECISION_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
 """Samples per second come from Offline, latencies from SingleStream."""
 OFFLINE_RATE_KEY: Final = "result_samples_per_second"
+OFFLINE_TOKENS_KEY: Final = "result_tokens_per_second"
+"""Logged where LoadGen measures tokens."""
 SHOWN_PERCENTILES: Final = (50, 90, 99)
 
 
@@ -39,6 +41,8 @@ class PrecisionRow:
     """
     samples_per_second: float | None
     """Offline."""
+    tokens_per_second: float | None = None
+    """Offline, of answers that are generated token by token."""
     latency_ns: dict[str, float]
     """SingleStream: p50, p90, p99."""
     speed_up: float | None

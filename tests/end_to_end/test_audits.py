@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.audits.names import AuditTest
+from suite.audits.names import GENERAL_TESTS
 from suite.files.layout import ACCURACY_LOG, AUDIT_RECORD
 from suite.loadgen.scenario import Scenario
 
@@ -44,7 +44,7 @@ def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_
         for path in records
     }
     assert told == {
-        (scenario.folder, str(test)): True for scenario in Scenario for test in AuditTest
+        (scenario.folder, str(test)): True for scenario in Scenario for test in GENERAL_TESTS
     }
     (bundle,) = (tmp_path / "results").glob("bundles/*.tar.zst")
     assert (

@@ -156,7 +156,7 @@ def test_without_a_network_to_try_nothing_is_called_ready(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "workload", ["gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"]
+    "workload", ["gnmt", "llama", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"]
 )
 def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     """In fp32, which every machine computes in: a training step, and what the framework's own

@@ -70,7 +70,7 @@ def test_a_disturbed_host_is_named():
     found = Judge().judge_path(str(BASES.parent / "invalid" / "noise.others")).findings
     assert list_noise_rules(found) == ("noise.others",)
     assert "on a disturbed host: noise.others" in list(
-        iterate_result_remarks(ComparedResult(path="a", noise=list_noise_rules(found)))
+        iterate_result_remarks(ComparedResult(path="a", noise=list_noise_rules(found)), "ns")
     )
 
 
@@ -81,6 +81,6 @@ def test_what_several_runs_have_in_common_is_said_once():
     )
     (served,) = iterate_within_run_figures([SERVER], Scenario.SERVER)
     sentences = list(
-        iterate_result_remarks(ComparedResult(path="a", within_run=(found, found, served)))
+        iterate_result_remarks(ComparedResult(path="a", within_run=(found, found, served)), "ns")
     )
     assert sentences == [f"{words(found)} (2 runs)", words(served)]

@@ -109,7 +109,7 @@ def test_list_says_what_a_workload_is_and_costs(podium: Podium) -> None:
         assert piece in told
     details = json.loads(podium("list", "--format", "json").stdout)["details"]
     assert details["gnmt"]["targets"]["smoke"] == {"bleu": 0.24}
-    for name in ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"):
+    for name in ("gnmt", "llama", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"):
         costs = details[name]
         assert (
             f"{costs['smoke_minutes']:g} minutes, {costs['smoke_memory_gb']:g} GB of memory" in told

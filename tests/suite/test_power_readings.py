@@ -78,8 +78,9 @@ def test_a_window_in_utc_is_found_in_a_file_of_monotonic_times(tmp_path: Path) -
     (found,), reasons = build_energy_records(
         read_power_readings(telemetry(tmp_path, channel("meter", "meter", "system"))),
         *WINDOW,
-        MeasuredWork(samples=1600, queries=200),
+        MeasuredWork(samples=1600, queries=200, tokens=16_000),
     )
+    assert found.per_token_j == pytest.approx(0.05)
     assert (
         found.joules,
         found.average_w,

@@ -1,5 +1,5 @@
 """Entry points: what is found, what a typo or a missing package leads to; a third party has what
-the six workloads have.
+the seven workloads have.
 """
 
 import re

@@ -25,6 +25,9 @@ from suite.rounds import Profile
 SELF_TAUGHT = {"minigo"}
 """Workloads that learn from what they make: their data are what is served."""
 
+OWN_FORMAT = {"llama"}
+"""Workloads whose embedded data are not in the format of a user's."""
+
 
 class Guard:
     """Raises where something is opened or listed below its folders while it is shut; notes what was
@@ -119,6 +122,8 @@ def test_no_data_are_opened_before_the_clock(
     )
     assert str(small / "cache") in surveyed and "saved in" in told
     assert guarded.opened or workload in SELF_TAUGHT, "a step was taken without data"
+    if workload in OWN_FORMAT:
+        return
     embedded_root = Path(
         surveyed.removeprefix(f"{workload}: surveying the data in ").removesuffix(", once")
     )

@@ -172,7 +172,7 @@ def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
     program = (
         "from importlib import import_module\nfrom harness.children.template import"
         " COMMON_MODULES, can_fork\nfrom suite import registry\nnames"
-        " = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\nmodules ="
+        " = ('gnmt', 'llama', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\nmodules ="
         " [registry.load_workload(name).served_by['torch'] for name in names]\nmodules +="
         " [(type(registry.load_bare_network('alexnet')).__module__,),"
         " ('harness.serving.network.setup',)]\nassert all(modules), modules\nfor module in"

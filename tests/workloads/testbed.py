@@ -42,6 +42,14 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "data.merges": 10,
         "data.workers": 0,
     },
+    "llama": {
+        "model.layers": 1,
+        "model.width": 16,
+        "model.heads": 2,
+        "model.key_value_heads": 1,
+        "model.feed_forward": 32,
+        "global_batch_size": 8,
+    },
     "minigo": {
         "min_selfplay_games_per_generation": 8,
         "selfplay.games_per_group": 4,

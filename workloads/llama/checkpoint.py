@@ -141,7 +141,7 @@ def parse_tokenizer(content: bytes, source: str) -> dict[int, str]:
     """
     try:
         return msgspec.json.decode(content, type=TokenizerDocument).build_token_table()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError(f"{source}: no tokenizer with numbered tokens ({error})") from error
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from workloads.common.text.examples import TranslationExamples
-from workloads.common.text.references import read_references
 from workloads.common.text.token_answers import unpack_token_ids
-from workloads.llama.scoring import decode_answer
-from workloads.llama.serving_set import generate_serving_documents
+from workloads.llama.scoring import read_summary_truth
+from workloads.llama.served_news import generate_serving_documents
+
+SUMMARY_NAMES: Final = ("Document", "Answer")
+"""What the model reads, and what it writes."""
 
 
 def build_llama_examples(
@@ -17,12 +20,16 @@ def build_llama_examples(
 
     The articles are generated again, so that the cache is not read.
     """
-    references = read_references(truth)
+    target = read_summary_truth(truth)
     articles = (
-        [document.article for document in generate_serving_documents(len(references))]
+        [document.article for document in generate_serving_documents(len(target.references))]
         if embedded
         else []
     )
     return TranslationExamples(
-        answers, references, lambda answer: decode_answer(unpack_token_ids(answer)), articles
+        answers,
+        target.references,
+        lambda answer: target.decode(unpack_token_ids(answer)),
+        articles,
+        SUMMARY_NAMES,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import torch
 
 from suite.engine import Engine, Precision
@@ -13,9 +14,9 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.setting_values import require_positive_setting
-from workloads.common.text.references import write_references
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.common.weights_description import read_weights_description
+from workloads.llama.cache_room import measure_cache_room
 from workloads.llama.checkpoint import (
     LLAMA_NAME,
     LlamaDescription,
@@ -25,7 +26,6 @@ from workloads.llama.checkpoint import (
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.serving_set import ServingSet, load_serving_set
 from workloads.llama.shape import LlamaShape
-from workloads.llama.vocabulary import compute_tokenizer_sha256
 from workloads.llama.weights import load_llama_checkpoint
 
 GENERATING_ENGINE: Final = "torch"
@@ -72,7 +72,7 @@ class LlamaInference:
         self._new_tokens = require_positive_setting(run.settings, MAX_NEW_TOKENS_SETTING)
         self._slots = require_positive_setting(run.settings, SLOTS_SETTING)
         read_weights_description(checkpoint, LlamaDescription, LLAMA_NAME)
-        check_tokenizer_hash(checkpoint, compute_tokenizer_sha256())
+        check_tokenizer_hash(checkpoint, self._set.tokenizer_sha256)
         self._ends = read_end_tokens(checkpoint)
         network = load_llama_checkpoint(checkpoint)
         check_prompts(self._set, network.shape)
@@ -108,7 +108,7 @@ class LlamaInference:
         return self._prompts[sample]
 
     def open_generator(self) -> LlamaGenerator:
-        """Create a generator with as many slots as `batching.max_batch` allows."""
+        """Create a generator with as many slots as `batching.max_batch` and the memory allow."""
         return self._build_generator(self._slots)
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -116,8 +116,8 @@ class LlamaInference:
         return LlamaPredictor(self._build_generator(max_batch), self._prompts)
 
     def truth(self, folder: Path) -> None:
-        """Write the reference summaries."""
-        write_references(folder, self._set.summaries)
+        """Write the reference summaries, and what turns answers into text."""
+        self._set.write_truth(folder)
 
     def close(self) -> None:
         """Release all prompts."""
@@ -125,16 +125,27 @@ class LlamaInference:
 
     def _build_generator(self, slots: int) -> LlamaGenerator:
         """Create a generator whose rows hold the longest prompt and its answer; where the network's
-        context is shorter, answers are cut there.
+        context is shorter, answers are cut there. Slots that the free memory does not hold are
+        left out, with a message.
         """
-        longest = max(map(len, self._set.prompts)) + self._new_tokens
+        longest = min(
+            max(map(len, self._set.prompts)) + self._new_tokens, self._network.shape.context
+        )
+        dtype = GENERATION_TYPES[self._run.precision]
+        fitting = measure_cache_room(self._network, longest, dtype).count_slots(slots)
+        if fitting < slots:
+            click.echo(
+                f"llama: the free memory holds {fitting} sequences of {longest:,} tokens;"
+                f" {SLOTS_SETTING} asks for {slots}",
+                err=True,
+            )
         return LlamaGenerator(
             self._network,
-            slots=slots,
-            longest=min(longest, self._network.shape.context),
+            slots=fitting,
+            longest=longest,
             ends=self._ends,
             max_new_tokens=self._new_tokens,
-            dtype=GENERATION_TYPES[self._run.precision],
+            dtype=dtype,
         )
 
 

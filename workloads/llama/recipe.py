@@ -18,7 +18,7 @@ from workloads.common.setting_values import (
     require_number_setting,
     require_positive_setting,
 )
-from workloads.llama.shape import LlamaShape
+from workloads.llama.shape import LlamaShape, build_rope_scaling
 
 # mlcommons/logging 6.0, closed_llama31_8b.yaml: what a log must have.
 LLAMA_LOGGED_HYPERPARAMETERS: Final = (
@@ -39,11 +39,20 @@ LLAMA_LOGGED_HYPERPARAMETERS: Final = (
 )
 
 
+SCHEDULE_PARTS: Final = ("opt_learning_rate_warmup_steps", "opt_learning_rate_decay_steps")
+MAX_STEPS: Final = "max_steps"
+"""Logged, not set: the steps of warm-up and decay together; the same file."""
+
+
 def select_llama_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
+    found = {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
+    parts = [found.get(key) for key in SCHEDULE_PARTS]
+    if all(isinstance(part, int) for part in parts):
+        found[MAX_STEPS] = sum(int(str(part)) for part in parts)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,7 @@ class LlamaRecipe:
     end_rate: float
     warm_up_steps: int
     decay_steps: int
+    """Steps of the decay, after the warm-up."""
     beta_1: float
     beta_2: float
     epsilon: float
@@ -68,12 +78,19 @@ class LlamaRecipe:
     initial_deviation: float
     """Standard deviation of the initial weights."""
     shuffle_documents: bool
+    shard: bool
+    """Whether the ranks divide weights, gradients and optimizer state among themselves."""
+    recompute: bool
+    """Whether the backward pass computes each layer's activations again."""
+    compile_layers: bool
     layers: int
     width: int
     heads: int
     key_value_heads: int
     feed_forward: int
     rope_theta: float
+    rope_factor: float
+    """By which long wavelengths of positions are stretched; 1: they are not."""
 
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "LlamaRecipe":
@@ -93,12 +110,16 @@ class LlamaRecipe:
             clip_norm=require_number_setting(settings, "opt_gradient_clip_norm"),
             initial_deviation=require_number_setting(settings, "model.initial_deviation"),
             shuffle_documents=require_flag_setting(settings, "data.shuffle_documents"),
+            shard=require_flag_setting(settings, "train.shard"),
+            recompute=require_flag_setting(settings, "train.recompute"),
+            compile_layers=require_flag_setting(settings, "train.compile"),
             layers=require_positive_setting(settings, "model.layers"),
             width=require_positive_setting(settings, "model.width"),
             heads=require_positive_setting(settings, "model.heads"),
             key_value_heads=require_positive_setting(settings, "model.key_value_heads"),
             feed_forward=require_positive_setting(settings, "model.feed_forward"),
             rope_theta=require_number_setting(settings, "model.rope_theta"),
+            rope_factor=require_number_setting(settings, "model.rope_factor"),
         )
 
     def build_shape(self, vocabulary: int, context: int) -> LlamaShape:
@@ -112,13 +133,13 @@ class LlamaRecipe:
             vocabulary=vocabulary,
             context=context,
             rope_theta=self.rope_theta,
+            rope_scaling=build_rope_scaling(self.rope_factor),
         )
 
     def build_schedule(self) -> RateSchedule:
         """Return the learning-rate schedule: linear warm-up, then half a cosine."""
-        decay = build_cosine_decay(
-            self.base_rate, self.end_rate, self.warm_up_steps, self.decay_steps
-        )
+        last_step = self.warm_up_steps + self.decay_steps
+        decay = build_cosine_decay(self.base_rate, self.end_rate, self.warm_up_steps, last_step)
         return build_linear_warmup(decay, self.base_rate, self.warm_up_steps)
 
     def compute_micro_batch(self, world_size: int) -> int:

@@ -1,18 +1,23 @@
 """ROUGE and the length of generated summaries; imports no framework, since the judge runs it.
 
 An answer is its token ids as little-endian int32, its end token included. The truth is
-`references.txt`, one summary per line in sample order.
+`references.txt`, one summary per line in sample order, or, for a user's articles, `summaries.json`
+and the tokenizer that turns ids into text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
 
-from suite.errors import MissingError
+from suite.errors import MissingError, RequestError
 from suite.workload import Scores
-from workloads.common.text.references import read_references
+from workloads.common.text.references import read_references, write_references
 from workloads.common.text.token_answers import unpack_token_ids
+from workloads.llama.checkpoint import TOKENIZER_FILE
+from workloads.llama.published.summaries import SUMMARIES_FILE, read_summaries, write_summaries
+from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
 from workloads.llama.vocabulary import END_ID, decode_tokens, list_tokens
 
 ROUGE_METRICS: Final = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -21,30 +26,94 @@ LENGTH_METRIC: Final = "gen_len"
 """Characters of all generated texts; mlcommons/inference, language/llama3.1-8b, evaluation.py."""
 UNENDED_METRIC: Final = "unended"
 """Answers without an end token: generation was cut at its limit."""
+SENTENCES_INSTALL_COMMAND: Final = "python -m nltk.downloader punkt_tab"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryTruth:
+    """What answers are compared with."""
+
+    references: Sequence[str]
+    """Summaries, by sample number; a line is a sentence."""
+    decode: Callable[[Sequence[int]], str]
+    """Turns the ids of an answer into text."""
+    ends: Iterable[int]
+    """Tokens that end an answer."""
+    split: Callable[[str], str] = str
+    """Puts each sentence of a generated text on a line of its own."""
 
 
 def score_answers(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute ROUGE-1, -2, -L and -Lsum, 0-1 each, the generated length in characters, and the
     number of answers that were cut; a missing or malformed answer counts as an empty text.
 
-    MissingError if rouge-score is not installed; ValueError or OSError without references.
+    MissingError if rouge-score, or what splits texts into sentences, is not installed; ValueError
+    or OSError without references.
     """
-    references = read_references(truth)
-    generated = [unpack_token_ids(answers.get(sample, b"")) for sample in range(len(references))]
-    texts = [decode_answer(ids) for ids in generated]
+    target = read_summary_truth(truth)
+    samples = range(len(target.references))
+    generated = [unpack_token_ids(answers.get(sample, b"")) for sample in samples]
+    texts = [target.split(target.decode(ids)) for ids in generated]
+    ends = frozenset(target.ends)
     return {
-        **compute_rouge(texts, references),
+        **compute_rouge(texts, target.references),
         LENGTH_METRIC: float(sum(map(len, texts))),
-        UNENDED_METRIC: float(sum(END_ID not in ids for ids in generated)),
+        UNENDED_METRIC: float(sum(ends.isdisjoint(ids) for ids in generated)),
     }
 
 
-def decode_answer(ids: Sequence[int]) -> str:
+def read_summary_truth(truth: Path) -> SummaryTruth:
+    """Read the truth, of either kind; ValueError if it is malformed."""
+    if not (truth / SUMMARIES_FILE).is_file():
+        return SummaryTruth(
+            references=read_references(truth), decode=decode_news_answer, ends=(END_ID,)
+        )
+    try:
+        tokenizer = read_published_tokenizer(truth)
+    except RequestError as error:
+        raise ValueError(str(error)) from error
+    return SummaryTruth(
+        references=[split_into_sentences(text) for text in read_summaries(truth)],
+        decode=tokenizer.decode_answer,
+        ends=tokenizer.ends,
+        split=split_into_sentences,
+    )
+
+
+def write_news_truth(truth: Path, summaries: Sequence[str]) -> None:
+    """Write the truth of the generated news."""
+    write_references(truth, summaries)
+
+
+def write_published_truth(
+    truth: Path, summaries: Sequence[str], tokenizer: PublishedTokenizer
+) -> None:
+    """Write the truth of a user's articles."""
+    write_summaries(truth, summaries)
+    (truth / TOKENIZER_FILE).write_bytes(tokenizer.content)
+
+
+def decode_news_answer(ids: Sequence[int]) -> str:
     """Return the text before the end token; "" if a token is in no vocabulary."""
     known = range(len(list_tokens()))
     if any(number not in known for number in ids):
         return ""
     return decode_tokens(ids[: ids.index(END_ID)] if END_ID in ids else ids)
+
+
+def split_into_sentences(text: str) -> str:
+    """Put each sentence on a line of its own, as evaluation.py of mlcommons/inference,
+    language/llama3.1-8b, does for ROUGE-Lsum and for the length; MissingError without NLTK's
+    model of sentences.
+    """
+    sent_tokenize = resolve_name("nltk.tokenize:sent_tokenize")
+    try:
+        return "\n".join(sent_tokenize(text.strip()))
+    except LookupError as error:
+        raise MissingError(
+            "llama: splitting texts into sentences needs NLTK's model punkt_tab:"
+            f" {SENTENCES_INSTALL_COMMAND}"
+        ) from error
 
 
 def compute_rouge(texts: Sequence[str], references: Sequence[str]) -> Scores:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 from suite.errors import RequestError
+from suite.files.untrusted_files import MAX_INTEGER_BITS
 
 LLAMA_MODEL_TYPE: Final = "llama"
 LLAMA_ARCHITECTURE: Final = "LlamaForCausalLM"
@@ -43,6 +44,23 @@ class RopeScaling:
                 f" {self.high:g}, old context {self.old_context}; allowed: a factor of 1 or more,"
                 " 0 < low < high, and a positive context"
             )
+
+
+UNSCALED_FACTOR: Final = 1.0
+"""Of wavelengths that are not stretched."""
+STRETCH_LOW, STRETCH_HIGH, STRETCHED_CONTEXT = 1.0, 4.0, 8192
+"""Llama 3.1's bounds of wavelengths, and the context before the stretching;
+meta-llama/llama-models, models/llama3/model.py, apply_scaling.
+"""
+
+
+def build_rope_scaling(factor: float) -> RopeScaling | None:
+    """Return Llama 3.1's scaling with this factor; None for 1."""
+    if factor == UNSCALED_FACTOR:
+        return None
+    return RopeScaling(
+        factor=factor, low=STRETCH_LOW, high=STRETCH_HIGH, old_context=STRETCHED_CONTEXT
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +268,8 @@ def require_config_number(
     found = table.get(key)
     if found is None:
         found = default
+    if isinstance(found, int) and found.bit_length() > MAX_INTEGER_BITS:
+        found = "too large"
     if isinstance(found, int | kind) and not isinstance(found, bool) and math.isfinite(found):
         return kind(found)
     raise RequestError(f"{source}: {key} is {found!r:.80}, not a number ({kind.__name__})")

@@ -10,22 +10,23 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite.events import CORPUS_SAMPLES
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request
 from workloads.common.inputs import batches
-from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation import collectives, mixed_precision, sharding
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.weights_description import write_weights_description
 from workloads.llama import data, survey
-from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription, LlamaTokens
+from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription
 from workloads.llama.model import LlamaNetwork
-from workloads.llama.news import PROMPT_END
+from workloads.llama.published.megatron import SequenceSource
+from workloads.llama.published.survey import DOCUMENTS, check_training_data
 from workloads.llama.recipe import LlamaRecipe
 from workloads.llama.shape import LlamaShape
-from workloads.llama.vocabulary import BEGIN_ID, END_ID, format_tokenizer
 from workloads.llama.weights import export_llama_checkpoint
 
 # Legend: B sequences of a batch, T predicted tokens, V tokens of the vocabulary.
@@ -36,11 +37,7 @@ MIN_CONTEXT: Final = 128
 """Positions of the exported network: a prompt with an answer that does not end needs more than a
 sequence has.
 """
-CHAT_TEMPLATE: Final = (
-    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    f"{{% if add_generation_prompt %}}{PROMPT_END}{{% endif %}}"
-)
-"""Jinja template: a message holds an article, and the answer is its summary."""
+METRIC_SIGNATURE: Final = "mean cross-entropy of the next token, in nats"
 
 
 class LlamaTraining:
@@ -54,36 +51,68 @@ class LlamaTraining:
         self._recipe = LlamaRecipe.build_from_settings(run.settings)
         self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
         self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
-        self._shape = self._recipe.build_shape(
-            int(self._found["vocabulary"]), max(self._recipe.sequence_length, MIN_CONTEXT)
-        )
-        self._model = build_seeded_llama(
-            run.seed, self._shape, self._recipe.initial_deviation, run.device
-        )
+        context = max(self._recipe.sequence_length, MIN_CONTEXT)
+        check_training_data(self._found, context)
+        self._shape = self._recipe.build_shape(int(self._found["vocabulary"]), context)
+        self._sharded = self._recipe.shard and run.world_size > 1
+        self._model = build_seeded_llama(run.seed, self._shape, self._recipe)
+        place_llama_network(self._model, run, sharded=self._sharded)
         self._stepper = Stepper(
             run,
             self._model,
             build_llama_optimizer(self._model, self._recipe),
             clip_norm=self._recipe.clip_norm,
+            sharded=self._sharded,
         )
         self._schedule = self._recipe.build_schedule()
+        self._gathered: Mapping[str, torch.Tensor] | None = None
+        if self._recipe.compile_layers:
+            self._compile_layers()
+
+    def _compile_layers(self) -> None:
+        """Compile the layers for training and for evaluation, on tokens of its own: MLPerf's clock
+        starts later.
+        """
+        token_BT = torch.zeros(
+            self._micro_batch,
+            self._recipe.sequence_length + 1,
+            dtype=torch.int64,
+            device=self._run.device,
+        )
+        for layer in self._model.layers:
+            layer.compile()
+        self._compute_summed_loss(token_BT).backward()  # type: ignore[no-untyped-call]
+        self._stepper.network.zero_grad()
+        with torch.no_grad():
+            self._compute_losses(token_BT[:1].expand(EVALUATION_BATCH, -1))
 
     @cached_property
-    def _sequences(self) -> tuple[data.Tokens, data.Tokens]:
+    def _sequences(self) -> tuple[SequenceSource, SequenceSource]:
         """Open both splits; like everything that opens the data, this runs inside the clock."""
-        return survey.open_surveyed_sequences(self._run, self._found, self._recipe.sequence_length)
+        return survey.open_surveyed_sequences(
+            self._run, self._found, self._recipe.sequence_length, self._evaluated_sequences
+        )
 
     @property
     def _epoch_sequences(self) -> int:
-        return int(self._found[data.TRAIN_SPLIT])
+        """Sequences between two evaluations; each epoch goes on where the last one ended."""
+        return self._row.train_samples or int(self._found[data.TRAIN_SPLIT])
+
+    @property
+    def _evaluated_sequences(self) -> int:
+        return self._row.eval_samples or int(self._found[data.VALIDATION_SPLIT])
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sequences of an epoch and of an evaluation, and what the metric is."""
-        return {
+        """Return the sequences of an epoch and of an evaluation, the documents of the user's
+        corpus, and what the metric is.
+        """
+        counted = {
             "train_samples": self._epoch_sequences,
-            "eval_samples": int(self._found[data.VALIDATION_SPLIT]),
-            "metric_signature": "mean cross-entropy of the next token, in nats",
+            "eval_samples": self._evaluated_sequences,
         }
+        if DOCUMENTS in self._found:
+            counted[CORPUS_SAMPLES] = int(self._found[DOCUMENTS])
+        return {**counted, "metric_signature": METRIC_SIGNATURE}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
@@ -119,12 +148,17 @@ class LlamaTraining:
 
     def _compute_summed_loss(self, token_BT: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of each sequence, summed over the sequences."""
-        with mixed_precision.build_autocast(self._run.device, self._run.precision):
+        with self._build_autocast():
             logit_BTV = self._stepper.network(token_BT[:, :-1])
         loss = functional.cross_entropy(
             logit_BTV.flatten(0, 1).float(), token_BT[:, 1:].flatten(), reduction="sum"
         )
         return loss / self._recipe.sequence_length
+
+    def _build_autocast(self) -> torch.autocast:
+        return mixed_precision.build_autocast(
+            self._run.device, self._run.precision, keep_casts=not self._sharded
+        )
 
     def loss(self) -> float:
         """Mean loss over this rank's sequences in the last step; NaN before the first."""
@@ -135,19 +169,25 @@ class LlamaTraining:
         self._stepper.network.eval()
         validation, run = self._sequences[1], self._run
         found: list[tuple[int, float]] = []
-        with torch.inference_mode():
-            for keys in batches.plan_evaluation_batches(
+        with torch.no_grad():  # what a sharded model gathers in inference mode cannot be trained
+            for keys in batches.plan_even_evaluation_batches(
                 len(validation), EVALUATION_BATCH, run.rank, run.world_size
             ):
                 places = [key.index for key in keys]
                 losses = self._compute_losses(self._copy_to_device(validation[places]))
-                found += zip(places, losses, strict=True)
+                found += [
+                    (key.index, loss)
+                    for key, loss in zip(keys, losses, strict=True)
+                    if key.weight > 0
+                ]
+        if self._sharded:
+            sharding.release_gathered_weights(self._model)
         losses_in_order = sorted(collectives.gather_from_ranks(found, run.world_size))
         return {"loss": sum(loss for _, loss in losses_in_order) / len(losses_in_order)}
 
     def _compute_losses(self, token_BT: torch.Tensor) -> list[float]:
         """Return the mean loss of each sequence."""
-        with mixed_precision.build_autocast(self._run.device, self._run.precision):
+        with self._build_autocast():
             logit_BTV = self._model(token_BT[:, :-1])
         loss_BT = functional.cross_entropy(
             logit_BTV.float().transpose(1, 2), token_BT[:, 1:], reduction="none"
@@ -163,27 +203,35 @@ class LlamaTraining:
         """Restore a saved state."""
         self._stepper.restore(folder)
 
+    def gather_weights(self) -> None:
+        """Gather the weights of a sharded network on rank 0; every rank calls this."""
+        if self._sharded:
+            self._gathered = sharding.gather_whole_weights(self._model, leads=self._run.rank == 0)
+
     def export(self, folder: Path) -> None:
         """Write the weights as a checkpoint that transformers and vLLM load."""
-        tokens = LlamaTokens(
-            tokenizer=format_tokenizer().encode(),
-            begin=BEGIN_ID,
-            ends=(END_ID,),
-            chat_template=CHAT_TEMPLATE,
-        )
-        export_llama_checkpoint(self._model.state_dict(), self._shape, tokens, folder)
+        tokens = survey.load_run_tokens(self._run)
+        weights = self._model.state_dict() if self._gathered is None else self._gathered
+        export_llama_checkpoint(weights, self._shape, tokens, folder)
         write_weights_description(
             LlamaDescription(workload=LLAMA_NAME, tokenizer_sha256=self._found["tokenizer_sha256"]),
             folder,
         )
 
 
-def build_seeded_llama(seed: int, shape: LlamaShape, deviation: float, device: str) -> LlamaNetwork:
-    """Build the network with the same initial weights on every rank."""
+def build_seeded_llama(seed: int, shape: LlamaShape, recipe: LlamaRecipe) -> LlamaNetwork:
+    """Build the network on the CPU, with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = LlamaNetwork(shape, deviation)
-    return network.to(device)
+        return LlamaNetwork(shape, recipe.initial_deviation, recompute=recipe.recompute)
+
+
+def place_llama_network(network: LlamaNetwork, run: Run, *, sharded: bool) -> None:
+    """Move a network to the run's device: whole, or this rank's part of it."""
+    if sharded:
+        sharding.shard_model(network, network.layers, run)
+    else:
+        network.to(run.device)
 
 
 def build_llama_optimizer(network: nn.Module, recipe: LlamaRecipe) -> torch.optim.Optimizer:

@@ -32,6 +32,8 @@ COMPUTED_SUFFIX: Final = ".rotary_emb.inv_freq"
 """Of a tensor that checkpoints of Llama 2 hold, and that the shape determines."""
 DEFAULT_SHARD_BYTES: Final = 4_000_000_000
 """Largest file of weights."""
+WEIGHT_TYPES: Final = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""Name of a number format in safetensors -> torch's."""
 SAFETENSORS_METADATA: Final = {"format": "pt"}
 """Without it, transformers up to 4.55 refuses a file."""
 
@@ -119,6 +121,26 @@ def load_llama_checkpoint(
     network.load_state_dict(state, strict=False, assign=True)
     network.tie_output()
     return network.eval()
+
+
+def read_weight_type(folder: Path) -> torch.dtype:
+    """Return the number format of a checkpoint's embedding; RequestError if its weights are
+    damaged, or in a format that is none of floating-point numbers of 16 or 32 bits.
+    """
+    try:
+        with ExitStack() as files:
+            tensors = open_weight_files(folder, files)
+            embedding = tensors.get(EMBEDDING_WEIGHT)
+            found = embedding.get_slice(EMBEDDING_WEIGHT).get_dtype() if embedding else None
+    except (OSError, SafetensorError) as error:
+        raise RequestError(f"checkpoint {folder}: its weights are damaged ({error})") from error
+    if found not in WEIGHT_TYPES:
+        raise RequestError(
+            f"checkpoint {folder}: {EMBEDDING_WEIGHT} is"
+            f" {'missing' if found is None else f'in the format {found}'}; supported:"
+            f" {', '.join(WEIGHT_TYPES)}"
+        )
+    return WEIGHT_TYPES[found]
 
 
 def open_weight_files(folder: Path, files: ExitStack) -> dict[str, Any]:

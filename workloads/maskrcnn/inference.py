@@ -294,7 +294,7 @@ class MaskRCNNInference:
 
     def close(self) -> None:
         """Release all images."""
-        self.pictures.clear()
+        self.pictures.release_samples()
 
 
 def read_maskrcnn_accuracy_set(run: Run, described: model.MaskRCNNDescription) -> coco.CocoSplit:

@@ -256,4 +256,4 @@ class MiniGoInference:
 
     def close(self) -> None:
         """Release all positions."""
-        self._held.clear()
+        self._held.release_samples()

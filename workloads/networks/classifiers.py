@@ -240,7 +240,7 @@ class NoiseInference:
 
     def close(self) -> None:
         """Release all images."""
-        self._held.clear()
+        self._held.release_samples()
 
 
 def generate_noise_picture(seed: int, sample: int) -> torch.Tensor:

@@ -230,7 +230,7 @@ class ResNet50System(Generic[H, T]):
 
     def close(self) -> None:
         """Release all images."""
-        self._held.clear()
+        self._held.release_samples()
 
 
 def index_resnet50_accuracy_set(

@@ -201,7 +201,7 @@ class SSDInference:
 
     def close(self) -> None:
         """Release all images."""
-        self._held.clear()
+        self._held.release_samples()
 
 
 def read_ssd_accuracy_set(run: Run, description: model.SSDDescription) -> CocoSplit:

@@ -5,24 +5,18 @@ for scores, comparisons and reports alike.
 from typing import Final
 
 from compliance.documents.inference_mllog.run import MllogRun
+from suite.loadgen.headline import LATENCY_METRIC, TOKEN_HEADLINE_METRICS, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
 
-TOKEN_RATE_UNIT: Final = "tokens/s"
 MULTISTREAM_SAMPLES_PER_QUERY: Final = 8
 """Samples per query of MultiStream since v2.0. Source: inference_rules.adoc, Scenarios."""
-TOKEN_RESULTS: Final = (
-    ("Offline", "tokens_per_second", TOKEN_RATE_UNIT, "result_tokens_per_second"),
-    (
-        "Server",
-        "completed_tokens_per_second",
-        TOKEN_RATE_UNIT,
-        "result_completed_tokens_per_second",
-    ),
-    ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),
+TOKEN_RESULT_NAMES: Final = {LATENCY_METRIC: ("latency_p90", "ns")}
+"""Metric of podium's run record -> the name and unit of the result, where they differ."""
+TOKEN_RESULTS: Final = tuple(
+    (scenario.label, *TOKEN_RESULT_NAMES.get(metric, (metric, TOKEN_RATE_UNIT)), key)
+    for scenario, (metric, key) in TOKEN_HEADLINE_METRICS.items()
 )
-"""If LoadGen counts tokens, its early-stopping estimate is that of the first token. Source:
-submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE.
-"""
+"""Scenario, metric, unit and key of results where LoadGen counts tokens."""
 MLLOG_HEADLINE_RESULTS: Final = (
     ("SingleStream", "latency_p90", "ns", "early_stopping_latency_ss"),
     ("SingleStream", "latency_p90", "ns", "result_90.00_percentile_latency_ns"),

@@ -1,6 +1,6 @@
 """Read a compliance test that podium ran: its runs, its record, and the result that it checks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Final
@@ -18,8 +18,10 @@ from compliance.recognition.tree_path import (
     list_subfolders,
 )
 from compliance.verdict import Fault, Severity
+from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRow, AuditRules, read_audit_rules
+from suite.audits.tokens import LoggedTokens
 from suite.audits.verdict import select_compared_metric
 from suite.files.layout import (
     ACCURACY_LOG,
@@ -111,6 +113,21 @@ class Audit:
             if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy
             else None
         )
+
+    @property
+    def end_tokens(self) -> Collection[int]:
+        """Return the tokens that end an answer of the test's workload; none if it is unknown."""
+        return (
+            registry.list_end_tokens(self.record.workload, self.record.profile)
+            if self.record
+            else ()
+        )
+
+    @property
+    def logged_tokens(self) -> Iterator[LoggedTokens]:
+        """Yield the answers whose tokens are checked: those that TEST06's runs logged."""
+        for run in self.test_runs if self.test is AuditTest.TEST06 else ():
+            yield from map(run.answers.read_tokens, range(len(run.answers.samples)))
 
     @property
     def copy(self) -> Path:

@@ -42,6 +42,7 @@ from suite.files.layout import (
     TOKEN_RECORD_FILE,
     compute_folder_sha256,
 )
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -86,7 +87,6 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 REQUESTED_QUERIES_KEY: Final = "requested_min_query_count"
-REQUESTED_TOKENS_KEY: Final = "requested_use_token_latencies"
 MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 
 
@@ -134,14 +134,16 @@ class LoadGenRun:
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """Return the scenario's row; for a compliance test's run that requested fewer queries, the
-        test's own requirement.
+        """Return the scenario's row, with the bounds of tokens that the record's settings ask for;
+        for a compliance test's run that requested fewer queries, the test's own requirement.
         """
         row = (
             self.inference.scenarios.get(self.scenario)
             if self.inference and self.scenario
             else None
         )
+        if row is not None and self.record is not None:
+            row = row.select_token_bounds(self.record.settings)
         if (
             row is None
             or self.scenario is None

@@ -129,6 +129,7 @@ def build_run_power(run: LoadGenRun) -> RunPower | None:
         work=MeasuredWork(
             samples=queries * per_query,
             queries=queries if run.scenario in STREAM_SCENARIOS else None,
+            tokens=None if run.tokens is None else run.tokens.total,
         ),
         reasons=run.record.no_energy if run.record else (),
     )
@@ -175,7 +176,7 @@ def build_point_power(point: StudyPoint, table: Path) -> RunPower | None:
         claimed_energy=point.table_row.energy,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=MeasuredWork(samples=queries * per_query, queries=queries),
+        work=MeasuredWork(samples=queries * per_query, queries=queries, tokens=point.tokens),
         reasons=point.table_row.no_energy,
     )
 

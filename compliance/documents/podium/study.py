@@ -10,7 +10,7 @@ import msgspec
 from compliance.documents.headline import group_records_by_key
 from compliance.documents.podium.conditions import RunConditions, read_study_conditions
 from compliance.documents.podium.training import is_finite_number
-from compliance.logs.loadgen import accuracy_log, query_times
+from compliance.logs.loadgen import accuracy_log, query_times, token_times
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import SourceFile, read_json_document, read_source_text
@@ -26,6 +26,7 @@ from suite.files.layout import (
     QUERY_RECORD_FILE,
     SUMMARY_LOG,
     TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
     is_inside_folder,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
@@ -77,6 +78,8 @@ class StudyPoint:
     latencies_ns: Any
     """The queries in order of issue, as an array; None without a query record."""
 
+    tokens: int | None
+    """Tokens of all generated answers; None without their record."""
     no_energy: tuple[str, ...] | None
     """Why a power channel gave no energy, recomputed; None if its readings cannot be read."""
     conditions: RunConditions | None
@@ -225,12 +228,17 @@ def read_study_point(
     if is_file(folder / QUERY_RECORD_FILE):
         sources.append(times)
         queries = query_times.read_query_times(times)
+    tokens = None
+    if is_file(folder / TOKEN_RECORD_FILE):
+        sources.append(token_source := SourceFile(folder / TOKEN_RECORD_FILE))
+        tokens = token_times.read_token_times(token_source)
     return StudyPoint(
         table_row=table_row,
         folder=folder,
         point=read_json_document(record, POINT_DECODER, POINT_FIELDS),
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
+        tokens=None if tokens is None else tokens.total,
         no_energy=recompute_no_energy_reasons(folder, index),
         conditions=read_study_conditions(folder, queries, round, sources),
     )

@@ -25,6 +25,7 @@ from compliance.logs.source_file import (
     decode_strict_json,
     format_excerpt,
 )
+from suite.audits.tokens import LoggedTokens
 from suite.files.untrusted_files import open_regular_file
 
 MAX_ANSWER_LINE_BYTES: Final = 64 << 20
@@ -191,10 +192,24 @@ class AnswerIndex(Mapping[int, bytes]):
             return bytes(
                 self.cached[self.ends[position - 1] if position else 0 : self.ends[position]]
             )
+        return bytes.fromhex(self.read_line(position).data)
+
+    def read_tokens(self, position: int) -> LoggedTokens:
+        """Return the bytes of one line with what it states of their tokens; errors likewise."""
+        line = self.read_line(position)
+        return LoggedTokens(
+            sample=line.qsl_idx,
+            answer=bytes.fromhex(line.data),
+            first=bytes.fromhex(line.token_data),
+            count=line.token_count,
+        )
+
+    def read_line(self, position: int) -> AccuracyAnswer:
+        """Read one line of the file again; errors likewise."""
         with open_regular_file(self.path) as stream:
             stream.seek(self.offsets[position])
             line = stream.readline(MAX_ANSWER_LINE_BYTES)
-        return bytes.fromhex(ANSWER_DECODER.decode(line.strip().rstrip(b",")).data)
+        return ANSWER_DECODER.decode(line.strip().rstrip(b","))
 
     def iterate_repeats(self) -> Iterator[int]:
         """Yield the positions of lines whose sample already had a line."""

@@ -24,6 +24,15 @@ EARLY_STOPPING_HEADINGS: Final = tuple(
 """Of latencies, or of first and further tokens."""
 TWICE_PRINTED_NAME: Final = "Completed tokens per second"
 """LoadGen prints it as Server's result, and with the statistics of tokens."""
+EQUAL_ISSUE_NOTE: Final = frozenset(
+    {
+        "WARNING: sample_concatenate_permutation was set to true.",
+        "Generated samples per query might be different as the one in the setting.",
+        "Check the generated_samples_per_query line in the detailed log for the real",
+        "samples_per_query value",
+    }
+)
+"""Lines behind the parameters of a run that issues each sample equally often."""
 SUMMARY_HEADINGS: Final = frozenset(
     {
         "MLPerf Results Summary",
@@ -60,6 +69,8 @@ class LoadGenSummary:
     """Each of the two closing sentences -> its line."""
     steps: list[str] = field(default_factory=list)
     """The lines of LoadGen's early-stopping result and of its recommendations."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """Each line of the note on equal issue counts -> its line."""
     unrecognised_lines: dict[str, int] = field(default_factory=dict)
     """Lines that match no known form -> line number of the first occurrence."""
 
@@ -84,6 +95,8 @@ def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
         stopping = stripped in EARLY_STOPPING_HEADINGS or (stopping and stripped != "")
         if stripped in SUMMARY_HEADINGS:
             part = summary.parameters if stripped == PARAMETERS_HEADING else part
+        elif stripped in EQUAL_ISSUE_NOTE:
+            summary.notes.setdefault(stripped, number)
         elif (
             stripped.endswith("encountered during test.")
             or "encountered. See detailed log" in stripped

@@ -31,6 +31,11 @@ class TokenTimes:
     def __len__(self) -> int:
         return len(self.sample)
 
+    @property
+    def total(self) -> int | None:
+        """Return the tokens of all answers; None if the record may lack answers."""
+        return None if len(self) >= MAX_QUERY_RECORD_ROWS else int(self.tokens.sum())
+
 
 def read_token_times(source: SourceFile) -> TokenTimes | None:
     """Memory-map the rows; None with a parse error if the file is not what the harness writes."""

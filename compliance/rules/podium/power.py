@@ -48,6 +48,7 @@ ENERGY_FIGURES: Final = (
     "per_sample_j",
     "samples_per_s_per_w",
     "mj_per_query",
+    "per_token_j",
 )
 
 

@@ -13,6 +13,7 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds import InferenceRow, ScenarioRow
 from suite.studies.precision import (
     OFFLINE_RATE_KEY,
+    OFFLINE_TOKENS_KEY,
     PrecisionRow,
     compare_with_fp32,
     read_latency_cells,
@@ -129,7 +130,11 @@ def check_precision_cells(study: PrecisionFile, runs: RowRuns) -> Iterator[Fault
     yield from compare_stated_cells(
         study,
         runs.row,
-        {"samples_per_second": offline.find_number(OFFLINE_RATE_KEY), "latency_ns": latencies},
+        {
+            "samples_per_second": offline.find_number(OFFLINE_RATE_KEY),
+            "tokens_per_second": offline.find_number(OFFLINE_TOKENS_KEY),
+            "latency_ns": latencies,
+        },
         "as in its LoadGen log",
     )
     if isinstance(runs.scores, str):

@@ -19,7 +19,11 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, is_inside_folder
 from suite.loadgen.early_stopping import compute_queries_needed
-from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.headline import (
+    HEADLINE_METRICS,
+    REQUESTED_TOKENS_KEY,
+    select_headline_metric,
+)
 from suite.loadgen.percentiles import convert_to_fraction
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
@@ -377,7 +381,7 @@ def speed(study: SpeedFile) -> Iterator[Fault]:
         if scenario is None or not isinstance(run.table_row, SpeedRow):
             yield study.build_fault(f"a row for {run.table_row!r}", "a LoadGen scenario")
             continue
-        metric, key = HEADLINE_METRICS[scenario]
+        metric, key = select_headline_metric(scenario, bool(run.find_value(REQUESTED_TOKENS_KEY)))
         valid = (
             VALID_VERDICT
             if run.find_value("result_validity") == VALID_VERDICT

@@ -237,7 +237,9 @@ def figures(study: StudyFile) -> Iterator[Fault]:
                 yield point.build_fault(
                     f"{key} {point.find_value(key)!r}", "a latency, as LoadGen logs it", key=key
                 )
-        made = compute_row_cells(partial(find_number_or_zero, point), point.table_row.batch)
+        made = compute_row_cells(
+            partial(find_number_or_zero, point), point.table_row.batch, point.tokens
+        )
         if isinstance(point.table_row, StudyRow):
             low, high = compute_rate_interval(point.parts_ns, point.table_row.batch)
             yield from check_row_cells(

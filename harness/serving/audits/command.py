@@ -18,10 +18,10 @@ from harness.serving.audits import files, turns
 from harness.serving.audits.subject import AuditedResult, read_audited_result
 from harness.serving.setup import ServingSetup, set_up_serving
 from harness.serving.staging import build_staging_entry, finish_interrupted_move
-from suite.audits.names import AuditTest
+from suite.audits.names import AuditTest, list_required_tests
 from suite.audits.rules import require_audit_rules
 from suite.cli import RunOptions
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
 from suite.files.superseded import move_to_superseded
 from suite.ledger.steps import AttemptKind, StepKind
@@ -50,6 +50,11 @@ def audit_workload(
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
     serving_setup = set_up_serving(workload, options, checkpoint)
+    scenarios = serving_setup.select_row_scenarios(scenarios)
+    if tests == [AuditTest.TEST06] and not any(
+        serving_setup.require_scenario_rules(each).token_latencies for each in scenarios
+    ):
+        raise RequestError(f"{workload}: {test} is for answers that are generated token by token")
     try:
         with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
             failed = list(
@@ -90,7 +95,9 @@ def run_compliance_tests(
     failed = []
     for each in subjects:
         previous_reference: turns.ReferenceRun | None = None
-        for test in tests:
+        row = serving_setup.require_scenario_rules(each.scenario)
+        required = list_required_tests(row.token_latencies)
+        for test in (test for test in tests if test in required):
             record, previous_reference = run_compliance_test(
                 serving_setup.copy_with_threads(each.threads), each, test, rules, previous_reference
             )

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from suite.audits.names import AuditTest
+from suite.audits.names import ANSWER_TESTS, AuditTest
 from suite.audits.rules import format_audit_config
+from suite.audits.tokens import format_token_checks
 from suite.files.layout import (
     ACCURACY_LOG,
     AUDIT_CONFIG,
@@ -29,7 +30,7 @@ def write_audit_files(folder: Path, record: AuditRecord) -> None:
     write_record(folder / AUDIT_RECORD, record)
     (folder / AUDIT_CONFIG).write_text(format_audit_config(record.settings))
     (folder / VERIFY_PERFORMANCE).write_text(format_verify_performance(record))
-    if record.test == AuditTest.TEST01:
+    if record.test in ANSWER_TESTS:
         (folder / VERIFY_ACCURACY).write_text(format_verify_accuracy(record))
         (folder / Mode.ACCURACY).mkdir()
         shutil.copyfile(
@@ -52,7 +53,9 @@ def format_verify_performance(record: AuditRecord) -> str:
 
 
 def format_verify_accuracy(record: AuditRecord) -> str:
-    """Format how the answers compare."""
+    """Format how the answers compare; of TEST06, which checks their tokens pass."""
+    if record.test == AuditTest.TEST06:
+        return format_token_checks(record.token_checks, record.answers_agree)
     counts = (
         f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch ="
         f" {record.differing}\n"

@@ -10,7 +10,11 @@ from typing import Final
 
 from harness.progress import WaitProgress
 from harness.serving.audits.subject import AuditedResult
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import (
+    read_detail_log,
+    read_logged_answers,
+    read_logged_tokens,
+)
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule, ProbedSpeed, estimate_minimum_s
 from harness.serving.run_record import (
@@ -22,8 +26,9 @@ from harness.serving.run_record import (
 from harness.serving.setup import ServingSetup
 from harness.serving.staging import VALID_RUN
 from suite import __version__, registry
-from suite.audits.names import AuditTest
+from suite.audits.names import ANSWER_TESTS, AuditTest
 from suite.audits.rules import AuditRow, AuditRules, require_audit_rules
+from suite.audits.tokens import count_token_contradictions
 from suite.audits.verdict import compare_best_runs, count_differing_answers, select_compared_metric
 from suite.console.screen import print_progress_note
 from suite.errors import RequestError
@@ -334,10 +339,13 @@ def build_audit_record(progress: AuditProgress) -> AuditRecord:
             progress.test_figures,
         ),
     )
-    answers, wrong = (
-        compare_logged_answers(progress) if progress.test is AuditTest.TEST01 else (0, 0)
-    )
-    proven = answers > 0 or progress.test is not AuditTest.TEST01
+    checks: Mapping[str, bool | None] = {}
+    answers = wrong = 0
+    if progress.test is AuditTest.TEST01:
+        answers, wrong = compare_logged_answers(progress)
+    elif progress.test is AuditTest.TEST06:
+        answers, wrong, checks = check_logged_tokens(progress)
+    proven = answers > 0 or progress.test not in ANSWER_TESTS
     return AuditRecord(
         workload=progress.serving_setup.request.name,
         round=progress.serving_setup.request.round.name,
@@ -359,6 +367,7 @@ def build_audit_record(progress: AuditProgress) -> AuditRecord:
         answers=answers,
         differing=wrong,
         repeated=progress.repeated,
+        token_checks=checks,
         passed=compared.passed and proven and not wrong and not has_invalid_run(progress),
         command=tuple(sys.argv),
         version=__version__,
@@ -391,6 +400,21 @@ def is_invalid_run(folder: Path) -> bool:
     """Return whether LoadGen calls a run INVALID."""
     found = read_run_record(folder)
     return found is None or found.verdict != VALID_RUN
+
+
+def check_logged_tokens(progress: AuditProgress) -> tuple[int, int, Mapping[str, bool | None]]:
+    """Check the tokens of the logged answers of the test's runs; return how many there are, how
+    many fail a check, and whether all pass each check.
+    """
+    request = progress.serving_setup.request
+    folders = (
+        progress.folder / Mode.PERFORMANCE / f"run_{turn + 1}"
+        for turn in range(len(progress.test_figures))
+    )
+    return count_token_contradictions(
+        (each for folder in folders for each in read_logged_tokens(folder)),
+        registry.list_end_tokens(request.name, request.profile),
+    )
 
 
 def compare_logged_answers(progress: AuditProgress) -> tuple[int, int]:

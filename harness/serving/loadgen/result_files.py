@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
+from suite.audits.tokens import LoggedTokens
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen import loadgen_errors
+from suite.loadgen.headline import REQUESTED_TOKENS_KEY
 
 DETAIL_LINE_TOKEN: Final = b":::MLLOG "
 LAST_DETAIL_KEY: Final = "power_end"
@@ -34,6 +36,8 @@ class LoggedAnswer(msgspec.Struct):
 
     qsl_idx: int
     data: str
+    token_data: str = ""
+    token_count: int | None = None
 
 
 class EventMarkers(msgspec.Struct, frozen=True):
@@ -60,10 +64,20 @@ class DetailLog:
 
     def require_number(self, key: str) -> float:
         """Return a numeric value; JudgedError if the log lacks it."""
-        value = self.values.get(key)
-        if not isinstance(value, int | float):
+        value = self.find_number(key)
+        if value is None:
             raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
-        return float(value)
+        return value
+
+    def find_number(self, key: str) -> float | None:
+        """Return a numeric value; None if the log has none."""
+        value = self.values.get(key)
+        return float(value) if isinstance(value, int | float) else None
+
+    @property
+    def measures_tokens(self) -> bool:
+        """Whether LoadGen measured first and further tokens."""
+        return bool(self.values.get(REQUESTED_TOKENS_KEY))
 
     def is_flag_set(self, key: str) -> bool:
         """Return a boolean; a key that the log lacks counts as true."""
@@ -108,7 +122,24 @@ def read_detail_log(folder: Path) -> DetailLog:
 
 
 def read_logged_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (sample, answer) of every record; one record is one line between `[` and `]`."""
+    """Yield (sample, answer) of every record."""
+    for answer in read_logged_records(folder):
+        yield answer.qsl_idx, decode_logged_answer(answer)
+
+
+def read_logged_tokens(folder: Path) -> Iterator[LoggedTokens]:
+    """Yield every answer with what LoadGen was told of its tokens."""
+    for answer in read_logged_records(folder):
+        yield LoggedTokens(
+            sample=answer.qsl_idx,
+            answer=decode_logged_answer(answer),
+            first=decode_logged_bytes(answer.token_data, answer.qsl_idx),
+            count=answer.token_count,
+        )
+
+
+def read_logged_records(folder: Path) -> Iterator[LoggedAnswer]:
+    """Yield every record; one record is one line between `[` and `]`."""
     decoder = msgspec.json.Decoder(LoggedAnswer)
     with (folder / ACCURACY_LOG).open("rb") as stream:
         last = b""
@@ -116,19 +147,23 @@ def read_logged_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
             last = line.strip()
             if last in (b"[", b"]", b""):
                 continue
-            answer = decode_log_line(decoder, last.removesuffix(b","), ACCURACY_LOG)
-            yield answer.qsl_idx, decode_logged_answer(answer)
+            yield decode_log_line(decoder, last.removesuffix(b","), ACCURACY_LOG)
     if last != b"]":
         raise JudgedError(f"{ACCURACY_LOG} is truncated")
 
 
 def decode_logged_answer(answer: LoggedAnswer) -> bytes:
     """Decode an answer's bytes."""
+    return decode_logged_bytes(answer.data, answer.qsl_idx)
+
+
+def decode_logged_bytes(digits: str, sample: int) -> bytes:
+    """Decode bytes of an answer to a sample."""
     try:
-        return bytes.fromhex(answer.data)
+        return bytes.fromhex(digits)
     except ValueError as error:
         raise JudgedError(
-            f"{ACCURACY_LOG}: the answer to sample {answer.qsl_idx} is not hexadecimal"
+            f"{ACCURACY_LOG}: the answer to sample {sample} is not hexadecimal"
         ) from error
 
 

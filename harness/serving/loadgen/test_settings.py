@@ -58,6 +58,7 @@ class LoadGenSchedule:
     token_latencies: bool = False
     first_token_ns: int | None = None
     per_token_ns: int | None = None
+    equal_issue: bool = False
     """As in the row (suite.rounds.ScenarioRow)."""
     special: Mapping[str, bool | int | float] = field(default_factory=dict)
     """Further settings by LoadGen's names, for compliance tests."""
@@ -93,6 +94,7 @@ def build_loadgen_schedule(
         token_latencies=row.token_latencies,
         first_token_ns=row.first_token_ns,
         per_token_ns=row.per_token_ns,
+        equal_issue=row.equal_issue,
     )
 
 
@@ -169,6 +171,7 @@ def build_test_settings(schedule: LoadGenSchedule) -> Any:
     settings.accuracy_log_sampling_target = schedule.sampled_answers
     settings.min_duration_ms = schedule.min_duration_ms
     settings.min_query_count = schedule.min_queries
+    settings.sample_concatenate_permutation = schedule.equal_issue
     SCENARIO_FIELD_SETTERS[schedule.scenario](settings, schedule)
     if schedule.token_latencies:
         set_token_fields(settings, schedule)

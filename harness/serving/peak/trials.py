@@ -26,7 +26,7 @@ from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE
 from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
-from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.headline import HEADLINE_METRICS, select_headline_metric
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import STUDY_FILE
 from suite.studies.peak_search import NextRun, PeakAim
@@ -275,7 +275,7 @@ def write_trial_records(
     folder: Path,
 ) -> None:
     """Write run.json and trial.json beside LoadGen's files."""
-    metric, key = HEADLINE_METRICS[session.scenario]
+    metric, key = select_headline_metric(session.scenario, detail_log.measures_tokens)
     measured = compute_loadgen_energy(folder, schedule.scenario, detail_log)
     verdict = (
         VALID_VERDICT

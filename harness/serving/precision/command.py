@@ -53,6 +53,7 @@ from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.precision import (
     OFFLINE_RATE_KEY,
+    OFFLINE_TOKENS_KEY,
     PRECISION_KIND,
     PRECISION_SCENARIOS,
     PrecisionRow,
@@ -351,6 +352,7 @@ def read_precision_row(serving_setup: ServingSetup) -> PrecisionRow:
         scores=dict(scores),
         difference={},
         samples_per_second=read_detail_log(offline).require_number(OFFLINE_RATE_KEY),
+        tokens_per_second=read_detail_log(offline).find_number(OFFLINE_TOKENS_KEY),
         latency_ns=read_latency_cells(read_detail_log(single).require_number),
         speed_up=None,
         compliant=not reasons,

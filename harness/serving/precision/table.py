@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.studies.precision import SHOWN_PERCENTILES, PrecisionStudy
 from suite.units import NS_PER_MS
 
@@ -18,12 +19,14 @@ def print_precision_table(study: PrecisionStudy, study_folder: Path, output_form
     from rich.console import Console
     from rich.table import Table
 
+    generates = any(row.tokens_per_second is not None for row in study.rows)
     table = Table(
         "engine",
         "precision",
         "score",
         "to fp32",
-        "samples/s",
+        *([TOKEN_RATE_UNIT] if generates else []),
+        SAMPLE_RATE_UNIT,
         "p50 ms",
         "p90 ms",
         "p99 ms",
@@ -43,7 +46,8 @@ def print_precision_table(study: PrecisionStudy, study_folder: Path, output_form
                 for metric in row.scores
             )
             or "-",
-            f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-",
+            *([format_row_rate(row.tokens_per_second)] if generates else []),
+            format_row_rate(row.samples_per_second),
             *latencies,
             f"{row.speed_up:.2f}" if row.speed_up else "-",
             "yes" if row.compliant else "no",
@@ -54,3 +58,8 @@ def print_precision_table(study: PrecisionStudy, study_folder: Path, output_form
         if row.why:
             click.echo(f"  {row.engine} {row.precision}: {row.why}")
     click.echo(f"saved in {study_folder}")
+
+
+def format_row_rate(rate: float | None) -> str:
+    """Format a rate; a dash if there is none."""
+    return f"{rate:,.1f}" if rate else "-"

@@ -12,7 +12,11 @@ import click
 
 from harness.machine.power.chosen import ChosenPower
 from harness.progress import WaitProgress
-from harness.serving.energy import MeasuredEnergy, compute_loadgen_energy
+from harness.serving.energy import (
+    MeasuredEnergy,
+    compute_loadgen_energy,
+    count_recorded_tokens,
+)
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen_in_child
@@ -239,7 +243,9 @@ def build_point_row(folder: Path, identity: PointIdentity, detail_log: DetailLog
         times=identity.times,
         energy=drawn.energy,
         no_energy=drawn.reasons,
-        **compute_row_cells(detail_log.require_number, identity.batch),
+        **compute_row_cells(
+            detail_log.require_number, identity.batch, count_recorded_tokens(folder)
+        ),
     )
 
 

@@ -20,10 +20,11 @@ SWEEP_TABLE_HEAD: Final = (
     "mean ms",
     "W",
     "samples/s/W",
+    "tokens/s",
     "score",
     "to reference",
 )
-FIRST_OPTIONAL_COLUMN: Final = SWEEP_TABLE_HEAD.index("score")
+FIRST_OPTIONAL_COLUMN: Final = SWEEP_TABLE_HEAD.index("tokens/s")
 """Columns from here on are shown only if one of their cells is filled."""
 SWEEP_CSV_COLUMNS: Final = (
     "subject",
@@ -33,6 +34,7 @@ SWEEP_CSV_COLUMNS: Final = (
     "batch",
     "queries",
     "samples_per_second",
+    "tokens_per_second",
     "low",
     "high",
     "mean_latency_ms",
@@ -44,6 +46,7 @@ SWEEP_CSV_COLUMNS: Final = (
     "scope",
     "samples_per_s_per_w",
     "j_per_sample",
+    "j_per_token",
     "score",
     "why",
 )
@@ -86,6 +89,7 @@ def format_point_cells(row: StudyRow) -> tuple[str, ...]:
         format_point_rate(row),
         *map(format_latency_ms, latencies),
         *format_point_watts(row),
+        "" if row.tokens_per_second is None else f"{row.tokens_per_second:,.1f}",
         scores,
         differences,
     )
@@ -154,7 +158,9 @@ def build_csv_cells(study: Study, row: StudyRow) -> tuple[object, ...]:
     latencies = (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)
     shown = ("" if value is None else value / NS_PER_MS for value in latencies)
     scores = " ".join(f"{metric}={value!r}" for metric, value in row.scores.items())
-    rate = "" if row.samples_per_second is None else row.samples_per_second
+    rates = (
+        "" if rate is None else rate for rate in (row.samples_per_second, row.tokens_per_second)
+    )
     ends = ("" if end is None else end for end in (row.low, row.high))
     drawn = select_shown_energy(row.energy)
     power = (
@@ -164,9 +170,10 @@ def build_csv_cells(study: Study, row: StudyRow) -> tuple[object, ...]:
             "+".join(drawn.scope),
             drawn.samples_per_s_per_w,
             drawn.per_sample_j,
+            drawn.per_token_j,
         )
         if drawn
-        else (None,) * 5
+        else (None,) * 6
     )
     power_cells = ("" if value is None else value for value in power)
     return (
@@ -176,7 +183,7 @@ def build_csv_cells(study: Study, row: StudyRow) -> tuple[object, ...]:
         row.precision,
         row.batch,
         row.queries,
-        rate,
+        *rates,
         *ends,
         *shown,
         *power_cells,

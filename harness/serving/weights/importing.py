@@ -1,18 +1,22 @@
 """`podium import`: weights from elsewhere become a checkpoint, by a table of names beside the
-workload.
+workload, or, for a folder as transformers writes it, by a part of the workload.
 """
 
 import pickle
 import shutil
 import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final
 
 import click
 
+from harness.request import RunRequest, resolve_request
 from harness.serving.weights.initial import (
+    build_untrained_run,
     create_scratch_folder,
     export_initial_weights,
     store_untrained_checkpoint,
@@ -23,10 +27,11 @@ from harness.serving.weights.layouts import (
     read_weight_layouts,
     translate_state_dict,
 )
+from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, print_progress_note
 from suite.errors import RequestError
-from suite.files.layout import compute_file_sha256
+from suite.files.layout import compute_file_sha256, compute_folder_sha256
 from suite.process.lock import lock_results_folder
 
 EXPORTED_WEIGHTS_FILE: Final = "model.safetensors"
@@ -50,34 +55,87 @@ DAMAGED_FILE_ERRORS: Final = (
 """What torch.load raises for bytes that it did not write."""
 MAX_NAMED_DIFFERENCES: Final = 3
 """Differences that a refusal names."""
+PUBLISHED_CHECKPOINT: Final = "a published checkpoint"
 
 
-def import_weights(workload: str, file: Path, options: RunOptions) -> None:
-    """Turn a file of weights into a checkpoint; RequestError if it cannot be read, or belongs to
-    another network.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenImport:
+    """A checkpoint that was written from elsewhere."""
+
+    request: RunRequest
+    name: str
+    """Of the source."""
+    sha256: str
+
+
+def import_weights(workload: str, source: Path, options: RunOptions) -> None:
+    """Turn a file of weights, or the folder of a published checkpoint, into a checkpoint;
+    RequestError if it cannot be read, or belongs to another network.
     """
-    known = read_weight_layouts(workload)
-    state = read_state_dict(file)
+    convert = registry.load_workload(workload).import_checkpoint
+    write_checkpoint = (
+        prepare_file_import(workload, source, options)
+        if convert is None
+        else prepare_folder_import(workload, source, options, convert)
+    )
     with lock_results_folder(options.results.absolute()):
         made = create_scratch_folder(options, workload)
         try:
-            request = export_initial_weights(workload, options, made)
-            layout = replace_exported_weights(
-                made / EXPORTED_WEIGHTS_FILE,
-                state,
-                known,
-                f"{file}: weights of another network than {workload} in profile {request.profile}",
-            )
+            written = write_checkpoint(made)
             folder = store_untrained_checkpoint(
-                request, made, f"imported from {layout.name}, SHA-256 {compute_file_sha256(file)}"
+                written.request, made, f"imported from {written.name}, SHA-256 {written.sha256}"
             )
         finally:
             shutil.rmtree(made, ignore_errors=True)
-    click.echo(f"{workload}: imported from {layout.name}; never trained here, so it is no result")
+    click.echo(f"{workload}: imported from {written.name}; never trained here, so it is no result")
     print_progress_note(
-        f"next: podium infer {workload} --profile {request.profile} --weights"
+        f"next: podium infer {workload} --profile {written.request.profile} --weights"
         f" {convert_to_user_path(folder, options.results)}"
     )
+
+
+def prepare_file_import(
+    workload: str, file: Path, options: RunOptions
+) -> Callable[[Path], WrittenImport]:
+    """Read a file of weights and the workload's table of names; return what writes the checkpoint
+    into a folder.
+    """
+    known = read_weight_layouts(workload)
+    state = read_state_dict(file)
+
+    def write_checkpoint(made: Path) -> WrittenImport:
+        request = export_initial_weights(workload, options, made)
+        layout = replace_exported_weights(
+            made / EXPORTED_WEIGHTS_FILE,
+            state,
+            known,
+            f"{file}: weights of another network than {workload} in profile {request.profile}",
+        )
+        return WrittenImport(request=request, name=layout.name, sha256=compute_file_sha256(file))
+
+    return write_checkpoint
+
+
+def prepare_folder_import(
+    workload: str, source: Path, options: RunOptions, convert: str
+) -> Callable[[Path], WrittenImport]:
+    """Check that a source is a folder; return what converts it into a checkpoint's folder."""
+    if not source.is_dir():
+        raise RequestError(
+            f"{source}: {workload} is imported from the folder of a published checkpoint, which has"
+            " config.json, tokenizer.json, and weights as safetensors"
+        )
+
+    def write_checkpoint(made: Path) -> WrittenImport:
+        request = resolve_request(options, workload)
+        resolve_name(convert)(build_untrained_run(request), source, made)
+        try:
+            sha256 = compute_folder_sha256(source)
+        except OSError as error:
+            raise RequestError(f"{error.filename}: {error.strerror or error}") from error
+        return WrittenImport(request=request, name=PUBLISHED_CHECKPOINT, sha256=sha256)
+
+    return write_checkpoint
 
 
 def read_state_dict(file: Path) -> Mapping[str, Any]:

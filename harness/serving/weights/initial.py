@@ -24,6 +24,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord, write_record
+from suite.workload import Run
 
 UNTRAINED_SEED: Final = 0
 RANDOM_WEIGHTS_ORIGIN: Final = f"random, seed {UNTRAINED_SEED}"
@@ -37,15 +38,19 @@ def export_initial_weights(workload: str, options: RunOptions, folder: Path) -> 
     data are unusable.
     """
     request = resolve_request(options, workload)
+    request.workload.build_training(build_untrained_run(request)).export(folder)
+    return request
+
+
+def build_untrained_run(request: RunRequest) -> Run:
+    """Build a run that starts from random weights, with the data's survey."""
     settings: dict[str, Any] = dict(request.settings)
     if START_WEIGHTS_SETTING in settings:
         settings[START_WEIGHTS_SETTING] = NO_START_WEIGHTS
-    run = replace(
+    return replace(
         add_survey_results(request, request.build_run(UNTRAINED_SEED, Precision.FP32)),
         settings=settings,
     )
-    request.workload.build_training(run).export(folder)
-    return request
 
 
 def store_untrained_checkpoint(request: RunRequest, made: Path, origin: str) -> Path:

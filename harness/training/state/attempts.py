@@ -47,7 +47,7 @@ def record_run_end(
     is full.
     """
     try:
-        log.sync()
+        log.sync_log()
         files = {f"{campaign.logs}/result_{index}.txt": compute_file_sha256(log.partial)}
     except OSError as error:
         raise LogError(f"cannot finish the log {log.partial}: {error.strerror}") from error

@@ -234,7 +234,7 @@ class CheckpointKeeper:
         training.save(partial)
         self._ranks.wait_for_ranks()
         if self._ranks.leads:
-            self._log.sync()
+            self._log.sync_log()
             write_json(
                 partial / POSITION_FILE,
                 msgspec.to_builtins(replace(position, log_offset=self._log.offset)),

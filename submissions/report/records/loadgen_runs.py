@@ -105,22 +105,15 @@ def read_loadgen_figures(folder: Path, round_name: str) -> LoadGenFigures:
                 folder=folder,
                 verdict=str(run.find_value(VERDICT_KEY) or NO_VERDICT),
                 percentiles=select_latencies(run.find_number, PERCENTILE_LOG_KEYS),
-                token_latencies={
-                    name: found
-                    for name, key in TOKEN_LATENCY_KEYS.items()
-                    if (
-                        found := select_latencies(
-                            run.find_number,
-                            {percent: (key.format(percent),) for percent in LOADGEN_PERCENTILES},
-                        )
-                    )
-                },
+                token_latencies=select_token_latencies(run.find_number),
             )
         case _:
+            find_number = open_detail_log(folder)
             return LoadGenFigures(
                 folder=folder,
                 verdict=log_values.read_loadgen_run_record(folder).verdict,
-                percentiles=read_loadgen_percentiles(folder),
+                percentiles=select_latencies(find_number, PERCENTILE_LOG_KEYS),
+                token_latencies=select_token_latencies(find_number),
             )
 
 
@@ -156,10 +149,8 @@ def select_client_latencies(series: Series) -> dict[float, float]:
     return {percent: value / NS_PER_MS for percent, value in found.items() if value and value > 0}
 
 
-def read_loadgen_percentiles(folder: Path) -> Mapping[float, float]:
-    """Return percentiles and latencies in ms from a detail log of podium's: those of queries, if
-    the log also has those of samples.
-    """
+def open_detail_log(folder: Path) -> Callable[[str], float | None]:
+    """Return a function that looks up the numbers of a detail log of podium's by key."""
     index = group_records_by_key(mllog_lines.read_mllog_records(SourceFile(folder / DETAIL_LOG)))
 
     def find_number(key: str) -> float | None:
@@ -168,7 +159,30 @@ def read_loadgen_percentiles(folder: Path) -> Mapping[float, float]:
             None,
         )
 
-    return select_latencies(find_number, PERCENTILE_LOG_KEYS)
+    return find_number
+
+
+def read_loadgen_percentiles(folder: Path) -> Mapping[float, float]:
+    """Return percentiles and latencies in ms from a detail log of podium's: those of queries, if
+    the log also has those of samples.
+    """
+    return select_latencies(open_detail_log(folder), PERCENTILE_LOG_KEYS)
+
+
+def select_token_latencies(
+    find_number: Callable[[str], float | None],
+) -> dict[str, Mapping[float, float]]:
+    """Return name -> percentile -> latency in ms of tokens; empty if LoadGen did not count them."""
+    return {
+        name: found
+        for name, key in TOKEN_LATENCY_KEYS.items()
+        if (
+            found := select_latencies(
+                find_number,
+                {percent: (key.format(percent),) for percent in LOADGEN_PERCENTILES},
+            )
+        )
+    }
 
 
 def select_latencies(

@@ -7,7 +7,7 @@ The file has one row per query, or per completed chunk of Offline's one query: i
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -90,31 +90,34 @@ def read_recorded_queries(path: Path) -> RecordedQueries | None:
     )
 
 
-def compute_latency_percentiles(queries: RecordedQueries) -> list[tuple[float, float]]:
-    """Return percentiles with their latencies in ms. As in LoadGen, the index into the sorted
-    latencies is the percentile's share of the count, rounded down.
+def compute_latency_percentiles(
+    latency_Q: npt.NDArray[np.int64],
+) -> list[tuple[float, float]]:
+    """Return percentiles of latencies in ns, with their values in ms. As in LoadGen, the index into
+    the sorted latencies is the percentile's share of the count, rounded down.
     """
-    sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
+    sorted_Q, count = np.sort(latency_Q), len(latency_Q)
     return [
         (percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS)
         for percent in LOADGEN_PERCENTILES
     ]
 
 
-def compute_latency_distribution(queries: RecordedQueries) -> list[tuple[float, float]]:
-    """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of queries in
-    it.
+def compute_latency_distribution(
+    latency_Q: npt.NDArray[np.int64],
+) -> list[tuple[float, float]]:
+    """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of latencies,
+    given in ns, in it.
     """
-    latency_Q = np.maximum(queries.latency_Q, 1) / NS_PER_MS
-    low, high = float(latency_Q.min()), float(latency_Q.max())
+    value_Q = np.maximum(latency_Q, 1) / NS_PER_MS
+    low, high = float(value_Q.min()), float(value_Q.max())
     if high <= low:
         return [(low, 100.0)]
     edges = np.geomspace(low, high, LATENCY_BINS + 1)
-    count_B, _ = np.histogram(latency_Q, bins=edges)
+    count_B, _ = np.histogram(value_Q, bins=edges)
     middle_B = np.sqrt(edges[:-1] * edges[1:])
     return [
-        (float(x), float(100.0 * y / len(latency_Q)))
-        for x, y in zip(middle_B, count_B, strict=True)
+        (float(x), float(100.0 * y / len(value_Q))) for x, y in zip(middle_B, count_B, strict=True)
     ]
 
 
@@ -163,16 +166,18 @@ def has_drawable_rate(queries: RecordedQueries) -> bool:
     return len(queries.latency_Q) >= MIN_SLICE_CHUNKS * RATE_SLICES
 
 
-def compute_completion_rates(queries: RecordedQueries) -> list[tuple[float, float]]:
-    """Return the samples/s completed in each slice of the run; x is in seconds since the first
-    query.
+def compute_completion_rates(
+    queries: RecordedQueries, weight_Q: npt.NDArray[Any]
+) -> list[tuple[float, float]]:
+    """Return the samples or tokens per second completed in each slice of the run, by the number
+    that each completion has of them; x is in seconds since the first query.
     """
     done_Q = queries.issued_Q + queries.latency_Q
     ends = np.linspace(0, int(done_Q.max()) + 1, RATE_SLICES + 1)
-    samples_S, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
+    weight_S, _ = np.histogram(done_Q, bins=ends, weights=weight_Q)
     return [
         (float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S)))
-        for a, b, n in zip(ends[:-1], ends[1:], samples_S, strict=True)
+        for a, b, n in zip(ends[:-1], ends[1:], weight_S, strict=True)
     ]
 
 

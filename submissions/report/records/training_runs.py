@@ -1,6 +1,6 @@
 """The runs of a training set as a report draws them, from the judge's documents of any round."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,8 @@ LOSS_KEY: Final = "loss"
 PROGRESS_NAMES: Final = {SAMPLES_COUNT: "samples", "step_num": "steps"}
 """Metadata field with a run's progress -> its name; other fields count epochs."""
 EPOCHS_NAME: Final = "epochs"
+SEQUENCE_LENGTH_KEY: Final = "max_sequence_length"
+"""Tokens of a training sequence. Source: mlcommons/logging, closed_llama31_8b.yaml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,10 @@ class DrawnTrainingRun:
     """None if not logged."""
     epoch_values: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     """Metric logged once per epoch -> epochs and values."""
+    token_evaluations: tuple[tuple[float, Mapping[str, float]], ...] = ()
+    """Tokens trained and scores of each evaluation; empty unless the log counts sequences and
+    states their length.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,7 @@ def read_drawn_training_set(result: IndexedResult, score: Score) -> DrawnTrainin
         row = logs[0].row
         name = PROGRESS_NAMES.get(row.progress[0] if row and row.progress else "", EPOCHS_NAME)
         later = bool(row and (row.evaluated_later or not row.data_set))
-        runs = tuple(build_published_drawn_run(each, later) for each in logs)
+        runs = tuple(build_published_drawn_run(each, later, name) for each in logs)
         # checkpoints that are evaluated after the clock have no time within the run
         axis = Axis(name=name, low=0.0) if later else build_training_time_axis(runs)
         return DrawnTrainingSet(runs=runs, axis=axis, progress_name=name)
@@ -96,10 +102,13 @@ def build_training_time_axis(runs: tuple[DrawnTrainingRun, ...]) -> Axis:
     )
 
 
-def build_published_drawn_run(log: PublishedLog, later: bool) -> DrawnTrainingRun:
+def build_published_drawn_run(
+    log: PublishedLog, later: bool, progress_name: str
+) -> DrawnTrainingRun:
     """Take what is drawn from the log of a published round; `later` means that its checkpoints were
     evaluated after the run.
     """
+    counted = progress_name == PROGRESS_NAMES[SAMPLES_COUNT]
     start, stop = log.find_first_record(RUN_START), log.find_first_record(RUN_STOP)
     evaluations = []
     for each in log.evaluations:
@@ -125,6 +134,10 @@ def build_published_drawn_run(log: PublishedLog, later: bool) -> DrawnTrainingRu
         else {},
         reached=log.reached,
         seed=log.find_value(SEED),
+        token_evaluations=list_token_evaluations(
+            log.find_value(SEQUENCE_LENGTH_KEY),
+            ((each.epoch, each.scores) for each in log.evaluations if counted),
+        ),
     )
 
 
@@ -144,6 +157,26 @@ def build_podium_drawn_run(log: TrainingLog) -> DrawnTrainingRun:
         reached=log.status == SUCCESS,
         seed=log.find_value(SEED),
         epoch_values={key: list_epoch_values(log, key) for key in (LOSS_KEY, THROUGHPUT_KEY)},
+        token_evaluations=list_token_evaluations(
+            log.find_value(SEQUENCE_LENGTH_KEY),
+            ((each.samples, each.scores) for each in log.iterate_evaluations() if counted),
+        ),
+    )
+
+
+def list_token_evaluations(
+    length: object, evaluations: Iterable[tuple[object, Mapping[str, float | None]]]
+) -> tuple[tuple[float, Mapping[str, float]], ...]:
+    """Return tokens trained and scores of evaluations, given the tokens of a sequence and the
+    sequences trained before each; empty without a length.
+    """
+    if not is_finite_number(length) or length <= 0:
+        return ()
+    return tuple(
+        (float(samples) * length, known)
+        for samples, scores in evaluations
+        if is_finite_number(samples)
+        and (known := {metric: value for metric, value in scores.items() if value is not None})
     )
 
 

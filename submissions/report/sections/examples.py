@@ -15,7 +15,7 @@ from submissions.score import log_values
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
-from suite.examples import Example, ExampleKind, Examples
+from suite.examples import DEFAULT_TEXT_NAMES, Example, ExampleKind, Examples
 from suite.files.cache import locate_cache_folder
 from suite.files.layout import ACCURACY_LOG, compute_folder_sha256
 from suite.loadgen.scenario import Scenario
@@ -39,8 +39,8 @@ SCENARIO_PREFERENCE: Final = (
 samples.
 """
 NO_PICTURE_NOTE: Final = (
-    "Images and sentences are shown only if podium generated the data. Those of ImageNet, COCO "
-    "and WMT may not be redistributed."
+    "Images and texts are shown only if podium generated the data. Those of ImageNet, COCO, WMT "
+    "and CNN/DailyMail may not be redistributed."
 )
 NO_TRUTH_NOTE: Final = (
     "The bundle contains no labels or references, so answers cannot be compared with them here."
@@ -168,4 +168,5 @@ def build_examples_gallery(
         description=text,
         kind=examples.kind,
         shown=tuple(picked),
+        names=getattr(examples, "names", DEFAULT_TEXT_NAMES),
     )

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from submissions.compare.compared_results import ComparisonSide
 from submissions.report.document import Section, Table
 from submissions.report.records.loadgen_runs import read_loadgen_percentiles
-from submissions.report.sections import serving
+from submissions.report.sections import serving, tokens
 from submissions.result_index import IndexedResult
 from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
@@ -103,7 +103,7 @@ def format_served_system_row(served: ServedScenarios, first: ServedScenarios) ->
         ", ".join(f"{name} {value:+.4f}" for name, value in differences.items()) or "-",
         format_metric_value(score.value, score.unit) if score else "-",
         *(
-            serving.format_measured_latencies(
+            tokens.format_measured_latencies(
                 read_loadgen_percentiles(
                     single[0].performance_folders[serving.find_slowest_run(single[1].score)]
                 )

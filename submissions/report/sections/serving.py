@@ -2,7 +2,7 @@
 judge's readers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,17 @@ from submissions.report.records import loadgen_runs
 from submissions.report.records import queries as recorded
 from submissions.report.records.loadgen_runs import LoadGenFigures
 from submissions.report.records.queries import RecordedQueries
+from submissions.report.records.tokens import RecordedTokens, read_recorded_tokens
 from submissions.report.sections import names
+from submissions.report.sections.tokens import (
+    SHOWN_PERCENTILES,
+    build_token_charts,
+    build_token_latency_tables,
+    describe_token_bounds,
+    describe_token_rates,
+    format_measured_latencies,
+)
+from submissions.report.sections.within_run import build_within_run_tables
 from submissions.result_index import IndexedResult
 from submissions.score import log_values
 from submissions.score.score import Score
@@ -21,6 +31,7 @@ from submissions.tables import format_metric_value, format_score_value
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE
+from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT, get_rate_unit
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind, ScenarioRow
@@ -31,9 +42,6 @@ QUERY_SHARE_AXIS: Final = Axis(name="share of queries", unit="%", low=0.0)
 ESTIMATE_NAME: Final = "early-stopping estimate"
 """Name of the result of SingleStream and MultiStream where measured percentiles are shown too."""
 RUNS_TABLE_TITLE: Final = "Performance runs, as measured by {}"
-TOKENS_TABLE_TITLE: Final = "Latencies of tokens, as measured by {}"
-SHOWN_PERCENTILES: Final = (50.0, 90.0, 99.0)
-"""Percentiles in the tables of runs."""
 NO_QUERY_RECORD_NOTE: Final = (
     f"There is no {QUERY_RECORD_FILE}: individual queries, changes over time and batch sizes are "
     "unknown. The percentiles are LoadGen's."
@@ -114,15 +122,17 @@ def find_scenario_row(record: RunRecord, scenario: Scenario | None) -> ScenarioR
         if row
         else None
     )
-    return half.scenarios.get(scenario) if half and scenario else None
+    found = half.scenarios.get(scenario) if half and scenario else None
+    return found.select_token_bounds(record.settings) if found else None
 
 
 def find_estimated_percentile(score: Score) -> str:
     """Return the percentile that LoadGen estimates by early stopping, as in p90; empty if the
-    result is something else.
+    result is something else: where it measures tokens, the estimate is that of first tokens.
     """
     podium = registry.load_round_kind(score.round) is RoundKind.PODIUM
-    return score.metric.removeprefix(METRIC) if podium and score.metric.startswith(METRIC) else ""
+    estimated = podium and score.tokens is None and score.metric.startswith(METRIC)
+    return score.metric.removeprefix(METRIC) if estimated else ""
 
 
 def build_estimate_mark(score: Score) -> Mark | None:
@@ -150,7 +160,7 @@ def describe_served_scenario(score: Score, row: ScenarioRow | None) -> str:
         f" {row.percentile:g} % of the queries must be answered within"
         f" {format_metric_value(row.bound_ns, 'ns')}."
         if row and row.bound_ns
-        else ""
+        else describe_token_bounds(row)
     )
     least = {
         metric: f" of at least {format_score_value(value)}"
@@ -160,7 +170,8 @@ def describe_served_scenario(score: Score, row: ScenarioRow | None) -> str:
         f"{metric} {format_score_value(value)}{least.get(metric, '')}"
         for metric, value in score.accuracy.items()
     )
-    return f"{format_metric_value(score.value, score.unit)}.{result}{bound}{runs}" + (
+    tokens = describe_token_rates(score)
+    return f"{format_metric_value(score.value, score.unit)}.{result}{tokens}{bound}{runs}" + (
         f" Accuracy: {scores}." if scores else ""
     )
 
@@ -194,35 +205,53 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
         if len(sizes) == 1
         else []
     )
-    return list(build_query_record_charts(queries, drawn_run)), notes
+    try:
+        tokens = read_recorded_tokens(drawn_run.figures.folder, queries)
+    except JudgedError as error:
+        tokens = None
+        notes.append(Note(text=f"{error}, so nothing is drawn from it.", tone=Tone.CAUTION))
+    return list(build_query_record_charts(queries, tokens, drawn_run)), notes
 
 
-def build_query_record_charts(queries: RecordedQueries, drawn_run: DrawnRun) -> Iterator[Chart]:
-    """Draw the charts of a query record."""
+def build_query_record_charts(
+    queries: RecordedQueries, tokens: RecordedTokens | None, drawn_run: DrawnRun
+) -> Iterator[Chart]:
+    """Draw the charts of a query record, and of the record of tokens beside it."""
+    if tokens is not None:
+        yield from build_token_charts(
+            tokens, drawn_run.where, drawn_run.run, drawn_run.scenario, drawn_run.row
+        )
     if drawn_run.scenario is Scenario.OFFLINE:
         if recorded.has_drawable_rate(queries):
-            yield build_completion_rate_chart(queries, drawn_run)
+            yield build_completion_rate_chart(queries, tokens, drawn_run)
     else:
         yield build_latency_histogram_chart(queries, drawn_run)
         yield build_latency_course_chart(queries, drawn_run)
     yield from build_batch_size_charts(queries, drawn_run)
 
 
-def build_completion_rate_chart(queries: RecordedQueries, drawn_run: DrawnRun) -> Chart:
-    """Draw the rate of Offline over time."""
+def build_completion_rate_chart(
+    queries: RecordedQueries, tokens: RecordedTokens | None, drawn_run: DrawnRun
+) -> Chart:
+    """Draw the rate of Offline over time: of tokens, if answers are generated."""
+    unit, weight_Q = (
+        (SAMPLE_RATE_UNIT, queries.samples_Q)
+        if tokens is None
+        else (TOKEN_RATE_UNIT, tokens.tokens_Q)
+    )
     return Chart(
         id=f"rate-{drawn_run.where}",
         title=f"Rate over time{drawn_run.run}",
         description=(
-            "Samples/s completed in each part of the run;"
+            f"{unit.capitalize()} completed in each part of the run;"
             f" {len(queries.latency_Q):,} chunks were recorded."
         ),
         x=build_serving_time_axis(queries),
-        y=Axis(name="rate", unit="samples/s", low=0.0),
+        y=Axis(name="rate", unit=unit, low=0.0),
         lines=(
             Line(
                 name="rate",
-                points=tuple(recorded.compute_completion_rates(queries)),
+                points=tuple(recorded.compute_completion_rates(queries, weight_Q)),
                 filled=True,
             ),
         ),
@@ -297,7 +326,7 @@ def build_latency_course_chart(queries: RecordedQueries, drawn_run: DrawnRun) ->
 
 def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun) -> Chart:
     """Draw the latency distribution, with the percentile that counts, the result and the bound."""
-    percentiles = recorded.compute_latency_percentiles(queries)
+    percentiles = recorded.compute_latency_percentiles(queries.latency_Q)
     wanted = drawn_run.row.percentile if drawn_run.row else 90.0
     words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles)
     marks = [
@@ -322,7 +351,7 @@ def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun)
         lines=(
             Line(
                 name="queries",
-                points=tuple(recorded.compute_latency_distribution(queries)),
+                points=tuple(recorded.compute_latency_distribution(queries.latency_Q)),
                 filled=True,
             ),
         ),
@@ -399,74 +428,6 @@ def build_serving_runs_table(
     )
 
 
-def build_token_latency_tables(runs: Sequence[LoadGenFigures]) -> Iterator[Table]:
-    """Show the latencies of tokens, if LoadGen counted tokens."""
-    rows = tuple(
-        (run.folder.name, name, *format_measured_latencies(percentiles))
-        for run in runs
-        for name, percentiles in run.token_latencies.items()
-    )
-    if rows:
-        yield Table(
-            title=TOKENS_TABLE_TITLE.format(runs[0].measured_by),
-            columns=("run", "latency", *(f"p{each:g} ms" for each in SHOWN_PERCENTILES)),
-            rows=rows,
-            numeric=(2, 3, 4),
-        )
-
-
-def build_within_run_tables(score: Score) -> Iterator[Table]:
-    """Show the statistics over ten time slices of each run; they are not an interval over runs."""
-    rows = []
-    for each in score.within_run:
-        low, high = (
-            format_metric_value(value, each.unit) if value is not None else "-"
-            for value in (each.low, each.high)
-        )
-        rows.append(
-            (
-                f"run_{each.run}",
-                format_record_metric(each.metric),
-                format_metric_value(each.value, each.unit),
-                low,
-                high,
-                each.problem or "-",
-            )
-        )
-    if rows:
-        columns = (
-            "run",
-            "metric",
-            "value from its query record",
-            "low",
-            "high",
-            "why there is no interval",
-        )
-        yield Table(
-            title="Within each run, at confidence 0.95",
-            columns=columns,
-            rows=tuple(rows),
-            numeric=(2, 3, 4),
-        )
-
-
-def format_record_metric(name: str) -> str:
-    """Name a metric that was computed from the query record."""
-    return (
-        f"measured {name.removeprefix(METRIC)}"
-        if name.startswith(METRIC)
-        else name.replace("_", " ")
-    )
-
-
-def format_measured_latencies(percentiles: Mapping[float, float]) -> Sequence[str]:
-    """Format the percentiles in a table of runs."""
-    return [
-        f"{percentiles[percent]:,.4g}" if percent in percentiles else "-"
-        for percent in SHOWN_PERCENTILES
-    ]
-
-
 def build_system_settings_table(record: RunRecord) -> Table:
     """Show the settings of the system under test."""
     identity = {
@@ -481,7 +442,9 @@ def build_system_settings_table(record: RunRecord) -> Table:
         "mean batch size": f"{record.batches.get('mean_size', 0):.2f}",
     }
     ceiling = (
-        {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}
+        {}
+        if record.ceiling is None
+        else {"harness ceiling": f"{record.ceiling:,.0f} {get_rate_unit(record.metric)}"}
     )
     requested = {
         key: value

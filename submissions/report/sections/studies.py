@@ -521,7 +521,7 @@ def format_precision_cells(row: PrecisionRow) -> tuple[str, ...]:
         row.precision,
         " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
         " ".join(f"{metric} {value:+.4f}" for metric, value in row.difference.items()) or "-",
-        format_study_rate(row.samples_per_second),
+        format_generated_rate(row.samples_per_second, row.tokens_per_second),
         *(format_ns_as_ms(row.latency_ns.get(f"p{percent}")) for percent in SHOWN_PERCENTILES),
         "-" if row.speed_up is None else f"{row.speed_up:.2f}",
         "yes" if row.compliant else f"no: {row.why}",
@@ -536,7 +536,7 @@ def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
         else "-"
     )
     return (
-        format_study_rate(row.samples_per_second),
+        format_generated_rate(row.samples_per_second, row.tokens_per_second),
         ends,
         *map(format_ns_as_ms, (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)),
     )
@@ -549,6 +549,12 @@ def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
         return "-", "-", "-"
     efficiency = "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
     return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
+
+
+def format_generated_rate(samples: float | None, tokens: float | None) -> str:
+    """Format a rate, of generated answers with that of their tokens."""
+    rate = format_study_rate(samples)
+    return rate if tokens is None else f"{rate} ({tokens:,.1f} tokens/s)"
 
 
 def format_study_rate(value: float | None) -> str:

@@ -2,8 +2,8 @@
 comparison with its reference convergence point.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records.training_runs import (
@@ -18,6 +18,9 @@ from submissions.result_index import IndexedResult
 from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_target, format_score_value
 
+Evaluations: TypeAlias = Sequence[tuple[float, Mapping[str, float]]]
+"""Position on an axis and scores of each evaluation of a run."""
+TOKENS_AXIS: Final = Axis(name="tokens trained", low=0.0)
 EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
 MAX_DESCRIBED_RUNS: Final = 5
 """Maximum number of runs in a chart's description; its table has all of them."""
@@ -31,6 +34,7 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
     where = names.build_result_id(score)
     charts = [
         *build_quality_charts(drawn, score, where),
+        *build_token_quality_charts(drawn, score, where),
         *build_epoch_stats_charts(drawn.runs, where),
     ]
     notes = (
@@ -67,11 +71,39 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> I
     """Draw each metric over time, or over the progress at which it was evaluated, one line per
     run.
     """
-    runs = drawn.runs
     over, after = ("time", "minutes") if drawn.axis.unit else (drawn.axis.name, drawn.progress_name)
-    for metric in dict.fromkeys(
-        name for run in runs for _, scores in run.evaluations for name in scores
-    ):
+    yield from build_quality_courses(
+        [run.evaluations for run in drawn.runs], drawn.axis, (over, after), score, where
+    )
+
+
+def build_token_quality_charts(
+    drawn: DrawnTrainingSet, score: Score, where: str
+) -> Iterator[Chart]:
+    """Draw each metric of a language model over the tokens trained; nothing if its logs do not tell
+    them.
+    """
+    yield from build_quality_courses(
+        [run.token_evaluations for run in drawn.runs],
+        TOKENS_AXIS,
+        ("tokens", "tokens"),
+        score,
+        f"{where}-tokens",
+    )
+
+
+def build_quality_courses(
+    runs: Sequence[Evaluations],
+    axis: Axis,
+    words: tuple[str, str],
+    score: Score,
+    where: str,
+) -> Iterator[Chart]:
+    """Draw each metric of some runs' evaluations over an axis, one line per run; `words` say over
+    what, and in what.
+    """
+    over, after = words
+    for metric in dict.fromkeys(name for run in runs for _, scores in run for name in scores):
         lines = [
             Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
@@ -82,7 +114,7 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> I
         target_phrase = "without a known target" if goal is None else f"with the target of {goal}"
         last = "; ".join(
             f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
-            f" {format_axis_position(line.points[-1][0], drawn.axis)} {after}"
+            f" {format_axis_position(line.points[-1][0], axis)} {after}"
             for line in lines[:MAX_DESCRIBED_RUNS]
         )
         values = [value for line in lines for _, value in line.points]
@@ -90,7 +122,7 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> I
             id=f"quality-{metric}-{where}",
             title=f"{metric} over {over}",
             description=f"{metric} after each evaluation, {target_phrase}. {last}.",
-            x=drawn.axis,
+            x=axis,
             y=Axis(name=metric, low=None if min(values) > FAR_FROM_ZERO * max(values) else 0.0),
             lines=tuple(lines),
             marks=(
@@ -111,11 +143,9 @@ def format_run_label(number: int, runs: Sequence[object]) -> str:
     return f"run {number}" if len(runs) > 1 else "the run"
 
 
-def list_drawn_scores(run: DrawnTrainingRun, metric: str) -> tuple[tuple[float, float], ...]:
+def list_drawn_scores(run: Evaluations, metric: str) -> tuple[tuple[float, float], ...]:
     """Return positions and scores of a run's evaluations in one metric."""
-    return tuple(
-        (position, scores[metric]) for position, scores in run.evaluations if metric in scores
-    )
+    return tuple((position, scores[metric]) for position, scores in run if metric in scores)
 
 
 def build_epoch_stats_charts(runs: Sequence[DrawnTrainingRun], where: str) -> Iterator[Chart]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from examples import result_of
 from kinds.study import faster, row, study, study_in
@@ -13,7 +14,14 @@ from making_study import SYSTEM
 from spoiling import put, setting
 
 from compliance.verdict import Severity
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG, TELEMETRY_FILE
+from suite.files.layout import (
+    DETAIL_LOG,
+    QUERY_RECORD_FILE,
+    SUMMARY_LOG,
+    TELEMETRY_FILE,
+    TOKEN_RECORD_FILE,
+)
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
 from suite.studies.documents import POINT_FILE, STUDY_FILE, format_percentile_key
 
 Edit = Callable[[Path], object]
@@ -43,6 +51,20 @@ def test_a_rate_that_was_doubled_in_log_and_table_alike_is_found(tmp_path: Path)
     """The record of queries has the latencies."""
     faster(tmp_path)
     assert "study.queries" in errors(tmp_path)
+
+
+@pytest.mark.parametrize(("factor", "found"), [(1.0, set()), (2.0, {"study.figures"})])
+def test_a_rate_of_tokens_follows_from_their_record(
+    factor: float, found: set[str], tmp_path: Path
+) -> None:
+    """Five tokens to each answer are five times the samples/s."""
+    study(tmp_path)
+    (table,) = tmp_path.rglob(STUDY_FILE)
+    first = study_in(table)["rows"][0]
+    tokens = numpy.full((first["queries"] * first["batch"], len(TOKEN_RECORD_FIELDS)), 5, "<i8")
+    numpy.save(table.parent / first["folder"] / TOKEN_RECORD_FILE, tokens)
+    row(tokens_per_second=factor * 5 * first["samples_per_second"])(table)
+    assert errors(tmp_path) == found
 
 
 @pytest.mark.parametrize(("factor", "found"), [(0.99, errors), (1.5, warnings)])

@@ -1,22 +1,27 @@
 """Rules about latencies where LoadGen measures tokens: what its figures are then about."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy
 import pytest
 from examples import result_of
-from kinds.tokens import insert_facts, server, single_stream
+from kinds.tokens import insert_facts, padded_entry, server, single_stream
 from making import LOADS
 from spoiling import set_value, value_in
 
-from compliance.documents.podium.inference import REQUESTED_TOKENS_KEY, LoadGenRun
+from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
-from suite.files.layout import DETAIL_LOG
+from compliance.rules.podium.inference.tokens import COMPARED_PERCENTILES
+from compliance.verdict import Severity
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import FIRST_TOKEN_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
 from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow, TokenBounds
 
 
 def write_measuring(folder: Path, build: Callable[[Path], None], measures: bool) -> Path:
@@ -64,6 +69,86 @@ def test_an_answer_with_many_tokens_may_end_after_the_last_query(
     assert list_found(tmp_path, "loadgen.span")
 
 
+def find_performance_log(folder: Path) -> Path:
+    """The detail log of the performance run."""
+    return next(folder.rglob(TOKEN_RECORD_FILE)).with_name(DETAIL_LOG)
+
+
+def type_in(form: str, share: float) -> Callable[[Path], None]:
+    """Multiply a latency of tokens in the detail log, at all percentiles that are compared."""
+
+    def edit(folder: Path) -> None:
+        path = find_performance_log(folder)
+        for percentile in COMPARED_PERCENTILES:
+            key = form.format(percentile)
+            set_value(path, key, int(share * value_in(path, key)))
+
+    return edit
+
+
+def multiply_tokens(times: int) -> Callable[[Path], None]:
+    """Multiply all token counts in tokens.npy, and LoadGen's rate of tokens with them."""
+
+    def edit(folder: Path) -> None:
+        path = next(folder.rglob(TOKEN_RECORD_FILE))
+        table = numpy.load(path)
+        table[:, 3] *= times
+        numpy.save(path, table)
+        log, key = find_performance_log(folder), "result_completed_tokens_per_second"
+        set_value(log, key, times * value_in(log, key))
+
+    return edit
+
+
+def inflate_rate(folder: Path) -> None:
+    """Double LoadGen's rate of tokens alone."""
+    log, key = find_performance_log(folder), "result_completed_tokens_per_second"
+    set_value(log, key, 2 * value_in(log, key))
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule", "severity"),
+    [
+        (type_in(FIRST_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
+        (type_in(OUTPUT_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
+        (type_in(FIRST_TOKEN_KEY, 2.0), "tokens.times", Severity.WARNING),
+        (inflate_rate, "tokens.count", Severity.ERROR),
+        (multiply_tokens(2), "tokens.total", Severity.ERROR),
+    ],
+)
+def test_edited_tokens_are_found(
+    tmp_path: Path, edit: Callable[[Path], None], rule: str, severity: Severity
+) -> None:
+    """TTFT and TPOT typed in, tokens inflated in one place or in all of them."""
+    equal_entry(tmp_path)
+    assert list_severities(tmp_path, rule) == set()
+    edit(tmp_path)
+    assert list_severities(tmp_path, rule) == {severity}
+
+
+def equal_entry(folder: Path) -> None:
+    """An accuracy run and a performance run whose answers have one token each, but for the first
+    and last tokens' times, which need two.
+    """
+    padded_entry(folder)
+    path = next(folder.rglob(TOKEN_RECORD_FILE))
+    accuracy = next(folder.rglob("accuracy")) / ACCURACY_LOG
+    text = accuracy.read_text()
+    counts = dict(numpy.load(path)[:, [0, 3]].tolist())
+    accuracy.write_text(
+        re.sub(
+            r'("qsl_idx" : (\d+), "data" : ")([0-9A-F]{8})',
+            lambda found: found[1] + counts.get(int(found[2]), 1) * found[3],
+            text,
+        )
+    )
+
+
+def list_severities(folder: Path, rule: str) -> set[Severity]:
+    """The severities of a rule's findings."""
+    return {finding.severity for finding in result_of(folder).findings if finding.rule == rule}
+
+
 @pytest.mark.parametrize(
     ("values", "over"),
     [({50.0: 10, 99.0: 90}, 0), ({50.0: 10, 99.0: 101}, 10), ({50.0: 101, 99.0: 200}, 500)],
@@ -72,3 +157,35 @@ def test_percentiles_tell_how_many_are_late_at_least(values: dict[float, int], o
     logged = {FIRST_TOKEN_KEY.format(share): value for share, value in values.items()}
     run: Any = SimpleNamespace(find_number=logged.get)
     assert count_fewest_over(cast(LoadGenRun, run), 1000, FIRST_TOKEN_KEY, 100) == over
+
+
+@pytest.mark.parametrize(
+    ("settings", "bounds"),
+    [
+        ({"tokens.bounds": "interactive"}, (5, 3)),
+        ({"tokens.bounds": "server"}, (20, 10)),
+        ({"tokens.bounds": 7}, (20, 10)),
+        ({}, (20, 10)),
+    ],
+)
+def test_a_run_is_held_to_the_bounds_that_its_record_asks_for(
+    settings: dict[str, Any], bounds: tuple[int, int]
+) -> None:
+    """LoadGen's log must then request these: tokens.settings compares them."""
+    row = ScenarioRow(
+        percentile=99.0,
+        token_latencies=True,
+        first_token_ns=20,
+        per_token_ns=10,
+        interactive=TokenBounds(first_token_ns=5, per_token_ns=3),
+        min_duration_ms=1,
+        min_queries=1,
+    )
+    run = SimpleNamespace(
+        inference=SimpleNamespace(scenarios={Scenario.SERVER: row}),
+        scenario=Scenario.SERVER,
+        record=SimpleNamespace(settings=settings),
+        audited_by=None,
+    )
+    rule = cast(Any, LoadGenRun.rule).fget(run)
+    assert (rule.first_token_ns, rule.per_token_ns) == bounds

@@ -372,7 +372,8 @@ def test_a_run_that_was_broken_off_is_advised_no_other_seed(tmp_path: Path) -> N
     ("changes", "rules"),
     [
         ({"value": {"top1": 0.875}, "metadata": {"checkpoint_sha256": making.SHA256}}, set()),
-        ({"value": {"top1": 1.0}}, {"training.reference", "training.reference_level"}),
+        ({"value": {"top1": 1.0}}, {"training.reference_level"}),
+        ({"value": {"top1": 1.01}}, {"training.reference", "training.reference_level"}),
         ({"value": {}}, {"training.reference"}),
         ({"value": {"top1": 0.875, "top5": 0.9}}, {"training.reference"}),
         ({"value": 0.8}, {"training.reference"}),

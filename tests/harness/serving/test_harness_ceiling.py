@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.null import NULL_ANSWER, NullEngine, NullInference
+from harness.engines.null import NULL_ANSWER, NULL_ANSWER_TOKENS, NullEngine, NullInference
 from harness.serving import harness_ceiling
 from harness.serving.harness_ceiling import format_host_key, resolve_harness_ceiling
 from suite.errors import MissingError
@@ -30,7 +30,9 @@ class Host:
         self.busy = 0.0
         self.measured = self.looks = 0
 
-    def measure(self, cache: Path, instances: int = 0) -> list[tuple[str, float | None]]:
+    def measure(
+        self, cache: Path, instances: int = 0, tokens: bool = False
+    ) -> list[tuple[str, float | None]]:
         self.measured += 1
         return [("offline", self.offline), ("server", self.server)]
 
@@ -141,7 +143,8 @@ def test_a_run_that_did_better_has_it_measured_again(
 def test_the_key_names_what_it_depends_on():
     """A ceiling measured with other cores or another LoadGen says nothing here."""
     assert "c-loadgen-" in format_host_key() and "-python-3" in format_host_key()
-    assert len({format_host_key(), format_host_key(1), format_host_key(2)}) == 3
+    keys = {format_host_key(), format_host_key(1), format_host_key(2), format_host_key(tokens=True)}
+    assert len(keys) == 4
 
 
 @pytest.mark.slow
@@ -155,6 +158,32 @@ def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
         and found["offline"] > 50_000
     )
     json.dumps(found)
+
+
+@pytest.mark.slow
+def test_generated_answers_have_a_ceiling_in_tokens(tmp_path: Path):
+    """A ceiling in samples would be a sixteenth of that in tokens, and flag every result."""
+    found = dict(harness_ceiling.measure_scenario_ceilings(tmp_path, tokens=True))
+    assert found.keys() == {"single-stream", "server", "offline"}
+    schedule = harness_ceiling.build_null_schedule(Scenario.OFFLINE, tokens=True)
+    logged = harness_ceiling.run_null_system(schedule, tmp_path)
+    assert logged.errors == () and logged.measures_tokens
+    rate = logged.require_number("result_tokens_per_second")
+    assert rate == pytest.approx(
+        NULL_ANSWER_TOKENS * logged.require_number("result_samples_per_second"), rel=0.01
+    )
+    assert found["offline"] and found["offline"] > rate / NULL_ANSWER_TOKENS
+
+
+def test_a_ceiling_in_tokens_is_measured_again_in_tokens(
+    tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]
+):
+    """The two kinds of ceiling are kept apart."""
+    resolve_harness_ceiling(tmp_path, Scenario.OFFLINE)
+    assert resolve_harness_ceiling(tmp_path, Scenario.OFFLINE, tokens=True) == 5.0
+    assert host.measured == 2
+    resolve_harness_ceiling(tmp_path, Scenario.OFFLINE, reached_rate=6.0, tokens=True)
+    assert "a run reached 6 tokens/s, and the ceiling was 5" in capsys.readouterr().out
 
 
 def test_server_takes_the_highest_rate_that_is_held(

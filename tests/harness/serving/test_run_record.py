@@ -99,6 +99,37 @@ def test_each_scenario_has_its_metric_and_a_rate(
     assert found == LoadGenVerdict(valid=True, metric=metric, value=value, rate=rate, hints=())
 
 
+@pytest.mark.parametrize(
+    ("scenario", "metric", "value", "rate"),
+    [
+        (Scenario.SERVER, "completed_tokens_per_second", 7200.0, 7200.0),
+        (Scenario.OFFLINE, "tokens_per_second", 9600.0, 9600.0),
+        (Scenario.SINGLE_STREAM, "latency_ns", 500_000.0, 2000.0),
+    ],
+)
+def test_measured_tokens_are_the_metric(
+    bench: ServingSetup, scenario: Scenario, metric: str, value: float, rate: float
+):
+    """Samples stand beside it; SingleStream's early-stopping estimate is that of first tokens, so
+    its measured latency counts.
+    """
+    tokens = {
+        "requested_use_token_latencies": True,
+        "result_tokens_per_second": 9600.0,
+        "result_completed_tokens_per_second": 7200.0,
+        "result_90.00_percentile_latency_ns": 500_000.0,
+        "result_first_token_90.00_percentile_latency_ns": 2_000_000.0,
+        "result_time_per_output_token_90.00_percentile_ns": 300_000.0,
+    }
+    schedule = planned(bench, scenario)
+    found = judge_performance_run(bench, schedule, facts(scenario, **tokens))
+    assert (found.metric, found.value, found.rate) == (metric, value, rate)
+    assert found.tokens is not None
+    shown = format_run_verdict(replace(schedule, percentile=90.0), found, None)
+    assert "TTFT p90 2.00 ms, TPOT p90 0.30 ms" in shown
+    assert ("7,200.0 tokens/s, 900.0 samples/s" in shown) == (scenario is Scenario.SERVER)
+
+
 @pytest.mark.parametrize("scenario", list(Scenario))
 def test_a_log_without_its_result_is_no_result(bench: ServingSetup, scenario: Scenario):
     """Another LoadGen may name it otherwise: better no record than a wrong one."""
@@ -337,6 +368,16 @@ def test_the_rounds_own_threshold_comes_on_top(bench: ServingSetup):
         "top1 is 0.8000",
         "top5 is 0.0000",
     ]
+
+
+@pytest.mark.parametrize(("found", "told"), [(8984408.4, 0), (8984409.0, 1), (0.0, 0)])
+def test_an_upper_threshold_is_not_exceeded(bench: ServingSetup, found: float, told: int):
+    """Answers that never end are no better than short ones."""
+    strict = replace(bench, row=replace(bench.row, threshold_most={"gen_len": 8984408.4}))
+    said = list_score_shortfalls(strict, {"top1": 0.8, "gen_len": found})
+    assert len(said) == told and all(
+        "above 8984408.4000 (the round's upper threshold)" in sentence for sentence in said
+    )
 
 
 # ---- the record ----

@@ -23,6 +23,7 @@ from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError
 from suite.files.layout import compute_bound_seed
 from suite.loadgen.scenario import Scenario
+from suite.rounds import TokenBounds
 from suite.terms import Precision, Profile
 
 
@@ -126,6 +127,37 @@ def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path:
         )
     with pytest.raises(RequestError, match="it has: none"):
         replace(bench, row=replace(bench.row, scenarios={})).require_scenario_rules(Scenario.SERVER)
+
+
+def test_all_scenarios_are_those_of_the_row(tmp_path: Path):
+    """`podium infer llama` asked for MultiStream, which no rule serves a language model in."""
+    bench = ready(tmp_path)
+    two = {each: bench.row.scenarios[each] for each in (Scenario.SERVER, Scenario.OFFLINE)}
+    fewer = replace(bench, row=replace(bench.row, scenarios=two))
+    assert set(fewer.select_row_scenarios(tuple(Scenario))) == set(two)
+    assert fewer.select_row_scenarios([Scenario.MULTI_STREAM]) == [Scenario.MULTI_STREAM]
+
+
+def test_tighter_bounds_are_those_of_the_row_or_refused(tmp_path: Path):
+    """MLPerf's Interactive: Server within other bounds, and no scenario else."""
+    bench = ready(tmp_path)
+    asked = {**bench.request.settings, "tokens.bounds": "interactive"}
+    bench = replace(bench, request=replace(bench.request, settings=asked))
+    with pytest.raises(RequestError, match="has no interactive bounds in profile smoke"):
+        bench.require_scenario_rules(Scenario.SERVER)
+    tighter = TokenBounds(first_token_ns=5, per_token_ns=3)
+    server = replace(
+        bench.row.scenarios[Scenario.SERVER],
+        first_token_ns=20,
+        per_token_ns=10,
+        interactive=tighter,
+    )
+    row = replace(bench.row, scenarios={**bench.row.scenarios, Scenario.SERVER: server})
+    bench = replace(bench, row=row)
+    found = bench.require_scenario_rules(Scenario.SERVER)
+    assert (found.first_token_ns, found.per_token_ns) == (5, 3)
+    offline = bench.require_scenario_rules(Scenario.OFFLINE)
+    assert offline is bench.row.scenarios[Scenario.OFFLINE]
 
 
 def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):

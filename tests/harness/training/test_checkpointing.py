@@ -162,7 +162,7 @@ def test_a_log_shorter_than_its_checkpoint_is_refused(tmp_path: Path):
     with MllogWriter(tmp_path / "log") as log:
         log.log_point("something")
         keeper(tmp_path / "state", log).save(Weights(), TrainingPosition(epoch=1))
-        log.truncate(0)
+        log.truncate_log(0)
         with pytest.raises(RequestError, match="shorter than at the time of the checkpoint"):
             keeper(tmp_path / "state", log).restore(Weights())
 

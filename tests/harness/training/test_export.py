@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from podium_fakes.drive import events, log_path, options, partial
 from safetensors.numpy import save_file
 
-from harness.distributed import SingleRank
+from harness.distributed import RankFailure, RankLost, SingleRank
 from harness.request import RunRequest, resolve_request
 from harness.training import export as sealing
 from harness.training.export import (
@@ -31,6 +32,7 @@ from harness.training.mllog_writer import MllogWriter
 from harness.training.request import TrainingRequest
 from harness.training.run_context import TrainingJob
 from harness.training.state.set_state import TrainingSetState, get_run_state_folder
+from harness.training.timed_run import export_trained_weights
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import (
     CHECKPOINT_RECORD,
@@ -316,3 +318,56 @@ def test_a_note_of_any_bytes_is_told(tmp_path: Path, content: bytes):
         path.write_bytes(content)
         with pytest.raises(RequestError, match="without --resume"):
             call()
+
+
+class DividedWeights(Weights):
+    """A training whose ranks have to gather what rank 0 exports."""
+
+    def __init__(self, broken: bool = False) -> None:
+        super().__init__()
+        self.did, self.broken = list[str](), broken
+
+    def gather_weights(self) -> None:
+        self.did.append("gathered")
+        if self.broken:
+            raise RuntimeError("gloo: Connection closed by peer")
+
+    def export(self, folder: Path) -> None:
+        self.did.append("exported")
+        super().export(folder)
+
+
+class OneOfTwo(SingleRank):
+    """A rank whose peer is gone, if anything fails."""
+
+    def __init__(self, leads: bool) -> None:
+        super().__init__()
+        self.leads = leads
+
+    def find_cause(self, error: BaseException) -> RankFailure | None:
+        return RankFailure(sentence=f"another rank is gone ({error})", lost=True)
+
+
+def export_as_rank(folder: Path, training: DividedWeights, *, leads: bool) -> None:
+    job: Any = SimpleNamespace(
+        ranks=OneOfTwo(leads), get_state_folder=lambda _: folder, name="fake"
+    )
+    log: Any = SimpleNamespace(offset=5)
+    export_trained_weights(job, 0, cast(Any, training), OUTCOME, log)
+
+
+def test_divided_weights_are_gathered_by_all_ranks_and_exported_by_one(tmp_path: Path) -> None:
+    """A rank that does not gather leaves the others waiting."""
+    first, second = DividedWeights(), DividedWeights()
+    export_as_rank(tmp_path / "first", first, leads=True)
+    export_as_rank(tmp_path / "second", second, leads=False)
+    assert first.did == ["gathered", "exported"] and second.did == ["gathered"]
+    assert read_stopped_run(tmp_path / "first") is not None
+    assert read_stopped_run(tmp_path / "second") is None
+
+
+def test_a_rank_lost_while_weights_are_gathered_leaves_a_run_that_resumes(tmp_path: Path) -> None:
+    """Nothing is wrong with the run: it was called one whose weights could not be saved."""
+    with pytest.raises(RankLost, match="another rank is gone"):
+        export_as_rank(tmp_path, DividedWeights(broken=True), leads=True)
+    assert read_stopped_run(tmp_path) is None

@@ -60,7 +60,7 @@ def test_what_lies_behind_an_offset_can_be_forgotten(tmp_path: Path):
         log.log_point("run_stop")
         offset = log.offset
         log.log_point("checkpoint_sha256", "a")
-        log.truncate(offset)
+        log.truncate_log(offset)
         log.log_point("checkpoint_sha256", "b")
     assert [event["value"] for event in events(partial(tmp_path / "log"))] == [None, "b"]
 
@@ -108,8 +108,8 @@ def test_other_ranks_keep_no_log(tmp_path: Path):
     """A second rank that wrote would tear the first one's lines."""
     with MllogWriter(None) as log:
         log.log_start("run_start")
-        log.sync()
-        log.truncate(0)
+        log.sync_log()
+        log.truncate_log(0)
         log.finish()
         assert log.offset == 0
     assert not list(tmp_path.iterdir())

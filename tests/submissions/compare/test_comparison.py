@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from submissions.compare.compared_results import ComparisonSide, select_data_settings
+from submissions.compare.compared_results import ComparisonSide, select_task_settings
 from submissions.compare.comparison import ComparedResult, compare_results
 from submissions.compare.fitness import (
     find_allowed_differences,
@@ -70,6 +70,10 @@ def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
         ({"metric": "latency_p90"}, "metric: samples_per_second and latency_p90"),
         ({"task": {"sample_count": 50}}, "sample_count: 1008 and 50"),
         ({"task": {}}, "sample_count: 1008 and unknown"),
+        (
+            {"task": {"sample_count": 1008, "tokens.bounds": "interactive"}},
+            "tokens.bounds: unknown and interactive",
+        ),
         (
             {"task": {"sample_count": 1008, "data.picture_size": 64}},
             "data.picture_size: unknown and 64",
@@ -182,9 +186,14 @@ def test_a_served_result_need_not_have_what_training_alone_is_evaluated_by() -> 
 
 def test_decoding_workers_are_no_part_of_the_data() -> None:
     """Everything else under `data.` is."""
-    assert select_data_settings(
+    assert select_task_settings(
         {"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}
     ) == {"data.picture_size": 32}
+
+
+def test_bounds_of_tokens_are_part_of_the_task() -> None:
+    """A Server within tighter bounds is MLPerf's Interactive, which is slower for a reason."""
+    assert select_task_settings({"tokens.bounds": "server"}) == {"tokens.bounds": "server"}
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,11 @@ def test_a_rough_energy_is_told_beside_the_efficiency() -> None:
 
 @pytest.mark.parametrize(
     ("change", "unit"),
-    [({"mj_per_query": 7.5}, "mJ/query"), ({"samples_per_s_per_w": None}, "kJ per training")],
+    [
+        ({"per_token_j": 0.05}, "tokens/s/W"),
+        ({"mj_per_query": 7.5}, "mJ/query"),
+        ({"samples_per_s_per_w": None}, "kJ per training"),
+    ],
 )
 def test_streams_are_told_per_query_and_training_in_kilojoules(
     change: dict[str, float | None], unit: str

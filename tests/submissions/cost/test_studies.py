@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from click.testing import CliRunner, Result
 
@@ -37,6 +38,20 @@ def study(tmp_path: Path) -> Path:
 
 def invoked(*arguments: object) -> Result:
     return CliRunner().invoke(cost, [*map(str, arguments)], catch_exceptions=False)
+
+
+def test_tokens_of_a_row_have_a_price(study: Path, prices: Path) -> None:
+    """Eight tokens to an answer: a million of them cost an eighth of a million answers."""
+    table = study / "study.json"
+    document = json.loads(table.read_text())
+    first = document["rows"][0]
+    rows = numpy.full((first["queries"] * first["batch"], 4), 8, "<i8")
+    numpy.save(study / first["folder"] / "tokens.npy", rows)
+    first["tokens_per_second"] = 8 * first["samples_per_second"]
+    table.write_text(json.dumps(document))
+    found = json.loads(invoked(study, "--prices", prices, "--format", "json").stdout)
+    (row,) = found["costs"]
+    assert row["per_million_tokens"]["value"] == pytest.approx(10_000 / (8 * RATE))
 
 
 @pytest.mark.parametrize("file", ["", "study.json"])

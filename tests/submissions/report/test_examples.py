@@ -31,7 +31,7 @@ from workloads.resnet50.scoring import write_image_labels
 from workloads.transformer.scoring import write_transformer_truth
 from workloads.transformer.subwords import build_subtoken_vocabulary
 
-WORKLOADS = ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
+WORKLOADS = ("gnmt", "llama", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
 BOX = {
     "id": 1,
     "image_id": 1,

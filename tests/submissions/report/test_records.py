@@ -49,7 +49,7 @@ def test_latencies_are_from_issue_to_completion(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    assert dict(queries.compute_latency_percentiles(found))[50.0] == 4.0
+    assert dict(queries.compute_latency_percentiles(found.latency_Q))[50.0] == 4.0
     assert found.first_ns == 10
 
 
@@ -75,9 +75,9 @@ def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    assert sum(share for _, share in queries.compute_latency_distribution(found)) == pytest.approx(
-        100.0
-    )
+    assert sum(
+        share for _, share in queries.compute_latency_distribution(found.latency_Q)
+    ) == pytest.approx(100.0)
 
 
 def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    points = queries.compute_completion_rates(found)
+    points = queries.compute_completion_rates(found, found.samples_Q)
     width = points[1][0] - points[0][0]
     assert sum(rate * width for _, rate in points) == pytest.approx(320, rel=1e-6)
 
@@ -374,7 +374,10 @@ def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
             [1] * 4,
         )
     )
-    assert found is not None and dict(queries.compute_latency_percentiles(found))[50.0] == 3.0
+    assert (
+        found is not None
+        and dict(queries.compute_latency_percentiles(found.latency_Q))[50.0] == 3.0
+    )
 
 
 def charts_of(path: Path) -> dict[str, list[Chart]]:

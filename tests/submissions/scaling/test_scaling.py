@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from submissions.commands.scaling import scaling
 from submissions.scaling.model import (
+    SHARD_EXCHANGE,
     compute_exchange_ms,
     fit_published_points,
     predict_left_out_step,
@@ -82,6 +83,31 @@ def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> Non
         for devices in (8, 9, 15, 16)
     ]
     assert times[0] == 0 < times[1] == times[2] == times[3]
+
+
+def test_divided_weights_are_gathered_twice_and_cost_three_times_the_bytes() -> None:
+    """12 bytes of each weight pass the network, instead of 4 of its gradient; within a node,
+    neither does.
+    """
+    point = next(point for point in read_scaling_data().point if point.devices > point.per_node)
+    whole = compute_exchange_ms(point, 25_000_000, 0.0, 0.5)
+    assert compute_exchange_ms(point, 25_000_000, 0.0, 0.5, SHARD_EXCHANGE) == pytest.approx(
+        3 * whole
+    )
+    on_one = replace(point, devices=point.per_node)
+    assert compute_exchange_ms(on_one, 25_000_000, 100.0, 0.5, SHARD_EXCHANGE) == 0
+
+
+def test_shards_say_what_a_device_holds() -> None:
+    """25.6 million weights of 16 bytes on 64 devices."""
+    words = ("resnet50", "--devices", "64", "--batch", "640")
+    whole, divided = asked(*words), asked(*words, "--shard")
+    assert whole["state_gb_per_device"] is None
+    assert divided["state_gb_per_device"] == pytest.approx(25_557_032 * 16 / 64 / 1e9)
+    assert divided["asked"]["exchange_ms"] > 1.5 * whole["asked"]["exchange_ms"]
+    assert divided["points"] == whole["points"]
+    told = CliRunner().invoke(scaling, [*words, "--shard"], catch_exceptions=False).stdout
+    assert "64 devices hold 0.00639 GB" in " ".join(told.split())
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from suite.rounds.ranges import describe_range, find_range_problem
 from suite.rounds.settings import collect_workload_settings, convert_setting_value
 
 ROUND = registry.load_round("podium-v1")
-WORKLOADS = ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
+WORKLOADS = ("gnmt", "llama", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
 NUMERIC = (SettingKind.INT, SettingKind.FLOAT, SettingKind.NUMBERS)
 
 

@@ -13,7 +13,7 @@ def test_loaded_samples_are_there_until_they_are_unloaded() -> None:
     held.unload([4, 7])
     with pytest.raises(KeyError):
         held[4]
-    held.clear()
+    held.release_samples()
     with pytest.raises(KeyError):
         held[2]
 

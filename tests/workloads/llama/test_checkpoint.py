@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from suite.errors import RequestError
 from suite.files.layout import compute_folder_sha256
+from suite.terms import Profile
 from workloads.common.weights_description import read_weights_description
 from workloads.llama.checkpoint import (
     INDEX_FILE,
@@ -21,8 +22,10 @@ from workloads.llama.checkpoint import (
     read_end_tokens,
     read_llama_shape,
 )
+from workloads.llama.endings import list_answer_ends
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.model import LlamaNetwork
+from workloads.llama.vocabulary import END_ID
 from workloads.llama.weights import export_llama_checkpoint, load_llama_checkpoint
 
 from .conftest import END, OTHER_END, SHAPE, build_network, build_tokens
@@ -258,3 +261,9 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(
     ):
         with pytest.raises(RequestError, match=said):
             export_llama_checkpoint(network.state_dict(), SHAPE, tokens, tmp_path)
+
+
+def test_the_judge_knows_the_end_token_of_the_news() -> None:
+    """It has no checkpoint: TEST06 looks for these ids in logged answers."""
+    assert list(list_answer_ends(Profile.SMOKE)) == [END_ID]
+    assert END_ID not in list_answer_ends(Profile.FULL)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 import pytest
+import torch
 from testbed import PlainEngine
 
 from harness.serving.loadgen.generation import GenerationThread
@@ -17,6 +18,8 @@ from suite.terms import Division, Precision
 from suite.workload import GeneratingInference, Run
 from workloads.common.text.references import read_references
 from workloads.common.weights_description import DESCRIPTION_FILE
+from workloads.llama import cache_room
+from workloads.llama.cache_room import SPARE_SHARE, compute_slot_bytes
 from workloads.llama.checkpoint import TOKENIZER_FILE, LlamaTokens
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.inference import LlamaInference, check_prompts
@@ -212,7 +215,6 @@ def test_unloaded_prompts_are_gone(system: LlamaInference) -> None:
         ({"precision": Precision.FP16}, "the generator has no fp16; it has fp32, tf32, bf16"),
         ({"engine__compile": True}, "engine.compile is not supported"),
         ({"sut__instances": 2}, "sut.instances is not supported"),
-        ({"data": Path("/nowhere")}, "--data is not supported yet"),
         ({"decode__max_new_tokens": 0}, "decode.max_new_tokens: must be at least 1"),
     ],
 )
@@ -274,3 +276,38 @@ def test_bf16_answers(make_run: MakeRun, checkpoint: Path, system: LlamaInferenc
         firsts.append([answer[:4] for answer in one.open(0, 8)(range(32))])
     agreed = sum(first == other for first, other in zip(*firsts, strict=True))
     assert agreed >= 24
+
+
+def test_slots_that_do_not_fit_are_left_out_and_named(
+    system: LlamaInference, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the clock, and answers stay the same; a cache of one slot is measured by hand."""
+    system.load(range(6))
+    whole = system.open(0, 4)(range(6))
+    assert capsys.readouterr().err == ""
+    longest = max(map(len, load_serving_set(system._run).prompts)) + NEW_TOKENS
+    slot = NEWS_SHAPE.layers * longest * 2 * NEWS_SHAPE.key_value_heads * 8 * 4
+    assert slot == compute_slot_bytes(NEWS_SHAPE, longest, torch.float32)
+    weights = sum(weight.numel() for weight in system._network.parameters()) * 4
+    free = (weights + 2 * slot) / (1 - SPARE_SHARE) + 8
+    monkeypatch.setattr(cache_room, "measure_free_bytes", lambda _: int(free))
+    generator = system.open_generator()
+    assert generator.slots == 2
+    assert capsys.readouterr().err == (
+        f"llama: the free memory holds 2 sequences of {longest} tokens; batching.max_batch asks"
+        " for 4\n"
+    )
+    assert system.open(0, 4)(range(6)) == whole
+
+
+def test_a_cache_without_room_for_one_sequence_is_refused(
+    system: LlamaInference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_room, "measure_free_bytes", lambda _: 1 << 15)
+    with pytest.raises(RequestError, match="one sequence .* and only 0 MiB are free"):
+        system.open_generator()
+
+
+def test_free_memory_is_measured() -> None:
+    """Of this machine, in bytes."""
+    assert 1 << 20 < cache_room.measure_free_bytes(torch.device("cpu")) < 1 << 50

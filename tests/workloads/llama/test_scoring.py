@@ -14,8 +14,8 @@ from suite.errors import MissingError
 from workloads.common.text.references import write_references
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.llama.examples import build_llama_examples
-from workloads.llama.scoring import ROUGE_METRICS, decode_answer, score_answers
-from workloads.llama.serving_set import generate_serving_documents
+from workloads.llama.scoring import ROUGE_METRICS, decode_news_answer, score_answers
+from workloads.llama.served_news import generate_serving_documents
 from workloads.llama.vocabulary import END_ID, PAD_ID, encode_text, list_tokens
 
 SUMMARIES = ["① Anna ② Ben", "① Clara", "① Dora ② Emil ③ Anna"]
@@ -119,9 +119,9 @@ def test_answers_beyond_the_truth_count_nothing(
 
 def test_special_tokens_are_no_text() -> None:
     anna, clara = encode_text("Anna Clara")
-    assert decode_answer([PAD_ID, anna, END_ID, clara]) == "Anna"
-    assert decode_answer([len(list_tokens()) - 1]) != ""
-    assert decode_answer([len(list_tokens())]) == ""
+    assert decode_news_answer([PAD_ID, anna, END_ID, clara]) == "Anna"
+    assert decode_news_answer([len(list_tokens()) - 1]) != ""
+    assert decode_news_answer([len(list_tokens())]) == ""
 
 
 def test_damaged_truth_is_told(tmp_path: Path) -> None:
@@ -135,7 +135,8 @@ def test_damaged_truth_is_told(tmp_path: Path) -> None:
 
 def test_the_missing_library_is_named(truth: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3 and what to install, not a traceback."""
-    monkeypatch.setitem(sys.modules, "rouge_score", None)
+    for name in ("rouge_score", "rouge_score.rouge_scorer"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingError, match="pip install rouge-score"):
         score_answers(pack_answers(*SUMMARIES), truth)
 

@@ -1,10 +1,9 @@
 """One run of training: data, schedule and loss by hand; steps, resume, evaluation, export."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import torch
 from testbed import a_run
 
-from suite import plugins, registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -29,6 +27,7 @@ from workloads.llama.vocabulary import BEGIN_ID, END_ID, encode_document
 from workloads.llama.weights import load_llama_checkpoint
 
 MakeRun = Callable[..., Run]
+pytestmark = pytest.mark.usefixtures("registered")
 SMALL = {
     "model.layers": 1,
     "model.width": 32,
@@ -37,31 +36,6 @@ SMALL = {
     "model.feed_forward": 48,
     "global_batch_size": 8,
 }
-
-
-def forget_registered() -> None:
-    """Let the registry look again."""
-    for each in vars(registry).values():
-        if hasattr(each, "cache_clear"):
-            each.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The workload as pyproject.toml will register it."""
-    select = plugins.select_entry_points
-
-    def select_with_llama(group: str) -> list[EntryPoint]:
-        found = [*select(group)]
-        if group == registry.WORKLOAD_GROUP:
-            point = EntryPoint("llama", "workloads.llama:WORKLOAD", group)
-            found.append(point._for(found[0].dist))  # type: ignore[attr-defined]
-        return found
-
-    monkeypatch.setattr(plugins, "select_entry_points", select_with_llama)
-    forget_registered()
-    yield
-    forget_registered()
 
 
 @pytest.fixture
@@ -107,7 +81,8 @@ def test_the_rate_rises_linearly_and_falls_along_a_cosine(make_run: MakeRun) -> 
     assert schedule(0) == 0.0
     assert schedule(51) == pytest.approx(2.5e-3 / 4)
     assert schedule(204) == pytest.approx(2.5e-3)
-    assert schedule(4096) == schedule(9999) == pytest.approx(2.5e-4)
+    assert schedule(6144) == schedule(9999) == pytest.approx(2.5e-4)
+    assert schedule(6143) > schedule(6144)
     middle = build_cosine_decay(1.0, 0.0, 0, 100)
     assert middle(50) == pytest.approx(0.5)
     assert middle(25) == pytest.approx((1 + math.sqrt(0.5)) / 2)
@@ -207,11 +182,6 @@ def test_settings_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(RequestError, match=message):
         LlamaTraining(make_run(**settings))
-
-
-def test_data_of_the_user_are_refused(make_run: MakeRun, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="--data is not supported yet"):
-        LlamaDataSet(replace(make_run(), data=tmp_path))
 
 
 def test_a_damaged_split_is_refused(make_run: MakeRun) -> None:

@@ -165,6 +165,18 @@ def plan_evaluation_batches(
     ]
 
 
+def plan_even_evaluation_batches(
+    count: int, batch_size: int, rank: int, world_size: int
+) -> list[list[SampleKey]]:
+    """Plan an evaluation with equally many batches on each rank, which a sharded model needs: a
+    batch too many holds one sample of weight 0.
+    """
+    planned = plan_evaluation_batches(count, batch_size, rank, world_size)
+    most = len(plan_evaluation_batches(count, batch_size, 0, world_size))
+    filling = [SampleKey(index=0, weight=0.0)]
+    return planned + [filling] * (most - len(planned))
+
+
 def check_micro_batch_span(batch_size: int, span: int, world_size: int) -> None:
     """Reject a global batch that the ranks cannot divide into micro-batches of the span given in
     the log.

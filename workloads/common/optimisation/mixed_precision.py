@@ -11,12 +11,15 @@ AUTOCAST_DTYPES: Final = {Precision.BF16: torch.bfloat16, Precision.FP16: torch.
 TRAINABLE_PRECISIONS: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16)
 
 
-def build_autocast(device: str, precision: Precision) -> torch.autocast:
-    """Return the autocast context of a forward pass."""
+def build_autocast(device: str, precision: Precision, *, keep_casts: bool = True) -> torch.autocast:
+    """Return the autocast context of a forward pass; it keeps the converted weights until its end,
+    unless a sharded model has to release them layer by layer.
+    """
     return torch.autocast(
         torch.device(device).type,
         dtype=AUTOCAST_DTYPES.get(precision, torch.bfloat16),
         enabled=precision in AUTOCAST_DTYPES,
+        cache_enabled=keep_casts,
     )
 
 

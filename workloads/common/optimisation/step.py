@@ -4,17 +4,19 @@ their saved state.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import torch
 from torch import nn
 
+from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
-from workloads.common.optimisation import gradient_exchange, mixed_precision
+from workloads.common.optimisation import gradient_exchange, mixed_precision, sharding
 from workloads.common.optimisation.schedules import RateSchedule
 
+RANK_STATE_FORMAT: Final = "rank-{rank}.pt"
 B = TypeVar("B")
 B_co = TypeVar("B_co", covariant=True)
 
@@ -27,7 +29,11 @@ class BatchSource(Protocol[B_co]):
 
 
 class Stepper:
-    """Takes optimizer steps; gradients are averaged over the ranks once per step."""
+    """Takes optimizer steps; gradients are averaged over the ranks once per step.
+
+    A sharded model (workloads/common/optimisation/sharding.py) averages them itself, after each
+    micro-batch, since no rank could keep all of them; its state is saved in shards.
+    """
 
     def __init__(
         self,
@@ -36,10 +42,13 @@ class Stepper:
         optimizer: torch.optim.Optimizer,
         *,
         clip_norm: float | None = None,
+        sharded: bool = False,
     ) -> None:
         self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
-        self.model = model
-        self.network = gradient_exchange.wrap_for_gradient_exchange(model, run)
+        self.model, self._sharded = model, sharded
+        self.network = (
+            model if sharded else gradient_exchange.wrap_for_gradient_exchange(model, run)
+        )
         self._scaler = mixed_precision.build_loss_scaler(run.device, run.precision)
         self._losses: list[torch.Tensor] = []
 
@@ -98,13 +107,15 @@ class Stepper:
         return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
 
     def save(self, folder: Path) -> None:
-        """Save the state: rank 0 writes what all ranks share; each rank writes its generators and
-        its own batch-norm statistics.
+        """Save the state: rank 0 writes what all ranks share; each rank writes its generators, its
+        own batch-norm statistics and, of a sharded model, its shard.
 
         Statistics are not averaged here, so that a saved run and an uninterrupted one stay
         bit-identical.
         """
-        if self._run.rank == 0:
+        if self._sharded:
+            sharding.save_shards(self.model, self._optimizer, folder)
+        elif self._run.rank == 0:
             shared = {
                 "model": self.model.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
@@ -117,22 +128,36 @@ class Stepper:
         )
 
     def restore(self, folder: Path) -> None:
-        """Restore a saved state; nothing in it is executed."""
+        """Restore a saved state; nothing in it is executed. RequestError if other ranks than these
+        saved it.
+        """
+        saved = len(list(folder.glob(RANK_STATE_FORMAT.format(rank="*"))))
+        if saved != self._run.world_size:
+            raise RequestError(
+                f"{folder}: the checkpoint was saved by {saved} ranks and cannot be resumed by"
+                f" {self._run.world_size}"
+            )
         device = self._run.device
-        shared: dict[str, Any] = torch.load(
-            folder / "state.pt", map_location=device, weights_only=True
-        )
         rank_state: dict[str, Any] = torch.load(
             self._build_rank_state_path(folder), map_location=device, weights_only=True
         )
-        self.model.load_state_dict(shared["model"])
+        self._restore_shared_state(folder)
         self.model.load_state_dict(rank_state["buffers"], strict=False)
-        self._optimizer.load_state_dict(shared["optimizer"])
-        self._scaler.load_state_dict(shared["scaler"])
         rng.restore_generator_state(rank_state["rng"])
 
+    def _restore_shared_state(self, folder: Path) -> None:
+        if self._sharded:
+            sharding.restore_shards(self.model, self._optimizer, folder)
+            return
+        shared: dict[str, Any] = torch.load(
+            folder / "state.pt", map_location=self._run.device, weights_only=True
+        )
+        self.model.load_state_dict(shared["model"])
+        self._optimizer.load_state_dict(shared["optimizer"])
+        self._scaler.load_state_dict(shared["scaler"])
+
     def _build_rank_state_path(self, folder: Path) -> Path:
-        return folder / f"rank-{self._run.rank}.pt"
+        return folder / RANK_STATE_FORMAT.format(rank=self._run.rank)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -33,7 +33,7 @@ class LoadedSamples(Generic[T]):
         for sample in samples:
             self._samples.pop(sample, None)
 
-    def clear(self) -> None:
+    def release_samples(self) -> None:
         """Release all samples."""
         self._samples.clear()
 

@@ -5,11 +5,13 @@ side.
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from suite.examples import Example, ExampleKind
+from suite.examples import DEFAULT_TEXT_NAMES, Example, ExampleKind
 
 
 class TranslationExamples:
-    """Translations with their references and, if they may be shown, the source sentences."""
+    """Translations, or other texts, with their references and, if they may be shown, the texts that
+    were read; `names` are those of what is read and of what is answered.
+    """
 
     kind = ExampleKind.TEXT
 
@@ -19,7 +21,9 @@ class TranslationExamples:
         references: Sequence[str],
         text_of: Callable[[bytes], str],
         sources: Sequence[str],
+        names: tuple[str, str] = DEFAULT_TEXT_NAMES,
     ) -> None:
+        self.names = names
         self._answers, self._references, self._text_of, self._sources = (
             answers,
             references,

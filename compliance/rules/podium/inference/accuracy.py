@@ -10,6 +10,7 @@ from compliance.documents.podium.inference import InferenceEntry
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
+from suite.rounds import InferenceRow
 from suite.terms import Precision, Profile
 
 PRINTED_SCORE_TOLERANCE: Final = 1e-6
@@ -243,16 +244,26 @@ def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
 
 @rule("accuracy.threshold", InferenceEntry, About.QUALITY)
 def threshold(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model reaches the round's own threshold, if the row has one.
+    """A served model reaches the round's own threshold, if the row has one, and does not exceed
+    the row's upper one.
 
-    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold.
+    Source: inference_rules.adoc v0.5, Benchmarks; the row's threshold and threshold_most.
     Advice: serve a checkpoint that was trained to the full target.
     """
-    for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
+    for metric, wanted, is_upper in list_thresholds(entry.inference):
         found = find_served_score(entry, metric)
-        if found is not None and not found >= wanted:
-            yield entry.build_fault(
-                f"{metric} {found:.6g}",
-                f"at least {wanted:g}",
-                entry.folder / "accuracy" / ACCURACY_TEXT,
-            )
+        if found is None or (found <= wanted if is_upper else found >= wanted):
+            continue
+        yield entry.build_fault(
+            f"{metric} {found:.9g}",
+            f"at {'most' if is_upper else 'least'} {wanted:.9g}",
+            entry.folder / "accuracy" / ACCURACY_TEXT,
+        )
+
+
+def list_thresholds(row: InferenceRow | None) -> list[tuple[str, float, bool]]:
+    """List a row's thresholds: metric, value, and whether it is an upper one."""
+    if row is None:
+        return []
+    lower = [(metric, value, False) for metric, value in row.threshold.items()]
+    return lower + [(metric, value, True) for metric, value in row.threshold_most.items()]

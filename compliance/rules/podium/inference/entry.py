@@ -12,7 +12,7 @@ from compliance.rules.podium.inference.run_record import build_record_fault
 from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.files.layout import CHECKPOINTS_FOLDER, DETAIL_LOG, fold_name
-from suite.loadgen.headline import LATENCY_METRIC
+from suite.loadgen.headline import LATENCY_METRIC, get_rate_unit
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds.legality import is_same_value
@@ -151,21 +151,22 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
         if record is None:
             continue
         most, share, above = record.ceiling, run.round.loadgen.ceiling_share, False
+        unit = get_rate_unit(record.metric)
         if most is None:
             yield build_record_fault(
-                run, "no harness ceiling", "the samples/s of this host with a null engine"
+                run, "no harness ceiling", f"the {unit} of this host with a null engine"
             )
         elif not most > 0:
-            yield build_record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
+            yield build_record_fault(run, f"a ceiling of {most:g}", unit, Severity.ERROR)
         else:
-            above = compute_samples_per_second(run, record) > share * most
+            above = convert_to_ceiling_unit(run, record) > share * most
         if above:
-            rate = f"{compute_samples_per_second(run, record):g} samples/s"
+            rate = f"{convert_to_ceiling_unit(run, record):g} {unit}"
             latency = record.metric == LATENCY_METRIC
             yield build_record_fault(
                 run,
                 f"{record.metric} {record.value:g}, which is {rate}" if latency else rate,
-                f"at most {share:g} of the ceiling, {most:g} samples/s",
+                f"at most {share:g} of the ceiling, {most:g} {unit}",
             )
         if above != record.above_ceiling_share:
             yield build_record_fault(
@@ -176,8 +177,10 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
-    """Return the samples/s for a record's value; harness/serving/run_record.py, judge."""
+def convert_to_ceiling_unit(run: LoadGenRun, record: RunRecord) -> float:
+    """Return a record's value in the unit of the ceiling, where latencies are samples/s;
+    harness/serving/run_record.py, judge.
+    """
     if record.metric != LATENCY_METRIC:
         return record.value
     return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)

@@ -13,6 +13,7 @@ from compliance.loadgen_replay import ReplayPlan, take_first_values
 from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import compute_planned_samples
+from compliance.rules.podium.inference.loadgen_summary import EQUAL_ISSUE_KEY
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
@@ -130,6 +131,7 @@ def build_draw_plan(run: LoadGenRun) -> ReplayPlan | None:
         sample_seed=seeds[1],
         schedule_seed=seeds[2],
         log_seed=seeds[3],
+        equal_issue=run.find_value(EQUAL_ISSUE_KEY) is True,
     )
 
 
@@ -182,7 +184,10 @@ def check_drawn_schedule(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
     if (
         last < until * (1 - slack)
         or plan.queries < plan.least_queries
-        or (plan.queries > plan.least_queries and before >= until * (1 + slack))
+        or (
+            plan.queries - plan.least_addition >= plan.least_queries
+            and before >= until * (1 + slack)
+        )
     ):
         required = (
             f"enough for {until / NS_PER_S:g} s at {plan.rate:g} queries/s, at least"

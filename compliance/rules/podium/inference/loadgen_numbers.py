@@ -10,7 +10,10 @@ from compliance.documents.podium.inference import LoadGenRun, parse_power_time
 from compliance.documents.podium.training import is_logged_count
 from compliance.documents.timestamps import MAX_ZONE_DIFFERENCE_H, parse_utc_seconds
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_summary import LOGGED_NUMBER_TOLERANCE
+from compliance.rules.podium.inference.loadgen_settings import compute_generated_samples
+from compliance.rules.podium.inference.loadgen_summary import (
+    LOGGED_NUMBER_TOLERANCE,
+)
 from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S, S_PER_HOUR
@@ -159,11 +162,12 @@ def queries(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_detail_fault(
             "result_query_count", f"{issued:.0f} queries of {generated:.0f} generated", required
         )
-    if per_query != effective:
+    wanted = compute_generated_samples(run, effective)
+    if per_query != wanted:
         yield run.build_detail_fault(
             "generated_samples_per_query",
             f"{per_query:.0f} samples per query",
-            f"{effective:.0f}, as in the settings",
+            f"{wanted:.0f}, as in the settings",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
+from compliance.rules.podium.inference.loadgen_summary import EQUAL_ISSUE_KEY
 from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG, compute_bound_seed
 from suite.loadgen.scenario import Scenario
@@ -41,7 +42,6 @@ DISABLED_SETTING_VALUES: Final[Mapping[str, Any]] = {
     "effective_performance_issue_unique": False,
     "effective_performance_issue_same": False,
     "effective_performance_issue_same_index": 0,
-    "effective_sample_concatenate_permutation": False,
     "requested_performance_sample_count_override": 0,
     "requested_accuracy_sample_count_override": 0,
     "requested_server_coalesce_queries": False,
@@ -179,6 +179,17 @@ def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
+def compute_generated_samples(run: LoadGenRun, effective: float) -> float:
+    """Return the samples of a query with these effective ones: Offline rounds them up to whole
+    rounds of the loaded samples where these are issued equally often.
+
+    Source: mlcommons/inference, loadgen 6.0, loadgen.cc, GenerateQueries.
+    """
+    loaded = run.find_number("effective_performance_sample_count")
+    equal = run.scenario is Scenario.OFFLINE and run.find_value(EQUAL_ISSUE_KEY) is True
+    return math.ceil(effective / loaded) * loaded if equal and loaded else effective
+
+
 @rule("loadgen.mode", LoadGenRun, About.RULES)
 def mode(run: LoadGenRun) -> Iterator[Fault]:
     """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in
@@ -244,12 +255,13 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
 @rule("loadgen.settings", LoadGenRun, About.RULES)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
     """Settings that change the measurement are off: maximum counts, same or unique samples,
-    overrides, coalescing.
+    overrides, coalescing. Samples are issued equally often if the row says so.
 
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
     Advice: leave these settings at their defaults.
     """
-    for key, off in DISABLED_SETTING_VALUES.items():
+    equal = run.rule is not None and run.rule.equal_issue
+    for key, off in {**DISABLED_SETTING_VALUES, EQUAL_ISSUE_KEY: equal}.items():
         found = run.find_value(key)
         if found is not None and found != off:
             yield run.build_detail_fault(key, f"{key} {found}", f"{off}")

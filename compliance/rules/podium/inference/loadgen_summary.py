@@ -54,6 +54,8 @@ too.
 WHOLE_PERCENTILE_PATTERN: Final = re.compile(r"(\d)\.0th\b")
 """Later LoadGen versions print a whole percentile as `90.0th`, earlier ones as `90th`."""
 LOGGED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+EQUAL_ISSUE_KEY: Final = "effective_sample_concatenate_permutation"
+"""Whether each sample is issued equally often."""
 HEADLINE_NAME_FORMATS: Final = {
     Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
     Scenario.MULTI_STREAM: "{:.1f}th percentile latency",
@@ -169,7 +171,8 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_summary_fault(
             name, f"'{name}'", "the names that LoadGen writes for this scenario"
         )
-    for line, at in run.summary.unrecognised_lines.items():
+    notes = {} if run.find_value(EQUAL_ISSUE_KEY) is True else run.summary.notes
+    for line, at in {**run.summary.unrecognised_lines, **notes}.items():
         yield run.build_fault(
             SUMMARY_LOG, f"'{line[:MAX_SHOWN_LINE_CHARACTERS]}'", "lines that LoadGen writes", at
         )

@@ -349,11 +349,11 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
             record.line,
         )
     if log.reference.keys() != set(log.row.scored_metrics) or not all(
-        0 <= score < 1 for score in log.reference.values()
+        0 <= score <= 1 for score in log.reference.values()
     ):
         yield log.build_fault(
             f"{record.value!r}",
-            f"a number of at least 0 and below 1 for {', '.join(log.row.scored_metrics)}",
+            f"a number from 0 to 1 for {', '.join(log.row.scored_metrics)}",
             record.line,
         )
 

@@ -126,6 +126,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         first_answer(lambda line: line.replace("000000", "000001")),
         AuditTest.TEST01,
     ),
+    "audit.tokens": audited(AuditTest.TEST06),
     "audit.told": spoilt(AUDIT_RECORD, put(ratio=1.02)),
     "audit.failed": spoilt(AUDIT_RECORD, put(passed=False)),
     "audit.strays": spoilt("performance", add("notes.txt", "the second try\n")),

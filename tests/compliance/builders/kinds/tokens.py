@@ -14,7 +14,7 @@ from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then
 
 from compliance.loadgen_replay import take_first_values
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
-from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
@@ -130,6 +130,27 @@ def measured_too_late(path: Path) -> None:
     set_value(path, FIRST_TOKEN_KEY.format(99.0), BOUND_NS + 1)
 
 
+def measuring(folder: Path) -> None:
+    """A Server run that says that it measures tokens; its logged answers have one token each, and
+    tokens.npy states two to four.
+    """
+    server(folder)
+    insert_facts(
+        next(folder.rglob(DETAIL_LOG)),
+        "requested_server_ttft_latency",
+        {REQUESTED_TOKENS_KEY: True},
+    )
+
+
+def padded_entry(folder: Path) -> None:
+    """An accuracy run whose answers have one token each, and a performance run whose answers have
+    two to four.
+    """
+    load = LOADS[SRV]
+    write_generated(folder, SRV)
+    write_run(folder / SRV.folder / "accuracy", load, "accuracy")
+
+
 BASES: Final[Mapping[str, Builder]] = {
     "generated": server,
     "generated-single-stream": single_stream,
@@ -141,7 +162,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         server,
         LOG,
         lambda path: insert_facts(
-            path, "requested_server_ttft_latency", {"requested_use_token_latencies": True}
+            path, "requested_server_ttft_latency", {REQUESTED_TOKENS_KEY: True}
         ),
     ),
     "tokens.bounds": then(server, LOG, measured_too_late),
@@ -150,6 +171,8 @@ INVALID: Final[Mapping[str, Builder]] = {
         f"**/{ACCURACY_LOG}",
         first_answer(lambda line: line.replace(" }", ', "token_count" : 2 }')),
     ),
+    "tokens.lengths": measuring,
+    "tokens.total": padded_entry,
     "tokens.count": then(server, TOKENS, edit_table(lambda table: table[:-1])),
     "tokens.times": then(single_stream, TOKENS, edit_table(later)),
 }

@@ -26,7 +26,7 @@ from harness.serving.audits.command import audit_workload
 from harness.serving.loadgen.result_files import read_detail_log
 from submissions.campaign.audits import collect_missing_audits, has_passing_audit_record
 from submissions.result_index import find_results
-from suite.audits.names import AuditTest
+from suite.audits.names import GENERAL_TESTS, AuditTest
 from suite.audits.rules import format_audit_config, require_audit_rules
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import locate_ledger_file
@@ -108,7 +108,7 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     """All three tests lie in MLCommons' folders, with podium's record and words that a submission
     checker finds.
     """
-    for test in AuditTest:
+    for test in GENERAL_TESTS:
         folder = place(honest, Scenario.OFFLINE) / test
         record = json.loads((folder / "audit.json").read_text())
         assert record["passed"] and len(record["found"]) == len(record["reference"]) >= (
@@ -127,6 +127,13 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
 
 
+def test_a_test_of_tokens_needs_generated_answers(tmp_path: Path) -> None:
+    """Nothing runs, and the sentence says why."""
+    keep_checkpoint(tmp_path / "results", 1.0, workload="audited")
+    with pytest.raises(RequestError, match="TEST06 is for answers that are generated token by"):
+        run(tmp_path / "results", Scenario.OFFLINE, test="TEST06")
+
+
 @pytest.mark.slow
 def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -> None:
     """The same run is filed with both: it lies between the last run of one and the first of the
@@ -135,9 +142,9 @@ def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -
     detail = "mlperf_log_detail.txt"
     runs = {
         test: sorted((place(honest, Scenario.OFFLINE) / test / "reference").glob("run_*"))
-        for test in AuditTest
+        for test in GENERAL_TESTS
     }
-    for earlier, later in pairwise(AuditTest):
+    for earlier, later in pairwise(GENERAL_TESTS):
         assert (runs[earlier][-1] / detail).read_bytes() == (runs[later][0] / detail).read_bytes()
     assert (
         len({(path / detail).read_bytes() for each in runs.values() for path in each})
@@ -152,7 +159,7 @@ def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
         test: read_detail_log(
             place(honest, Scenario.OFFLINE) / test / "performance" / "run_1"
         ).values
-        for test in AuditTest
+        for test in GENERAL_TESTS
     }
     assert facts[AuditTest.TEST04]["effective_performance_issue_same"] is True
     assert facts[AuditTest.TEST01]["effective_accuracy_log_sampling_target"] == 256

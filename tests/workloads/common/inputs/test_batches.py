@@ -117,3 +117,16 @@ def test_batches_that_ranks_cannot_share_are_refused(
     """The log names model_bn_span; a rank that silently took another would make the log wrong."""
     with pytest.raises(RequestError, match=f"model_bn_span={advised} "):
         batches.check_micro_batch_span(batch, span, ranks)
+
+
+def test_every_rank_has_equally_many_batches_where_it_must() -> None:
+    """The ranks of a sharded network gather weights together: one batch fewer, and all wait for
+    ever.
+    """
+    plans = [batches.plan_even_evaluation_batches(9, 4, rank, 2) for rank in range(2)]
+    assert [len(plan) for plan in plans] == [2, 2]
+    keys = [key for plan in plans for batch in plan for key in batch]
+    assert sorted(key.index for key in keys if key.weight > 0) == list(range(9))
+    assert [key.weight for key in plans[1][1]] == [0.0]
+    few = [batches.plan_even_evaluation_batches(1, 4, rank, 3) for rank in range(3)]
+    assert [[len(batch) for batch in plan] for plan in few] == [[1], [1], [1]]

@@ -26,8 +26,11 @@ from compliance.rules.podium.inference.run_record import (
 )
 from compliance.verdict import About, Fault, Severity
 from suite import registry
-from suite.audits.names import AuditTest
+from suite.audits.names import ANSWER_TESTS, AuditTest
 from suite.audits.rules import format_audit_config
+from suite.audits.tokens import (
+    count_token_contradictions,
+)
 from suite.audits.verdict import AuditComparison, compare_best_runs, count_differing_answers
 from suite.files.layout import (
     ACCURACY_LOG,
@@ -414,7 +417,7 @@ def stated_outcome(audit: Audit) -> Iterator[Fault]:
         )
     fast, right = (
         found.passed,
-        not counts[1] and (counts[0] > 0 or audit.test is not AuditTest.TEST01),
+        not counts[1] and (counts[0] > 0 or audit.test not in ANSWER_TESTS),
     )
     if record.passed and not (fast and right):
         yield audit.build_fault("passed", "failed, as recomputed from the runs")
@@ -429,6 +432,8 @@ def stated_outcome(audit: Audit) -> Iterator[Fault]:
 
 def count_audit_answers(audit: Audit) -> tuple[int, int]:
     """Count the compared answers, and those that differ."""
+    if audit.test is AuditTest.TEST06:
+        return count_token_contradictions(audit.logged_tokens, audit.end_tokens)[:2]
     truth = audit.truth
     if truth is None or audit.record is None:
         return 0, 0

@@ -1,0 +1,1 @@
+"""Rules about the compliance tests of podium's results."""

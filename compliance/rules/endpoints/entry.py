@@ -249,7 +249,7 @@ def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
     if entry.model is None or not entry.is_closed:
         return
     config, wanted = entry.run.config_source, f"the data of {entry.benchmark}"
-    for stated in list_configured_names(entry):
+    for stated in list_data_set_names(entry):
         if find_other_data_set(entry, stated):
             yield entry.build_fault(
                 f"datasets: {stated}"[:MAX_QUOTED_CHARACTERS],
@@ -266,7 +266,7 @@ def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
                 )
 
 
-def list_configured_names(entry: EndpointsEntry) -> list[str]:
+def list_data_set_names(entry: EndpointsEntry) -> list[str]:
     """List the names of the data sets in an entry's configuration."""
     found = entry.run.config.find_value("datasets") if entry.run.config else None
     tables = [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]

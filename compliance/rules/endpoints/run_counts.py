@@ -337,16 +337,17 @@ def build_idle_fault(run: EndpointsRun, held: float, wanted: int, share: float) 
 
 def compute_least_share(summary: ResultSummary, wanted: int) -> float | None:
     """Return at most which share of its requests a run had in flight, without the time in which it
-    may have begun and ended; None if it issued no more than it holds, or nearly all of its time is
-    left out.
+    may have begun and ended: when the last request was issued, it was one of those in flight, and
+    the others may have ended at once. None if the run issued no more than it holds, or nearly all
+    of its time is left out.
     """
     latency, duration, issued = summary.latency, summary.duration_ns, summary.n_samples_issued
     if latency.total is None or latency.max is None or not duration or (issued or 0) <= wanted:
         return None
-    held_ns = duration - latency.max - START_NS
+    held_ns = wanted * (duration - START_NS) - (wanted - 1) * latency.max
     if held_ns <= 0:
         return None
-    return float(latency.total + (issued or 0) * REISSUE_NS) / (held_ns * wanted)
+    return float(latency.total + (issued or 0) * REISSUE_NS) / held_ns
 
 
 def has_agentic_pattern(run: EndpointsRun) -> bool:

@@ -30,7 +30,7 @@ def power_parts(curve: EndpointsCurve) -> Iterator[Fault]:
     Advice: state number, model, rated power and source of each part of the system as described.
     """
     nodes = collect_described_nodes(curve)
-    for node_set in list_tables((curve.power.values or {}).get("node_sets")):
+    for node_set in select_tables((curve.power.values or {}).get("node_sets")):
         components = node_set.get("components")
         if node_set.get("power_method") != "component_sum" or not isinstance(components, dict):
             continue
@@ -95,7 +95,7 @@ def check_accelerator(
     """Yield an accelerator that is not the described one, and a power below its rated power."""
     part = get_table(components, "accelerator")
     named, stated = part.get("model"), find_sourced_watts(part.get("tdp_per_unit"))
-    kinds = list_tables(node.get("accelerator_info"))
+    kinds = select_tables(node.get("accelerator_info"))
     described = [each.get("accelerator_model_name") for each in kinds]
     if len(described) == 1 and have_other_numbers(named, described[0]):
         yield curve.power.build_fault(
@@ -121,8 +121,8 @@ def have_other_numbers(first: object, other: object) -> bool:
     return bool(one) and bool(two) and one.isdisjoint(two)
 
 
-def list_tables(value: object) -> list[dict[str, Any]]:
-    """List the tables in a value that should be a list."""
+def select_tables(value: object) -> list[dict[str, Any]]:
+    """Return the tables in a value that should be a list."""
     return [each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)]
 
 

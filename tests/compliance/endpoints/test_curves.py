@@ -269,7 +269,10 @@ EDITS: dict[str, tuple[Edit, str]] = {
     ),
     "another data set's accuracy": (edit_accuracy("dataset_name", "cnn_dailymail"), "data_set"),
     "accuracy of a part of another": (edit_accuracy("dataset_name", "aime25"), "data_set"),
-    "accuracy of a data set of no benchmark": (edit_accuracy("dataset_name", "open_orca"), "data_set"),
+    "accuracy of a data set of no benchmark": (
+        edit_accuracy("dataset_name", "open_orca"),
+        "data_set",
+    ),
     "the same accuracy twice": (copy_accuracy, "same_accuracy"),
     "no processors": (edit_part("cpu", "count_per_node", value=0), "power_parts"),
     "another number of processors": (

@@ -18,7 +18,7 @@ from compliance.recognition.path_kind import (
     recognise_path,
 )
 from compliance.recognition.result import RecognisedResult, recognise_target
-from compliance.recognition.round import list_target_organisations
+from compliance.recognition.round import CURVE_ROUND, list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
 from compliance.unread_folders import (
     find_unread_folders,
@@ -45,6 +45,8 @@ MAX_CACHED_FOLDERS: Final = 4_096
 paths are below few folders.
 """
 
+ROUND_SEPARATOR: Final = ", "
+"""Separates the rounds of a path whose parts have several."""
 PODIUM_KINDS: Final = (PathKind.BUNDLE, PathKind.CHECKPOINT, PathKind.STUDY)
 """Kinds of files that podium alone writes."""
 
@@ -120,7 +122,8 @@ class Judge:
     def judge_recognised_path(self, target: RecognisedPath, given: str) -> PathJudgement:
         """Judge a path whose kind is known, as far as it can be read."""
         if target.kind is PathKind.TREES:
-            return self.judge_parts(find_judgeable_parts(target.path), target, given)
+            parts = self.judge_parts(find_judgeable_parts(target.path), target, given)
+            return self.judge_shared_runs(parts, target)
         recognised = self.recognise_round(target)
         if apart := split_by_round(target, recognised.evidence, self.resolve_round_name):
             return self.judge_parts(apart, target, given)
@@ -186,10 +189,20 @@ class Judge:
         found = tuple(dict.fromkeys(finding for part in judged for finding in part.findings))
         return PathJudgement(
             path=given,
-            round=", ".join(sorted({part.round for part in judged})),
+            round=ROUND_SEPARATOR.join(sorted({part.round for part in judged})),
             findings=found,
             results=tuple(result for part in judged for result in part.results),
         )
+
+    def judge_shared_runs(self, judged: PathJudgement, target: RecognisedPath) -> PathJudgement:
+        """Add what is to be said of several submissions of curves in a folder together: no two of
+        them have the same run.
+        """
+        if CURVE_ROUND not in judged.round.split(ROUND_SEPARATOR):
+            return judged
+        found = self.load_round_judge(CURVE_ROUND).judge_target(target)
+        roots = {target.path: display_path_as_given(target.path, judged.path)}
+        return replace(judged, findings=judged.findings + prepare_reported_findings(found, roots))
 
     def judge_bundle(self, target: RecognisedPath, given: str, round_name: str) -> PathJudgement:
         """Judge a bundle, with a temporary folder to unpack it into; other rounds than podium's

@@ -6,14 +6,19 @@ from pathlib import Path
 from compliance.documents.endpoints.curve import EndpointsCurve, read_endpoints_curve
 from compliance.documents.endpoints.point import EndpointsPoint, read_endpoints_point
 from compliance.documents.endpoints.run import read_endpoints_run
-from compliance.documents.endpoints.submission import EndpointsSubmission
+from compliance.documents.endpoints.submission import EndpointsSubmission, EndpointsSubmissions
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.endpoints import judge_endpoints_run
 from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.endpoints_files import RESULTS_FOLDER
 from compliance.recognition.endpoints_tree import find_submission_folder, list_curve_folders
-from compliance.recognition.path_kind import PathKind, RecognisedPath, find_endpoints_summary
+from compliance.recognition.path_kind import (
+    PathKind,
+    RecognisedPath,
+    find_endpoints_summary,
+    find_judgeable_parts,
+)
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import judge_document
 from compliance.verdict import Finding, ResultKind
@@ -33,6 +38,8 @@ class EndpointsCurveJudge:
         match target.kind:
             case PathKind.ENDPOINTS_SUBMISSION | PathKind.ENDPOINTS_CURVE:
                 yield from self.judge_submission(path)
+            case PathKind.TREES:
+                yield from self.judge_shared_runs(path)
             case PathKind.ENDPOINTS_POINT:
                 root = find_submission_folder(path.parent)
                 yield from self.judge_point(read_endpoints_point(path, root, self.round))
@@ -56,14 +63,25 @@ class EndpointsCurveJudge:
 
     def judge_submission(self, path: Path) -> Iterator[Finding]:
         """Judge the curves in a folder and, of a submission's folder, what they share."""
+        found = self.read_submission(path)
+        for curve in found.curves:
+            yield from self.judge_curve(curve)
+        if is_folder(path / RESULTS_FOLDER):
+            yield from self.apply_rules(found)
+
+    def read_submission(self, path: Path) -> EndpointsSubmission:
+        """Read the curves in a folder."""
         curves = [
             read_endpoints_curve(each, find_submission_folder(each), self.round)
             for each in list_curve_folders(path)
         ]
-        for curve in curves:
-            yield from self.judge_curve(curve)
-        if is_folder(path / RESULTS_FOLDER):
-            yield from self.apply_rules(EndpointsSubmission(root=path, curves=curves))
+        return EndpointsSubmission(root=path, curves=curves)
+
+    def judge_shared_runs(self, path: Path) -> Iterator[Finding]:
+        """Judge what several submissions in a folder share, which were judged one by one."""
+        homes = [each for each in find_judgeable_parts(path) if is_folder(each / RESULTS_FOLDER)]
+        submissions = [self.read_submission(each) for each in homes]
+        yield from self.apply_rules(EndpointsSubmissions(root=path, submissions=submissions))
 
     def judge_curve(self, curve: EndpointsCurve) -> Iterator[Finding]:
         """Judge a curve and its points."""

@@ -122,8 +122,10 @@ def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list
     path, if it was judged before. Of a point's path only that point remains.
     """
     target = recognise_path(path)
-    curves = []
-    for home in list_curve_homes(target):
+    curves, homes = [], list_curve_homes(target)
+    if found is None and len(homes) > 1:
+        found = compliance_check.judge_path(path)  # at once: no two submissions share a run
+    for home in homes:
         round = registry.load_endpoints_round(compliance_check.resolve_path_round(home))
         findings = compliance_check.judge_path(home) if found is None else found
         errors = index_errors(

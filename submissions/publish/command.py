@@ -3,6 +3,7 @@ place when complete.
 """
 
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -17,7 +18,7 @@ from compliance.verdict import Severity
 from submissions.curves.curve import has_curves, has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
-from submissions.publish.endpoints import compute_submission_digest
+from submissions.publish.endpoints import compute_submission_digest, list_curve_runs
 from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
 from submissions.published_rows import list_published_files, read_published_rows
@@ -70,11 +71,8 @@ def publish_site(
         raise RequestError("--title: must not be empty")
     check_site_target(target)
     check_files_exist({"--signers": signers})
-    entries = exclude_shared_campaigns(
-        drop_contained_bundles(
-            collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
-        )
-    )
+    found = collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
+    entries = exclude_shared_campaigns(drop_contained_bundles(drop_repeated_curves(found)))
     workloads = {row.workload for entry in entries for row in entry.rows}
     rows = (
         [
@@ -163,12 +161,68 @@ def collect_site_entries(paths: Iterable[Path], signers: TrustedSigners) -> list
     """Read each bundle. Of several valid copies with one seal, keep the first with a trusted
     signer, or else the first.
     """
-    judged_entries = [read_site_entry(path, signers) for path in paths]
+    judged_entries = mark_copied_runs([read_site_entry(path, signers) for path in paths])
     chosen: dict[str, SiteEntry] = {}
     for _, entry in sorted(judged_entries, key=lambda pair: not pair[0]):
         if not entry.problems:
             chosen.setdefault(entry.digest, entry)
     return [entry for _, entry in judged_entries if entry.problems or entry in chosen.values()]
+
+
+def mark_copied_runs(judged: Sequence[tuple[bool, SiteEntry]]) -> list[tuple[bool, SiteEntry]]:
+    """Mark submissions of several organisations that have the same run as left out, all of them,
+    since files do not tell whose it is.
+    """
+    owners = defaultdict[object, dict[str, str]](dict)
+    for entry in (entry for _, entry in judged if not entry.problems):
+        for org, key in list_entry_runs(entry):
+            owners[key].setdefault(org, entry.name)
+    marked = []
+    for trusted, entry in judged:
+        others = {
+            name: None
+            for org, key in list_entry_runs(entry)
+            for other, name in owners[key].items()
+            if other != org
+        }
+        reason = f"has the same run as {', '.join(others)}, of another organisation"
+        marked.append(
+            (trusted, replace(entry, rows=(), problems=(reason,)))
+            if others and not entry.problems
+            else (trusted, entry)
+        )
+    return marked
+
+
+def list_entry_runs(entry: SiteEntry) -> list[tuple[str, object]]:
+    """List the organisation and a key of each run of an entry's curves."""
+    return [(curve.org, key) for curve in entry.curves for key in list_curve_runs(curve)]
+
+
+def drop_repeated_curves(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
+    """Drop each submission whose runs are all in another one that stays, which has more of them or
+    comes first, and name both.
+    """
+    content = {
+        id(entry): frozenset(key for _, key in list_entry_runs(entry))
+        for entry in entries
+        if not entry.problems
+    }
+    kept = [*entries]
+    for entry in reversed(entries):
+        runs = content.get(id(entry))
+        holder = next(
+            (
+                each
+                for each in kept
+                if runs and each is not entry and runs <= content.get(id(each), frozenset())
+            ),
+            None,
+        )
+        if holder is not None:
+            kept.remove(entry)
+            click.echo(f"{entry.name}: not listed; {holder.name} has all of its runs")
+    return kept
 
 
 def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntry]:

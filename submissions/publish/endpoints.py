@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from compliance.documents.endpoints.run import read_endpoints_run
+from compliance.recognition.endpoints_files import POINT_SUMMARY
+from compliance.rules.endpoints_curve.submission import list_run_keys
 from compliance.verdict import Verdict
 from submissions.curves.curve import ScoredCurve, ScoredPoint
 from submissions.report.document import encode_invisible_characters
@@ -73,6 +76,13 @@ def encode_cell(value: object) -> object:
     if value is None:
         return ""
     return encode_invisible_characters(value) if isinstance(value, str) else value
+
+
+def list_curve_runs(curve: ScoredCurve) -> list[object]:
+    """List what no other run has than those of a curve's points."""
+    folders = [Path(each.path) for each in curve.points]
+    runs = [read_endpoints_run(each, each / POINT_SUMMARY) for each in folders]
+    return [key for run in runs for key in list_run_keys(run)]
 
 
 def compute_submission_digest(folder: Path) -> str:

@@ -119,6 +119,8 @@ class EndpointsModel:
     accuracy_samples: int | None = None
     data_sets: Mapping[str, int] = field(default_factory=dict)
     """Performance data set -> samples; the first one is the benchmark's own."""
+    accuracy_data_sets: tuple[str, ...] = ()
+    """Other data sets of its accuracy run, and the parts of those."""
     agentic: bool = False
     inline_accuracy: float | None = None
     """Minimum of each point's own score, of an agentic benchmark."""
@@ -141,6 +143,12 @@ class EndpointsModel:
         """Return whether a text names a data set of the benchmark."""
         folded = fold_data_set_name(text)
         return any(fold_data_set_name(each) in folded for each in self.data_sets)
+
+    def names_own_accuracy_set(self, text: str) -> bool:
+        """Return whether a text names a data set of the benchmark's accuracy run."""
+        folded = fold_data_set_name(text)
+        own = (fold_data_set_name(each) for each in self.accuracy_data_sets)
+        return self.names_own_data_set(text) or any(each in folded for each in own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +212,17 @@ class EndpointsRound:
         found = next((name for name in others if fold_data_set_name(name) in folded), None)
         foreign = self.rules.foreign_data_sets
         return found or next((each for each in foreign if fold_data_set_name(each) == whole), None)
+
+    def find_other_accuracy_set(self, model: EndpointsModel, text: str) -> str | None:
+        """Return the data set that a text names, if it is another benchmark's, or known and of
+        none; None for the benchmark's own, and for words that name no known one.
+        """
+        if model.names_own_accuracy_set(text):
+            return None
+        folded = fold_data_set_name(text)
+        others = (name for row in self.models.values() for name in row.accuracy_data_sets)
+        found = next((name for name in others if fold_data_set_name(name) in folded), None)
+        return found or self.find_other_data_set(model, text)
 
     def find_min_duration_ms(self, concurrency: int, agentic: bool) -> int:
         """Return the minimum duration of a point."""

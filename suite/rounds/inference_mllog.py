@@ -69,6 +69,8 @@ class InferenceMllogModel:
     """Factor from the Endpoints client's score to the row's unit: 100 where the client writes a
     fraction and the row per cent.
     """
+    endpoints_data_sets: tuple[str, ...] = ()
+    """The Endpoints client's names of the benchmark's data sets, and of their parts."""
     accuracy_most: Mapping[str, float] = field(default_factory=dict)
     """Metric -> maximum of a closed result."""
     accuracy_samples: int | None = None

@@ -52,6 +52,16 @@ class EndpointsSubmission:
         return Fault(file=file or self.root, found=found, required=required, severity=severity)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EndpointsSubmissions:
+    """All submissions in a folder, of one or several organisations."""
+
+    document_name: ClassVar[str] = "submissions to MLPerf Endpoints"
+
+    root: Path
+    submissions: Sequence[EndpointsSubmission]
+
+
 def is_link(path: Path) -> bool:
     """Return whether a path is a link; a path that is too long to be looked at is none."""
     try:

@@ -9,6 +9,7 @@ from compliance.documents.endpoints.entry import EndpointsEntry
 from compliance.rules import rule
 from compliance.rules.endpoints.accuracy import find_metric_limit
 from compliance.verdict import About, Fault, Severity
+from suite.rounds.endpoints_curve import fold_data_set_name
 from suite.units import MS_PER_S, NS_PER_S
 
 LOAD_PATTERNS: Final = {
@@ -23,6 +24,11 @@ v6.1.
 BOUND_PERCENTILE: Final = "99.0"
 MIN_STREAM_SHARE: Final = 0.9
 MAX_LENGTH_RATIO: Final = 1.5
+MAX_QUOTED_CHARACTERS: Final = 200
+OTHER_DATA_SETS: Final = ("gsm8k", "mbxp", "math500", "mmlupro", "swebench", "random")
+"""Folded names of data sets that the client or an earlier round has, and of no benchmark that names
+them here.
+"""
 NS_PER_MS: Final = NS_PER_S // MS_PER_S
 
 
@@ -196,11 +202,12 @@ def delays_tools(entry: EndpointsEntry) -> bool:
 
 @rule("endpoints.model", EndpointsEntry, About.IDENTITY, doubt="which benchmark was measured")
 def model(entry: EndpointsEntry) -> Iterator[Fault]:
-    """The configuration names the benchmark of the entry's folder.
+    """The configuration names the benchmark of the entry's folder, and no other benchmark's model.
 
-    Source: mlcommons/endpoints, submission_ref.model.
+    Source: mlcommons/endpoints, submission_ref.model and model_params.name.
     Advice: submit the configuration that the run used.
     """
+    yield from check_measured_model(entry)
     config = entry.run.config
     named = config.find_value("submission_ref", "model") if config else None
     if not isinstance(named, str) or entry.benchmark is None:
@@ -212,6 +219,74 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
             f"{entry.benchmark}, as in the entry's folder",
             file=entry.run.config_source.path if entry.run.config_source else None,
         )
+
+
+def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
+    """Yield a model whose name is that of another benchmark. A path or a name that is no
+    benchmark's may be any model.
+    """
+    config, source = entry.run.config, entry.run.config_source
+    named = config.find_value("model_params", "name") if config else None
+    if not isinstance(named, str) or entry.benchmark is None:
+        return
+    text, own = fold_data_set_name(named), fold_data_set_name(entry.benchmark)
+    others = (fold_data_set_name(each) for each in entry.round.models)
+    # variants of one model are benchmarks of their own
+    distinct = (each for each in others if not own.startswith(each) and not each.startswith(own))
+    if own not in text and any(each in text for each in distinct):
+        yield entry.build_fault(
+            f"model_params.name {named}"[:MAX_QUOTED_CHARACTERS],
+            f"a model of {entry.benchmark}, as in the entry's folder",
+            file=source.path if source else None,
+        )
+
+
+@rule("endpoints.entry_data", EndpointsEntry, About.IDENTITY, doubt="what was measured")
+def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
+    """A closed entry names no other data set than its benchmark's, in its configuration and as what
+    its accuracy run scored. Names that are not known are accepted.
+
+    Source: mlcommons/endpoints, names of data sets in config.yaml and accuracy_results.json.
+    Advice: measure the entry with its benchmark's data.
+    """
+    if entry.model is None or not entry.is_closed:
+        return
+    config, wanted = entry.run.config_source, f"the data of {entry.benchmark}"
+    for stated in list_data_set_names(entry):
+        if find_other_data_set(entry, stated):
+            yield entry.build_fault(
+                f"datasets: {stated}"[:MAX_QUOTED_CHARACTERS],
+                wanted,
+                file=config.path if config else None,
+            )
+    for score in entry.accuracy.list_scores():
+        for stated in dict.fromkeys(filter(None, (score.dataset_name, score.key))):
+            if find_other_data_set(entry, stated):
+                yield entry.build_fault(
+                    f"accuracy of {stated}"[:MAX_QUOTED_CHARACTERS],
+                    wanted,
+                    file=entry.accuracy.source.path,
+                )
+
+
+def list_data_set_names(entry: EndpointsEntry) -> list[str]:
+    """List the names of the data sets in an entry's configuration."""
+    found = entry.run.config.find_value("datasets") if entry.run.config else None
+    tables = [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
+    return [name for each in tables if isinstance(name := each.get("name"), str)]
+
+
+def find_other_data_set(entry: EndpointsEntry, text: str) -> str | None:
+    """Return the data set that a text names, if it is another benchmark's, anywhere in the text, or
+    known and of none, as the whole of it but for a variant behind colons.
+    """
+    folded, whole = fold_data_set_name(text), fold_data_set_name(text.partition("::")[0])
+    own = entry.model.endpoints_data_sets if entry.model else ()
+    if any(fold_data_set_name(each) in folded for each in own):
+        return None
+    others = (name for row in entry.round.models.values() for name in row.endpoints_data_sets)
+    found = next((name for name in others if fold_data_set_name(name) in folded), None)
+    return found or next((each for each in OTHER_DATA_SETS if each == whole), None)
 
 
 @rule("endpoints.other_answers", EndpointsEntry, About.QUALITY, severity=Severity.WARNING)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from compliance.documents.endpoints.result_summary import get_series
+from compliance.documents.endpoints.result_summary import ResultSummary, get_series
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
 from compliance.rules.file_integrity import is_content_lost
@@ -26,7 +26,13 @@ MAX_DRAWN_RATE: Final = 1e9
 """Queries per second of which gaps are drawn."""
 MIN_HELD_SHARE: Final = 0.9
 """Smallest share of the requested concurrency that a run has in flight on average."""
-CLOSED_LOOP_PATTERNS: Final = ("concurrency", "agentic_inference")
+USUAL_HELD_SHARE: Final = 0.98
+REISSUE_NS: Final = 1_000_000
+"""Time that the client may take between the end of an answer and the next request."""
+START_NS: Final = 1_000_000_000
+"""Time that the client may take until the first requests are in flight."""
+AGENTIC_PATTERN: Final = "agentic_inference"
+CLOSED_LOOP_PATTERNS: Final = ("concurrency", AGENTIC_PATTERN)
 LENGTH_REASON: Final = "length"
 MIN_REACHED_SHARE: Final = 0.9
 """Smallest share of the longest time after which a run was stopped by it: no request was due."""
@@ -296,9 +302,10 @@ def draw_poisson_gaps_ns(seed: int, rate: float, queries: int) -> "array[int]":
 @rule("endpoints.in_flight", EndpointsRun, About.SCORE, doubt="the time that the run took")
 def in_flight(run: EndpointsRun) -> Iterator[Fault]:
     """With a fixed number of requests in flight, latencies add up to at most that many times the
-    duration; a run that holds its concurrency comes close to it.
+    duration; a run that holds its concurrency comes close to it, but for the time after the last
+    request was issued, which is no longer than the highest latency.
 
-    Source: Little's law; Endpoints rules, 6.2.
+    Source: Little's law; Endpoints rules, 6.1 and 6.2: a fixed concurrency, sustained.
     Advice: submit the client's files unmodified; run longer, or with fewer requests in flight.
     """
     summary = run.summary
@@ -308,8 +315,11 @@ def in_flight(run: EndpointsRun) -> Iterator[Fault]:
     if wanted is None:
         return
     held = summary.latency.total / summary.duration_ns
+    share = None if has_agentic_pattern(run) else compute_least_share(summary, wanted)
     if held > wanted * (1 + SUMMED_TOLERANCE):
         yield run.build_fault(f"latencies of {held:.6g} requests at a time", f"at most {wanted}")
+    elif share is not None and share < USUAL_HELD_SHARE:
+        yield build_idle_fault(run, held, wanted, share)
     elif held < wanted * MIN_HELD_SHARE and (summary.n_samples_issued or 0) > wanted:
         yield run.build_fault(
             f"{held:.4g} requests in flight on average",
@@ -323,6 +333,38 @@ def find_load_pattern(run: EndpointsRun) -> str | None:
     stated = run.summary.run_config.load_pattern.type if run.summary else None
     found = run.config.find_value("settings", "load_pattern", "type") if run.config else None
     return stated or (found if isinstance(found, str) else None)
+
+
+def build_idle_fault(run: EndpointsRun, held: float, wanted: int, share: float) -> Fault:
+    """Build a Fault about requests that were not in flight: an error where too few are."""
+    return run.build_fault(
+        f"{held:.4g} requests in flight on average, and at most {share:.4g} of {wanted} before the"
+        " last ones end",
+        f"{wanted}, the concurrency",
+        severity=None if share < MIN_HELD_SHARE else Severity.WARNING,
+    )
+
+
+def compute_least_share(summary: ResultSummary, wanted: int) -> float | None:
+    """Return at most which share of its requests a run had in flight, without the time in which it
+    may have begun and ended: when the last request was issued, it was one of those in flight, and
+    the others may have ended at once. None if the run issued no more than it holds, or nearly all
+    of its time is left out.
+    """
+    latency, duration, issued = summary.latency, summary.duration_ns, summary.n_samples_issued
+    if latency.total is None or latency.max is None or not duration or (issued or 0) <= wanted:
+        return None
+    held_ns = wanted * (duration - START_NS) - (wanted - 1) * latency.max
+    if held_ns <= 0:
+        return None
+    return float(latency.total + (issued or 0) * REISSUE_NS) / held_ns
+
+
+def has_agentic_pattern(run: EndpointsRun) -> bool:
+    """Return whether requests in flight are those of conversations, of which some may wait for a
+    tool and some end before others.
+    """
+    return find_load_pattern(run) == AGENTIC_PATTERN
 
 
 def find_held_requests(run: EndpointsRun) -> int | None:

@@ -8,6 +8,7 @@ from compliance.documents.endpoints.curve import EndpointsCurve
 from compliance.documents.endpoints.point import EndpointsPoint
 from compliance.documents.endpoints.run import CONFIG_FILE
 from compliance.rules import rule
+from compliance.rules.endpoints_curve.point import MAX_QUOTED_CHARACTERS
 from compliance.verdict import About, Fault, Severity
 
 PERFORMANCE: Final = "performance"
@@ -22,9 +23,9 @@ TOLERANCES: Final = (END_TOLERANCE, END_TOLERANCE, MEAN_TOLERANCE)
 
 @rule("endpoints.data_set", EndpointsPoint, About.IDENTITY, doubt="what was measured")
 def data_set(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point names no other data set than its benchmark's, in its disclosure and as the
-    performance data of its configuration. Words that name no known data set are a warning in
-    `dataset`, and nothing elsewhere: there they are free text.
+    """A point names no other data set than its benchmark's: in its disclosure, as the performance
+    data of its configuration, and as what its accuracy run scored. Words that name no known data
+    set are a warning in `dataset`, and nothing elsewhere: there they are free text.
 
     Source: Endpoints rules, 3 and 8.3; checker, MIN_QUERY_COUNT: names of data sets.
     Advice: name the data set that the point was measured with; measure it with the benchmark's.
@@ -46,6 +47,14 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
             yield point.build_fault(
                 f"datasets: {stated}", required, file=point.folder / CONFIG_FILE
             )
+    for score in point.accuracy.list_scores() if point.accuracy else ():
+        for stated in dict.fromkeys(filter(None, (score.dataset_name, score.key))):
+            if point.round.find_other_accuracy_set(row, stated):
+                yield point.build_fault(
+                    f"accuracy of {stated}"[:MAX_QUOTED_CHARACTERS],
+                    "that of the benchmark's accuracy data",
+                    file=point.accuracy.source.path if point.accuracy else None,
+                )
 
 
 def list_configured_names(point: EndpointsPoint) -> list[str]:

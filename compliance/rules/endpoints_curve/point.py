@@ -15,7 +15,13 @@ from compliance.documents.endpoints.run import CONFIG_FILE
 from compliance.recognition.endpoints_tree import parse_point_folder
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import rule
-from compliance.rules.endpoints.run_counts import SUMMED_TOLERANCE
+from compliance.rules.endpoints.run_counts import (
+    SUMMED_TOLERANCE,
+    USUAL_HELD_SHARE,
+    build_idle_fault,
+    compute_least_share,
+    find_held_requests,
+)
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import SeedSet, fold_model_name
@@ -30,6 +36,8 @@ SUMMARY_SEEDS: Final = {
     "sample_index_rng_seed": "dataloader_random_seed",
 }
 """Seed of a set -> its name in the client's summary and, in v0.7, in point.yaml."""
+WARM_UP_TEXTS: Final = ("data_source", "concurrency", "initialization_steps")
+"""What is declared of a warm-up beside its time and counts."""
 SYSTEM_STATUSES: Final = ("available", "preview", "rdi")
 MAX_QUOTED_CHARACTERS: Final = 200
 TEXT_FIELDS: Final = (
@@ -192,7 +200,7 @@ def point_name(point: EndpointsPoint) -> Iterator[Fault]:
 def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
     """A point declares its warm-up, which takes at most a day, and keeps the logs of it.
 
-    Source: Endpoints rules, 6.3; of a missing declaration and missing logs 9.1 flags the point.
+    Source: Endpoints rules, 6.3; of missing fields and missing logs 9.1 flags the point.
     Advice: declare the warm-up in point.yaml.
     """
     if point.disclosure is None:
@@ -210,6 +218,13 @@ def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(
             f"{completed} requests completed of {issued} issued in the warm-up",
             "counts, of which the completed ones are no more than the issued ones",
+        )
+    missing = [name for name in WARM_UP_TEXTS if point.find_value("warmup", name) is None]
+    if missing:
+        yield point.build_fault(
+            f"no {', '.join(f'warmup.{name}' for name in missing)}",
+            "each field of 6.3.3",
+            severity=Severity.WARNING,
         )
     held = point.find_number("warmup", "concurrency")
     if held is not None and held < 0:
@@ -323,22 +338,46 @@ def point_load(point: EndpointsPoint) -> Iterator[Fault]:
     config = point.run.config
     if config is not None and config.find_value("model_params", "streaming") in ("off", False):
         yield point.build_fault("streaming off", "on, so that there are times of tokens")
+    yield from check_streamed_chunks(point)
+
+
+def check_streamed_chunks(point: EndpointsPoint) -> Iterator[Fault]:
+    """Yield settings by which the client does not count each chunk of an answer."""
+    config = point.run.config
+    for found, file in (
+        (point.find_value("runtime_settings", "stream_all_chunks"), None),
+        (
+            config.find_value("settings", "client", "stream_all_chunks") if config else None,
+            point.folder / CONFIG_FILE,
+        ),
+    ):
+        if found is False:
+            yield point.build_fault(
+                "stream_all_chunks false", "true", file=file, severity=Severity.WARNING
+            )
 
 
 def check_requests_in_flight(point: EndpointsPoint) -> Iterator[Fault]:
     """Yield latencies that add up to more than the disclosed number of requests for the whole
-    duration: Little's law.
+    duration, by Little's law, and those that add up to much less, where the run itself does not say
+    its number.
     """
     summary, disclosed = point.summary, point.concurrency
     if summary is None or summary.latency.total is None or not summary.duration_ns:
         return
-    held = summary.latency.total / summary.duration_ns
-    if disclosed is not None and held > disclosed * (1 + SUMMED_TOLERANCE):
+    held, file = summary.latency.total / summary.duration_ns, point.run.summary_source.path
+    if disclosed is None or disclosed <= 0:
+        return
+    if held > disclosed * (1 + SUMMED_TOLERANCE):
         yield point.build_fault(
             f"latencies of {held:.6g} requests at a time",
             f"at most {disclosed}, as disclosed",
-            file=point.run.summary_source.path,
+            file=file,
         )
+    share = compute_least_share(summary, disclosed)
+    silent = find_held_requests(point.run) is None and not point.is_agentic
+    if silent and share is not None and share < USUAL_HELD_SHARE:
+        yield build_idle_fault(point.run, held, disclosed, share)
 
 
 @rule("endpoints.point_duration", EndpointsPoint, About.RULES, severity=Severity.WARNING)

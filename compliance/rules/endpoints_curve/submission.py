@@ -1,17 +1,22 @@
 """Check what the curves of a submission share: its folders, and that no run is used twice."""
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from compliance.documents.endpoints.point import EndpointsPoint
 from compliance.documents.endpoints.result_summary import ResultSummary
-from compliance.documents.endpoints.submission import EndpointsSubmission
+from compliance.documents.endpoints.run import EndpointsRun
+from compliance.documents.endpoints.submission import EndpointsSubmission, EndpointsSubmissions
 from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
 from compliance.rules import rule
-from compliance.verdict import About, Fault
+from compliance.verdict import About, Fault, Severity
 
 MAX_COMPARED_BYTES: Final = 1 << 22
+TIMED_FIELD: Final = b'"duration_s"'
 COMPARED_SERIES: Final = ("latency", "ttft", "tpot", "output_sequence_lengths")
 
 
@@ -51,12 +56,8 @@ def same_summary(submission: EndpointsSubmission) -> Iterator[Fault]:
     Advice: submit the summary of each point's own run.
     """
     seen: dict[object, EndpointsPoint] = {}
-    for point in (each for curve in submission.curves for each in curve.points):
-        first = [
-            seen.setdefault(key, point)
-            for key in (hash_summary(point), collect_totals(point.summary))
-            if key is not None
-        ]
+    for point in list_points(submission):
+        first = [seen.setdefault(key, point) for key in list_run_keys(point.run)]
         other = next((each for each in first if each is not point), None)
         if other is not None:
             yield point.build_fault(
@@ -66,15 +67,101 @@ def same_summary(submission: EndpointsSubmission) -> Iterator[Fault]:
             )
 
 
-def hash_summary(point: EndpointsPoint) -> str | None:
-    """Return the digest of a point's summary; None if it cannot be read."""
-    if point.summary is None:
-        return None
+@rule(
+    "endpoints.copied_run",
+    EndpointsSubmissions,
+    About.IDENTITY,
+    doubt="who measured it, and on which system",
+)
+def copied_run(found: EndpointsSubmissions) -> Iterator[Fault]:
+    """No two submissions have the same run. Files do not tell which organisation's it is, so both
+    are named; that an organisation submits its run again is a warning.
+
+    Source: Endpoints rules, 9.2: consistency between submissions.
+    Advice: submit the runs of the organisation's own system.
+    """
+    owners = defaultdict[object, list[tuple[EndpointsSubmission, EndpointsPoint]]](list)
+    for submission in found.submissions:
+        for point in list_points(submission):
+            for key in list_run_keys(point.run):
+                owners[key].append((submission, point))
+    for submission in found.submissions:
+        for point in list_points(submission):
+            holders = (each for key in list_run_keys(point.run) for each in owners[key])
+            yield from report_copied_run(found, submission, point, holders)
+
+
+def report_copied_run(
+    found: EndpointsSubmissions,
+    submission: EndpointsSubmission,
+    point: EndpointsPoint,
+    holders: Iterable[tuple[EndpointsSubmission, EndpointsPoint]],
+) -> Iterator[Fault]:
+    """Yield the first other submission that has a point's run: of another organisation, or else an
+    earlier one of the same.
+    """
+    others = [each for each in holders if each[0] is not submission]
+    foreign = [each for each in others if each[0].organisation != submission.organisation]
+    places = [*map(id, found.submissions)]
+    earlier = [each for each in others if places.index(id(each[0])) < places.index(id(submission))]
+    for _, other in (foreign or earlier)[:1]:
+        yield point.build_fault(
+            f"the run of {os.path.relpath(other.folder, found.root)}",
+            "a run of its own",
+            file=point.run.summary_source.path,
+            severity=None if foreign else Severity.WARNING,
+        )
+
+
+@rule(
+    "endpoints.same_accuracy", EndpointsSubmission, About.QUALITY, doubt="whether it was measured"
+)
+def same_accuracy(submission: EndpointsSubmission) -> Iterator[Fault]:
+    """No two points have the same accuracy results, byte for byte: an error if they state the time
+    that the run took, which no two runs share.
+
+    Source: Endpoints rules, 4.3: each accuracy run is of its own point.
+    Advice: submit the accuracy results of each point's own run.
+    """
+    seen: dict[str, EndpointsPoint] = {}
+    for point in list_points(submission):
+        accuracy = point.accuracy
+        if accuracy is None or not accuracy.list_scores():
+            continue
+        content = read_compared_bytes(accuracy.source.path)
+        other = seen.setdefault(hashlib.sha256(content).hexdigest(), point)
+        if other is not point:
+            yield point.build_fault(
+                f"the accuracy results of {other.folder.relative_to(submission.root)}",
+                "accuracy results of its own",
+                file=accuracy.source.path,
+                severity=None if TIMED_FIELD in content else Severity.WARNING,
+            )
+
+
+def list_points(submission: EndpointsSubmission) -> Sequence[EndpointsPoint]:
+    """List the points of all of a submission's curves."""
+    return [point for curve in submission.curves for point in curve.points]
+
+
+def list_run_keys(run: EndpointsRun) -> Sequence[object]:
+    """List what no two runs share: the digest of the summary, and its totals. Empty if the summary
+    cannot be read.
+    """
+    if run.summary is None:
+        return []
+    content = read_compared_bytes(run.summary_source.path)
+    keys = (hashlib.sha256(content).hexdigest() if content else None, collect_totals(run.summary))
+    return [key for key in keys if key is not None]
+
+
+def read_compared_bytes(path: Path) -> bytes:
+    """Read what is compared of a file; empty if it cannot be read."""
     try:
-        with point.run.summary_source.path.open("rb") as stream:
-            return hashlib.sha256(stream.read(MAX_COMPARED_BYTES)).hexdigest()
+        with path.open("rb") as stream:
+            return stream.read(MAX_COMPARED_BYTES)
     except OSError:
-        return None
+        return b""
 
 
 def collect_totals(summary: ResultSummary | None) -> tuple[object, ...] | None:

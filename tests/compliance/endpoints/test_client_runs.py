@@ -340,6 +340,19 @@ FORGED_ENTRIES: dict[str, Edit] = {
         value=0,
     ),
     "another model": in_text("config.yaml", "model: qwen3-vl-235b-a22b", "model: gpt-oss-120b"),
+    "another model's weights": in_text(
+        "config.yaml", "  name: nvidia/Qwen3-VL-235B-A22B", "  name: openai/gpt-oss-120b"
+    ),
+    "performance data of no benchmark": in_text(
+        "config.yaml", "- name: shopify_product_catalogue::q3vl", "- name: gsm8k"
+    ),
+    "performance data of another benchmark": in_text(
+        "config.yaml", "- name: shopify_product_catalogue::q3vl", "- name: cnn_dailymail::llama3_8b"
+    ),
+    "accuracy of another benchmark": edited(
+        ACCURACY, "accuracy_scores", 0, "dataset_name", value="gpqa"
+    ),
+    "latencies alone": scale_series("latency", 0.5),
     "other samples to issue": in_text(
         "config.yaml", "max_duration_ms: 0", "max_duration_ms: 0\n    n_samples_to_issue: 500"
     ),

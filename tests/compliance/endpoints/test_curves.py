@@ -14,6 +14,8 @@ from kinds.endpoints import edited, scaled
 from kinds.endpoints_curves import (
     DATA_SET,
     SUMMARY,
+    copy_accuracy,
+    copy_organisation,
     copy_summary,
     edit_file,
     edit_point,
@@ -195,7 +197,93 @@ def end_by_length(root: Path) -> None:
     change_summary("finish_reason_counts", value={"stop": 0, "length": DATA_SET})(root)
 
 
+def claim_concurrency(measured: int, claimed: int) -> Edit:
+    """Claim more requests in flight than a point's run had, in each of its files."""
+
+    def change(root: Path) -> None:
+        home = root / CURVE / f"r{measured}"
+        pattern = ("load_pattern", "target_concurrency")
+        edited(SUMMARY, "run_config", *pattern, value=claimed)(home)
+        edit_point(measured, "concurrency", value=claimed)(root)
+        config = home / "config.yaml"
+        config.write_text(
+            config.read_text().replace(
+                f"target_concurrency: {measured}\n", f"target_concurrency: {claimed}\n"
+            )
+        )
+        home.rename(home.with_name(f"r{claimed}"))
+
+    return change
+
+
+def lengthen_without_settings(root: Path) -> None:
+    """Twice the duration, where the run does not say its concurrency."""
+    change_summary("duration_ns", value=lambda each: each * 2)(root)
+    for name in ("qps", "tps"):
+        change_summary(name, value=lambda each: each / 2)(root)
+    change_summary("run_config", value={})(root)
+    (root / CURVE / "r64" / "config.yaml").unlink()
+
+
+def edit_accuracy(name: str, value: Any) -> Edit:
+    return edit_file(30, "accuracy_results.json", "accuracy_scores", 0, name, value=value)
+
+
+def edit_part(*path: str, value: Any) -> Edit:
+    return edit_power("node_sets", 0, "components", *path, value=value)
+
+
+def describe_nodes(name: str, value: object) -> Edit:
+    """Change one field of the nodes in each description of the system."""
+
+    def change(root: Path) -> None:
+        for each in sorted(root.glob("results/*/*/r*")):
+            edited("system_desc.json", "node_types", 0, name, value=value)(each)
+
+    return change
+
+
+ACCELERATOR = {"model": "NVIDIA B200", "count_per_node": 8}
+
+
+def describe_other_accelerator(root: Path) -> None:
+    """Take the power of a smaller accelerator than the system has."""
+    info = [{"accelerator_model_name": "NVIDIA B200", "accelerators_per_node": 8}]
+    describe_nodes("accelerator_info", info)(root)
+    part = {"model": "NVIDIA L4", "count_per_node": 8, "tdp_per_unit": quote_watts(72)}
+    edit_part("accelerator", value=part)(root)
+
+
 EDITS: dict[str, tuple[Edit, str]] = {
+    "twice the concurrency": (claim_concurrency(16, 32), "in_flight"),
+    "the next concurrency": (claim_concurrency(1, 2), "in_flight"),
+    "half as many again": (claim_concurrency(64, 96), "in_flight"),
+    "a longer duration without settings": (lengthen_without_settings, "point_load"),
+    "a steady window that is cut": (
+        edit_point(256, "steady_state", "window", "duration_s", value=6300.0),
+        "steady_window",
+    ),
+    "latencies of another run": (
+        change_summary("latency", value=lambda each: scaled(each, 0.7)),
+        "short_latencies",
+    ),
+    "another data set's accuracy": (edit_accuracy("dataset_name", "cnn_dailymail"), "data_set"),
+    "accuracy of a part of another": (edit_accuracy("dataset_name", "aime25"), "data_set"),
+    "accuracy of a data set of no benchmark": (
+        edit_accuracy("dataset_name", "open_orca"),
+        "data_set",
+    ),
+    "the same accuracy twice": (copy_accuracy, "same_accuracy"),
+    "no processors": (edit_part("cpu", "count_per_node", value=0), "power_parts"),
+    "another number of processors": (
+        describe_nodes("host_processors_per_node", 4),
+        "power_parts",
+    ),
+    "an accelerator below its rated power": (
+        edit_part("accelerator", value={**ACCELERATOR, "tdp_per_unit": quote_watts(300)}),
+        "power_parts",
+    ),
+    "another accelerator's rated power": (describe_other_accelerator, "power_parts"),
     "requests per second": (change_summary("qps", value=lambda each: each * 2), "rate"),
     "tokens per second": (change_summary("tps", value=lambda each: each * 10), "rate"),
     "half the duration": (halve_duration, "in_flight"),
@@ -406,6 +494,28 @@ def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
     assert rule in list_rules(result)
 
 
+def edit_client(concurrency: int, name: str, value: object) -> Edit:
+    """Change one setting of the client's own at a point."""
+
+    def change(root: Path) -> None:
+        path = root / CURVE / f"r{concurrency}" / "config.yaml"
+        document = yaml.safe_load(path.read_text())
+        document["settings"]["client"] = {name: value}
+        path.write_text(yaml.safe_dump(document))
+
+    return change
+
+
+def copy_untimed_accuracy(root: Path) -> None:
+    path = ("accuracy_results.json", "accuracy_scores", 0)
+    edit_file(6, *path, value=lambda each: {**each, "duration_s": None})(root)
+    text = (root / CURVE / "r6" / "accuracy_results.json").read_text()
+    for each in (6, 30):
+        (root / CURVE / f"r{each}" / "accuracy_results.json").write_text(
+            text.replace('"duration_s":null,', "").replace('"duration_s": null,', "")
+        )
+
+
 def fail_requests(root: Path) -> None:
     """As the client writes it: the failed are among the completed, and have no reason to end."""
     change_summary("n_samples_failed", value=30)(root)
@@ -417,6 +527,35 @@ HARMLESS: dict[str, tuple[Edit, str]] = {
     "no configuration": (remove(*CURVE.parts, "r64", "config.yaml"), "point_files"),
     "no warm-up": (edit_point(64, "warmup", value=None), "warm_up"),
     "logs of the warm-up": (edit_point(64, "warmup", "logs_retained", value=False), "warm_up"),
+    "fields of the warm-up": (edit_point(64, "warmup", "data_source", value=None), "warm_up"),
+    "chunks that are not counted": (
+        edit_point(64, "runtime_settings", "stream_all_chunks", value=False),
+        "point_load",
+    ),
+    "chunks that the client did not count": (
+        edit_client(64, "stream_all_chunks", False),
+        "point_load",
+    ),
+    "a concurrency a little higher": (claim_concurrency(64, 67), "in_flight"),
+    "a limited accelerator": (
+        edit_part("accelerator", value={**ACCELERATOR, "tdp_per_unit": quote_watts(800)}),
+        "power_parts",
+    ),
+    "an accelerator by another number": (
+        lambda root: (
+            edit_part("accelerator", "model", value="GPU 5")(root),
+            describe_nodes(
+                "accelerator_info",
+                [{"accelerator_model_name": "GPU 6", "accelerators_per_node": 8}],
+            )(root),
+        ),
+        "power_parts",
+    ),
+    "a rated power without a source": (
+        edit_part("accelerator", "tdp_per_unit", value={"value_w": 700}),
+        "power_parts",
+    ),
+    "the same accuracy of builds that state no time": (copy_untimed_accuracy, "same_accuracy"),
     "the name of a region": (edit_point(64, "region", value="med_concurrency"), "region_name"),
     "another precision": (edit_point(64, "model_precision", value="int4"), "consistency"),
     "prompts as another build counts them": (count_otherwise, "input_lengths"),
@@ -468,6 +607,16 @@ ROUNDED: dict[str, Edit] = {
     "a whole data set by its setting": edit_settings(64, "min_duration_ms", 0),
     "a point in the place of C_min": at_each_point("system_desc.json", "c_min_override", 1),
     "the data set's title": at_each_point("point.yaml", "dataset_name", "MLPerf DeepSeek-R1: GPQA"),
+    "the accelerator by more of its name": lambda root: (
+        edit_part("accelerator", value={**ACCELERATOR, "tdp_per_unit": quote_watts(1000)})(root),
+        describe_nodes(
+            "accelerator_info",
+            [{"accelerator_model_name": "B200-SXM-180GB", "accelerators_per_node": 8}],
+        )(root),
+    ),
+    "processors as text": describe_nodes("host_processors_per_node", "2"),
+    "a part of the accuracy data": edit_accuracy("dataset_name", "livecodebench"),
+    "accuracy data of an unknown name": edit_accuracy("dataset_name", "evaluation set"),
     "nodes in use": edit_point(
         64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]
     ),
@@ -630,4 +779,32 @@ def test_two_submissions_are_judged_apart(tmp_path: Path) -> None:
     other = Path(shutil.copytree(root, root.parent / "s2"))
     edit_point(64, "seed_set", value="B")(other)
     result = judge(root.parent)
+    assert {each.file.split("/")[-6] for each in result.findings} == {"s2"}
+
+
+def test_a_run_of_another_organisation_is_found_at_both(tmp_path: Path) -> None:
+    """Each alone is valid; together, nothing shows whose the runs are."""
+    root = submit(tmp_path, copy_organisation)
+    assert judge(root).verdict is judge(tmp_path / "zcorp").verdict is Verdict.VALID
+    result = judge(tmp_path)
+    assert (result.verdict, list_rules(result)) == (Verdict.BROKEN, {"copied_run"})
+    assert {each.file.split("/")[-7] for each in result.findings} == {"acme", "zcorp"}
+    assert len(result.findings) == 2 * 7
+
+
+def test_an_edit_does_not_hide_a_copied_run(tmp_path: Path) -> None:
+    """Totals tell a run whose summary has other bytes."""
+    submit(tmp_path, copy_organisation)
+    other = tmp_path / "zcorp" / "s1"
+    change_summary("version", value="0.1.1")(other)
+    shutil.rmtree(tmp_path / "acme" / "s1" / CURVE / "r30")
+    found = {each.file.split("/")[-2] for each in judge(tmp_path).findings if "copied" in each.rule}
+    assert found == {"r1", "r6", "r16", "r64", "r128", "r256"}
+
+
+def test_a_run_that_an_organisation_submits_again_is_a_warning(tmp_path: Path) -> None:
+    root = submit(tmp_path)
+    shutil.copytree(root, root.parent / "s2")
+    result = judge(root.parent)
+    assert (result.verdict, list_rules(result, Severity.WARNING)) == (Verdict.VALID, {"copied_run"})
     assert {each.file.split("/")[-6] for each in result.findings} == {"s2"}

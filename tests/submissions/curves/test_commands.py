@@ -103,6 +103,18 @@ def test_a_broken_point_is_named_with_its_rule(altered: Path) -> None:
     assert "r30, which breaks endpoints.derived" in text and "podium check" in text
 
 
+def test_runs_that_two_organisations_submit_are_not_compliant(
+    submitted: Path, tmp_path: Path
+) -> None:
+    """Each submission alone would be."""
+    for org in ("acme", "zcorp"):
+        shutil.copytree(submitted / "acme" / "s1", tmp_path / org / "s1")
+    found = read_scores(tmp_path)["scores"]
+    assert {each["org"] for each in found} == {"acme", "zcorp"} and len(found) == 14
+    assert all(each["failed_rules"] == ["endpoints.copied_run"] for each in found)
+    assert all(each["compliant"] for each in read_scores(tmp_path / "zcorp")["scores"])
+
+
 def test_broken_results_are_scored_without_an_exit_code(altered: Path, tmp_path: Path) -> None:
     """Points of curves as results of LoadGen: the judge exits with 1."""
     broken = TREE.parents[1] / "invalid" / "entry.agreement"

@@ -169,6 +169,29 @@ def test_a_submission_that_is_not_valid_is_left_out(
     assert len(text.splitlines()) == 1 + 8
 
 
+def test_runs_that_two_organisations_submit_are_left_out(submitted: Path, tmp_path: Path) -> None:
+    """Nothing shows whose they are; a third organisation's stay."""
+    copied = Path(shutil.copytree(submitted / "acme" / "s1", tmp_path / "zcorp" / "s1"))
+    homes = submitted / "acme" / "s1", copied, submitted / "beta" / "s1"
+    words = [*map(str, homes), "-o", str(tmp_path / "site")]
+    with pytest.raises(JudgedError, match="the same run as s1, of another organisation") as raised:
+        CliRunner().invoke(publish, words, catch_exceptions=False, standalone_mode=False)
+    assert str(raised.value).count("the same run") == 2
+    text = (tmp_path / "site/data/endpoints.csv").read_text("utf-8")
+    assert {each["org"] for each in csv.DictReader(text.splitlines())} == {"beta"}
+
+
+def test_runs_that_two_folders_hold_are_listed_once(submitted: Path, tmp_path: Path) -> None:
+    """The folder with more runs stays, and is named."""
+    copied = Path(shutil.copytree(submitted / "acme" / "s1", tmp_path / "acme" / "s2"))
+    (copied / "docs" / "notes.md").write_text("Once more.\n")
+    words = [str(copied), str(submitted / "acme" / "s1"), "-o", str(tmp_path / "site")]
+    result = CliRunner().invoke(publish, words, catch_exceptions=False)
+    assert "s1: not listed; s2 has all of its runs" in result.output
+    text = (tmp_path / "site/data/endpoints.csv").read_text("utf-8")
+    assert len(text.splitlines()) == 1 + 7
+
+
 def test_reasons_to_leave_a_path_out_advise_what_helps(
     submitted: Path, altered: Path, tmp_path: Path
 ) -> None:

@@ -627,6 +627,7 @@ VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.single_stream": "endpoints-audit",
     "endpoints.accuracy_lengths": "endpoints-entry",
     "endpoints.model": "endpoints-entry",
+    "endpoints.entry_data": "endpoints-entry",
     "endpoints.audit": "endpoints-audit",
     **{
         f"endpoints.{name}": "endpoints-entry"
@@ -675,6 +676,9 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.token_time": client_run(
         edited(SUMMARY, "tpot", value=lambda each: scaled(each, 5.0)), events=False
     ),
+    "endpoints.short_latencies": client_run(
+        edited(SUMMARY, "latency", value=lambda each: scaled(each, 0.45)), events=False
+    ),
     "endpoints.clocks": summary("tpot", "min", value=-5.0),
     "endpoints.same_numbers": client_run(edited(SNAPSHOT, "metrics", 0, "value", value=159)),
     "endpoints.report_text": client_run(
@@ -717,6 +721,7 @@ INVALID: Final[Mapping[str, Builder]] = {
             "config.yaml", "type: online", "type: online\nsubmission_ref: {model: gpt-oss-120b}"
         )
     ),
+    "endpoints.entry_data": scored("accuracy_scores", 0, "dataset_name", value="gsm8k"),
     "endpoints.single_stream": slow_stream,
     "endpoints.audit_present": without_audit,
     "endpoints.audit": cached_entry(audit_qps=0.09),

@@ -108,7 +108,8 @@ def write_point(home: Path, curve: Curve, concurrency: int, offline: str | None)
     write_compact(folder / "system_desc.json", describe_system(curve))
     measured = own_run or concurrency in curve.accuracy_points
     if measured or curve.agentic:
-        write_compact(folder / "accuracy_results.json", score_point(curve, measured))
+        scores = score_point(curve, measured, summary["duration_ns"] / 1e9)
+        write_compact(folder / "accuracy_results.json", scores)
 
 
 def simulate_point(
@@ -289,9 +290,9 @@ def quote_watts(watts: float) -> dict[str, Any]:
     return {"value_w": watts, "source_type": "vendor_spec", "source": "https://example.org/spec"}
 
 
-def score_point(curve: Curve, measured: bool) -> dict[str, Any]:
-    """Accuracy results: of a run of its own and, if the benchmark is agentic, of the point's own
-    answers.
+def score_point(curve: Curve, measured: bool, seconds: float) -> dict[str, Any]:
+    """Accuracy results: of a run of its own, which takes about as long as the point's, and, if the
+    benchmark is agentic, of the point's own answers.
     """
     name, score, samples = "deepseek_r1", 81.2, DATA_SET
     if curve.agentic:
@@ -304,6 +305,7 @@ def score_point(curve: Curve, measured: bool) -> dict[str, Any]:
         "unit_samples": samples,
         "num_repeats": 1,
         "total_samples": samples,
+        "duration_s": round(0.9 * seconds, 3),
         "complete": True,
         "dataset_type": "accuracy",
         "response_counts": counts,
@@ -394,6 +396,17 @@ def copy_summary(source: int, target: int) -> Callable[[Path], None]:
         write_compact(home / f"r{target}" / "result_summary.json", document)
 
     return change
+
+
+def copy_accuracy(root: Path) -> None:
+    """Use the accuracy results of one point at another one."""
+    home = root / "results" / SYSTEM / "deepseek-r1"
+    shutil.copy(home / "r6" / "accuracy_results.json", home / "r30" / "accuracy_results.json")
+
+
+def copy_organisation(root: Path) -> None:
+    """Submit the same runs as another organisation."""
+    shutil.copytree(root, root.parents[1] / "zcorp" / root.name)
 
 
 def state_more(root: Path) -> None:
@@ -566,10 +579,17 @@ INVALID: Final[Mapping[str, Builder]] = {
         edit_point(6, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 2}])
     ),
     "endpoints.engagement": submission(edit_file(6, "system_desc.json", "data_parallel", value=4)),
+    "endpoints.power_parts": submission(
+        lambda root: edited(
+            "system_power.json", "node_sets", 0, "components", "cpu", "count_per_node", value=0
+        )(root / "results" / SYSTEM)
+    ),
     "endpoints.per_kw": submission(edit_file(6, SUMMARY, "system_tps_per_kw", value=9_999.0)),
     "endpoints.tree": submission(remove("src", "vllm", "README.md")),
     "endpoints.links": submission(link_docs),
     "endpoints.same_summary": submission(copy_summary(128, 64)),
+    "endpoints.same_accuracy": submission(copy_accuracy),
+    "endpoints.copied_run": submission(copy_organisation),
 }
 VALID: Final[Mapping[str, Builder | str]] = {
     **dict.fromkeys(INVALID, "endpoints-curve"),

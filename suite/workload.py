@@ -20,6 +20,7 @@ __all__ = [
     "Block",
     "ExampleTraining",
     "GeneratingInference",
+    "PromptGenerator",
     "TokenGenerator",
     "HyperValue",
     "Inference",
@@ -204,6 +205,25 @@ class TokenGenerator(Protocol):
 
     def release(self, slot: int) -> None:
         """Free a slot, whether its answer has ended or not."""
+
+
+@runtime_checkable
+class PromptGenerator(TokenGenerator, Protocol):
+    """What a TokenGenerator adds to answer anybody's prompts (`podium serve --api openai`): limits,
+    so that a prompt that it cannot take is refused before it waits for a slot.
+    """
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids are below it."""
+
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Most tokens of a prompt and its answer together."""
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of an answer."""
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""Systems under test behind an API of OpenAI's kind: HTTP, with answers streamed token by token."""

@@ -50,7 +50,7 @@ class TokenEvent:
     finish: FinishReason | None
     """None: more tokens follow."""
     problem: Exception | None = None
-    """RequestError: the prompt was refused. Another: the generator failed."""
+    """RequestError: the prompt was refused. Another: the generator failed on it."""
 
     @property
     def is_last(self) -> bool:
@@ -165,7 +165,7 @@ class TokenService:
             slot, call = self.free.pop(), self.waiting.popleft()
             try:
                 generator.admit(slot, call.prompt)
-            except RequestError as error:
+            except Exception as error:
                 self.free.append(slot)
                 refused.append(TokenEvent(call, NO_TOKEN, None, error))
             else:

@@ -1,5 +1,5 @@
-"""Measures the CPU time that `podium serve --api openai` needs for an answer of 18 events, without a
-model: 16 tokens, the numbers of tokens and the end, each token in a send of its own.
+"""Measures the CPU time of an answer of 18 events by `podium serve --api openai`, without a model:
+16 tokens, the numbers of tokens and the end, each token in a send of its own.
 
 The generator does nothing but wait 1 ms for each step, as for a device. The same 18 events are sent
 by a bare ASGI callable under uvicorn, and by aiohttp, where these are installed (nothing else of

@@ -111,6 +111,7 @@ class EchoServer:
     def connect(self, receive_buffer: int = 0) -> "RawClient":
         """Open a connection."""
         plain = socket.socket()
+        self.opened.append(plain)
         if receive_buffer:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         plain.settimeout(WAIT_S)
@@ -118,7 +119,7 @@ class EchoServer:
         if self.trusted is not None:
             context = ssl.create_default_context(cafile=str(self.trusted))
             plain = context.wrap_socket(plain, server_hostname="127.0.0.1")
-        self.opened.append(plain)
+            self.opened.append(plain)
         return RawClient(plain)
 
     def ask(self, path: str, fields: Any = None, **headers: str) -> "RawResponse":

@@ -123,9 +123,7 @@ class HttpConnection(asyncio.Protocol):
         self.head_bytes += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self.refuse(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 alone")
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.refuse(HTTPStatus.BAD_REQUEST, f"no HTTP request: {error}")
         if self.is_in_head and self.head_bytes > MAX_HEAD_BYTES:
             self.refuse(
@@ -175,6 +173,8 @@ class HttpConnection(asyncio.Protocol):
         request = self.request
         request.method = self.parser.get_method().decode("ascii", "replace")
         request.path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        if self.parser.should_upgrade():
+            self.refuse(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 alone")
         request.is_old = self.parser.get_http_version() == OLD_VERSION
         if request.expects_continue and not self.is_refusing and not self.current:
             self.transport.write(CONTINUE_RESPONSE)

@@ -108,9 +108,9 @@ def serve_podium() -> None:
         write_checkpoint_files(Path(folder))
         text = ServedText(Path(folder))
     service = TokenService(WaitingGenerator, text.ends)
-    generator = service.start()
+    generator = service.start_service()
     server = OpenAiServer(Endpoint(tls=False, host="127.0.0.1", port=0), ServerCredentials())
-    port = server.start()
+    port = server.start_server()
     server.serve_model(
         ServedModel(
             limits=PromptLimits(

@@ -146,10 +146,10 @@ def serve_echo(
     text = ServedText(write_echo_checkpoint(folder))
     generator = EchoGenerator(slots, gate)
     service = TokenService(lambda: generator, text.ends)
-    service.start()
+    service.start_service()
     tls = guard is not None and guard.certificate is not None
     server = OpenAiServer(Endpoint(tls=tls, host="127.0.0.1", port=0), guard or ServerCredentials())
-    echo = EchoServer(server, generator, service, server.start(), trusted)
+    echo = EchoServer(server, generator, service, server.start_server(), trusted)
     if ready:
         server.serve_model(
             ServedModel(
@@ -172,8 +172,8 @@ def serve_echo(
             each.close()
         if gate is not None:
             gate.release(1_000_000)
-        server.stop()
-        service.stop()
+        server.stop_server()
+        service.stop_service()
 
 
 @dataclass

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeAlias
+from types import SimpleNamespace
+from typing import Any, Final, TypeAlias
 
 import httptools
 
@@ -62,22 +63,25 @@ RequestHandler: TypeAlias = "Callable[[HttpConnection, HttpRequest], CancelCallb
 CancelCallback: TypeAlias = Callable[[], None]
 
 
-class ConnectionRegister(Protocol):
-    """Where open connections are noted."""
-
-    def add(self, connection: "HttpConnection", /) -> None:
-        """Note one."""
-
-    def discard(self, connection: "HttpConnection", /) -> None:
-        """Forget one."""
-
-
 class HttpConnection(asyncio.Protocol):
-    """A connection: its parser's callbacks, the requests that wait, and the answer in progress."""
+    """A connection: its parser's callbacks, the requests that wait, and the answer in progress.
 
-    def __init__(self, handle: RequestHandler, register: ConnectionRegister) -> None:
-        self.handle, self.register = handle, register
-        self.parser: Any = httptools.HttpRequestParser(self)
+    Args:
+        handle: answers a request.
+        connections: where open connections are noted.
+    """
+
+    def __init__(self, handle: RequestHandler, connections: "set[HttpConnection]") -> None:
+        self.handle, self.connections = handle, connections
+        callbacks = SimpleNamespace(
+            on_message_begin=self.begin_request,
+            on_url=self.add_target,
+            on_header=self.add_header,
+            on_headers_complete=self.finish_head,
+            on_body=self.add_body,
+            on_message_complete=self.finish_request,
+        )
+        self.parser: Any = httptools.HttpRequestParser(callbacks)
         self.loop = asyncio.get_running_loop()
         self.transport: Any = None
         self.request = HttpRequest()
@@ -97,13 +101,14 @@ class HttpConnection(asyncio.Protocol):
         """Begin; the kernel finds out about clients that vanish without a word."""
         self.transport = transport
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.register.add(self)
+        self.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
-        self.register.discard(self)
+        self.connections.discard(self)
         self.stop_timers()
         self.drop_requests()
+        self.parser = None  # its callbacks name this object
 
     def eof_received(self) -> None:
         """The client went away: one that still reads looks the same, and does so seldom."""
@@ -124,9 +129,9 @@ class HttpConnection(asyncio.Protocol):
         try:
             self.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self.refuse(HTTPStatus.BAD_REQUEST, f"no HTTP request: {error}")
+            self.refuse_request(HTTPStatus.BAD_REQUEST, f"no HTTP request: {error}")
         if self.is_in_head and self.head_bytes > MAX_HEAD_BYTES:
-            self.refuse(
+            self.refuse_request(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                 f"the request's head has more than {MAX_HEAD_BYTES:,} bytes",
             )
@@ -146,16 +151,16 @@ class HttpConnection(asyncio.Protocol):
 
     # what httptools calls
 
-    def on_message_begin(self) -> None:
+    def begin_request(self) -> None:
         """A request begins."""
         self.request = HttpRequest()
         self.is_in_head = self.is_in_request = True
 
-    def on_url(self, url: bytes) -> None:
+    def add_target(self, url: bytes) -> None:
         """A part of the target."""
         self.request.target += url
 
-    def on_header(self, name: bytes, value: bytes) -> None:
+    def add_header(self, name: bytes, value: bytes) -> None:
         """A header field."""
         match name.lower():
             case b"authorization":
@@ -167,19 +172,19 @@ class HttpConnection(asyncio.Protocol):
             ):
                 self.refuse_large_body()
 
-    def on_headers_complete(self) -> None:
+    def finish_head(self) -> None:
         """The head is complete."""
         self.is_in_head = False
         request = self.request
         request.method = self.parser.get_method().decode("ascii", "replace")
         request.path = request.target.partition(b"?")[0].decode("ascii", "replace")
         if self.parser.should_upgrade():
-            self.refuse(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 alone")
+            self.refuse_request(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 alone")
         request.is_old = self.parser.get_http_version() == OLD_VERSION
         if request.expects_continue and not self.is_refusing and not self.current:
             self.transport.write(CONTINUE_RESPONSE)
 
-    def on_body(self, body: bytes) -> None:
+    def add_body(self, body: bytes) -> None:
         """A piece of the body."""
         if self.is_refusing:
             return
@@ -189,7 +194,7 @@ class HttpConnection(asyncio.Protocol):
             return
         self.request.pieces.append(body)
 
-    def on_message_complete(self) -> None:
+    def finish_request(self) -> None:
         """The request is complete."""
         self.is_in_request = False
         self.head_bytes = 0
@@ -316,18 +321,18 @@ class HttpConnection(asyncio.Protocol):
 
     def refuse_slow_request(self) -> None:
         """Refuse a request that does not arrive."""
-        self.refuse(
+        self.refuse_request(
             HTTPStatus.REQUEST_TIMEOUT,
             f"the request did not arrive within {REQUEST_TIMEOUT_S:.0f} s",
         )
 
     def refuse_large_body(self) -> None:
         """Refuse a body that is too large."""
-        self.refuse(
+        self.refuse_request(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES:,} bytes"
         )
 
-    def refuse(self, status: HTTPStatus, message: str) -> None:
+    def refuse_request(self, status: HTTPStatus, message: str) -> None:
         """Answer what is no request, read on for a moment, and close; an answer in progress is
         given up.
         """

@@ -184,7 +184,7 @@ def load_chat_template(folder: Path) -> tuple[jinja2.Template | None, dict[str, 
             if own.is_file()
             else choose_template_source(config)
         )
-        template = None if source is None else build_template_environment().from_string(source)
+        template = None if source is None else build_chat_environment().from_string(source)
     except (UnreadableError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: no readable chat template ({error})") from error
     except jinja2.TemplateError as error:
@@ -212,7 +212,7 @@ def select_special_tokens(document: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def build_template_environment() -> ImmutableSandboxedEnvironment:
+def build_chat_environment() -> ImmutableSandboxedEnvironment:
     """Build the environment that templates are written for. Source: transformers,
     utils/chat_template_utils.py, `_cached_compile_jinja_template`.
     """
@@ -225,15 +225,17 @@ def build_template_environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
+def read_generation_block(_: jinja2.ext.Extension, parser: Any) -> Any:
+    """Return the statements inside the block, as Jinja asks an extension for them."""
+    next(parser.stream)
+    return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 class GenerationBlock(jinja2.ext.Extension):
     """The block `generation`, which marks what the model has said and changes no text."""
 
     tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
-
-    def parse(self, parser: Any) -> Any:
-        """Return the statements inside the block."""
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+    parse = read_generation_block
 
 
 def format_template_json(

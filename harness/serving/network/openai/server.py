@@ -99,7 +99,7 @@ class OpenAiServer:
 
     # called from other threads
 
-    def start(self) -> int:
+    def start_server(self) -> int:
         """Listen, and refuse everything until a model is served; return the port. RequestError if
         the address or the certificate cannot be used.
         """
@@ -121,7 +121,7 @@ class OpenAiServer:
         if events:
             self.loop.call_soon_threadsafe(self.hand_out_events, events)
 
-    def stop(self) -> None:
+    def stop_server(self) -> None:
         """End the server; answers in progress get some seconds."""
         self.loop.call_soon_threadsafe(self.ending.set)
         self.thread.join(2 * STOP_GRACE_S)

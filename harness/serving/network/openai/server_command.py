@@ -52,7 +52,7 @@ def serve_openai(
     text = ServedText(serving_setup.checkpoint.folder)
     server = OpenAiServer(address, credentials)
     with raise_signals_in_block(), end_server_in_order(server, workload):
-        port = server.start()
+        port = server.start_server()
         print_progress_note(f"{workload}: preparing the model")
         service = start_model(server, serving_setup, text, queue)
         where = Endpoint(tls=address.tls, host=address.host, port=port).target
@@ -71,7 +71,7 @@ def end_server_in_order(server: "OpenAiServer", workload: str) -> Iterator[None]
     try:
         yield
     except Interrupted as error:
-        server.stop()
+        server.stop_server()
         answered = server.model.service.answered if server.model else 0
         raise ServerStopped(f"{workload}: {error}; {answered:,} prompts were answered") from error
 
@@ -88,7 +88,7 @@ def start_model(
         require_generating_inference(inference, serving_setup.request.name).open_generator,
         text.ends,
     )
-    generator: PromptGenerator = service.start()
+    generator: PromptGenerator = service.start_service()
     garbage.freeze_loaded_objects()
     facts = describe_served_system(
         serving_setup, recorder, server="builtin", software=describe_server_software()

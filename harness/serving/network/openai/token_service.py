@@ -85,7 +85,7 @@ class TokenService:
         self.thread = threading.Thread(target=self.run_thread, daemon=True)
         self.generator: PromptGenerator | None = None
 
-    def start(self) -> PromptGenerator:
+    def start_service(self) -> PromptGenerator:
         """Open and warm up the generator, and start answering; return the generator, whose limits
         may be read. RequestError where it cannot answer anybody's prompts.
         """
@@ -107,7 +107,7 @@ class TokenService:
         call.is_cancelled = True
         self.has_cancelled = True  # behind the call's own: the thread clears it, then looks
 
-    def stop(self) -> None:
+    def stop_service(self) -> None:
         """Answer what is queued, then end the thread."""
         self.arrivals.put(None)
         self.thread.join()

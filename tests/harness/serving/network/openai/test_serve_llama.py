@@ -205,7 +205,7 @@ def test_what_does_not_generate_or_tells_no_limits_is_refused():
     with pytest.raises(RequestError, match="fake: its Inference does not generate token by token"):
         require_generating_inference(object(), "fake")  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="object does not tell its limits"):
-        TokenService(object, ()).start()  # type: ignore[arg-type]
+        TokenService(object, ()).start_service()  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

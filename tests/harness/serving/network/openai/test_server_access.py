@@ -84,7 +84,7 @@ def test_a_certificate_that_is_none_is_told(tmp_path: Path):
         Endpoint(tls=True, host="127.0.0.1", port=0), ServerCredentials(certificate=b"x", key=b"y")
     )
     with pytest.raises(RequestError, match=r"--listen 127\.0\.0\.1:0: "):
-        server.start()
+        server.start_server()
 
 
 def test_a_port_in_use_is_told(tmp_path: Path):
@@ -93,7 +93,7 @@ def test_a_port_in_use_is_told(tmp_path: Path):
             Endpoint(tls=False, host="127.0.0.1", port=echo.port), ServerCredentials()
         )
         with pytest.raises(RequestError, match="in use"):
-            other.start()
+            other.start_server()
 
 
 def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
@@ -115,7 +115,7 @@ def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
 
 def end_in_background(server: OpenAiServer) -> threading.Thread:
     """Stop a server, which waits for its answers."""
-    thread = threading.Thread(target=server.stop)
+    thread = threading.Thread(target=server.stop_server)
     thread.start()
     return thread
 

@@ -32,21 +32,25 @@ import psutil
 from common.figures import hardware
 
 from harness.serving.network.access import ServerCredentials
-from harness.serving.network.openai.answer_events import (
+from harness.serving.network.openai.server.answer_events import (
     STREAM_END,
     AnswerHead,
     EventWriter,
     build_usage,
 )
-from harness.serving.network.openai.request_fields import PromptLimits
-from harness.serving.network.openai.served_text import (
+from harness.serving.network.openai.server.openai_server import (
+    OpenAiServer,
+    ServedModel,
+    create_event_loop,
+)
+from harness.serving.network.openai.server.request_fields import PromptLimits
+from harness.serving.network.openai.server.served_text import (
     GENERATION_CONFIG_FILE,
     TOKENIZER_CONFIG_FILE,
     TOKENIZER_FILE,
     ServedText,
 )
-from harness.serving.network.openai.server import OpenAiServer, ServedModel, create_event_loop
-from harness.serving.network.openai.token_service import FinishReason, TokenService
+from harness.serving.network.openai.server.token_service import FinishReason, TokenService
 from harness.serving.network.wire import Endpoint
 from suite.units import MS_PER_S
 from workloads.llama.news import generate_document

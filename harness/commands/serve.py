@@ -113,6 +113,6 @@ def serve_with_openai_api(workload: str, options: RunOptions, *, server: str, **
     if server != "builtin":
         raise RequestError(f"--server {server}: it speaks gRPC alone; omit --api openai")
     with report_missing_modules():
-        from harness.serving.network.openai.server_command import serve_openai
+        from harness.serving.network.openai.server.command import serve_openai
 
         serve_openai(workload, options, **given)

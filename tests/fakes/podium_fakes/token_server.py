@@ -17,10 +17,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from harness.serving.network.access import ServerCredentials
-from harness.serving.network.openai.request_fields import PromptLimits
-from harness.serving.network.openai.served_text import ServedText
-from harness.serving.network.openai.server import OpenAiServer, ServedModel
-from harness.serving.network.openai.token_service import TokenService
+from harness.serving.network.openai.server.openai_server import OpenAiServer, ServedModel
+from harness.serving.network.openai.server.request_fields import PromptLimits
+from harness.serving.network.openai.server.served_text import ServedText
+from harness.serving.network.openai.server.token_service import TokenService
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 

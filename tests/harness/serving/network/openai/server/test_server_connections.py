@@ -20,8 +20,8 @@ from podium_fakes.token_server import (
     wait_until,
 )
 
-from harness.serving.network.openai import http_connection
-from harness.serving.network.openai.http_connection import MAX_BODY_BYTES, MAX_HEAD_BYTES
+from harness.serving.network.openai.server import http_connection
+from harness.serving.network.openai.server.http_connection import MAX_BODY_BYTES, MAX_HEAD_BYTES
 
 CHAT = "/v1/chat/completions"
 HEALTH = format_request("/health")

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.serving.network.openai.request_fields import ApiError
-from harness.serving.network.openai.token_service import FinishReason
+from harness.serving.network.openai.server.request_fields import ApiError
+from harness.serving.network.openai.server.token_service import FinishReason
 
 encode_json: Final = msgspec.json.Encoder().encode
 STREAM_END: Final = b"data: [DONE]\n\n"

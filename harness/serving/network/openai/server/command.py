@@ -10,8 +10,8 @@ import msgspec
 
 from harness.serving.network.access import read_server_credentials
 from harness.serving.network.command import describe_served_system, set_up_served_system
-from harness.serving.network.openai.served_text import OPENAI_EXTRA, ServedText
-from harness.serving.network.openai.token_service import TokenService
+from harness.serving.network.openai.server.served_text import OPENAI_EXTRA, ServedText
+from harness.serving.network.openai.server.token_service import TokenService
 from harness.serving.network.wire import Endpoint, parse_listen_address
 from harness.serving.setup import ServingSetup
 from suite.cli import RunOptions
@@ -23,7 +23,7 @@ from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.workload import GeneratingInference, Inference, PromptGenerator
 
 if TYPE_CHECKING:
-    from harness.serving.network.openai.server import OpenAiServer
+    from harness.serving.network.openai.server.openai_server import OpenAiServer
 
 
 class ServerStopped(Interrupted):
@@ -43,7 +43,7 @@ def serve_openai(
 ) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
     check_openai_installed()
-    from harness.serving.network.openai.server import OpenAiServer
+    from harness.serving.network.openai.server.openai_server import OpenAiServer
 
     certificate, key, token = files
     address = parse_listen_address(listen, certificate is not None)
@@ -80,8 +80,11 @@ def start_model(
     server: "OpenAiServer", serving_setup: ServingSetup, text: ServedText, queue: int
 ) -> TokenService:
     """Load and warm up the model, then let the server answer."""
-    from harness.serving.network.openai.request_fields import PromptLimits
-    from harness.serving.network.openai.server import ServedModel, describe_server_software
+    from harness.serving.network.openai.server.openai_server import (
+        ServedModel,
+        describe_server_software,
+    )
+    from harness.serving.network.openai.server.request_fields import PromptLimits
 
     inference, recorder = serving_setup.system.open_inference()
     service = TokenService(

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from http import HTTPStatus
 
-from harness.serving.network.openai.answer_events import (
+from harness.serving.network.openai.server.answer_events import (
     STREAM_END,
     AnswerHead,
     EventWriter,
@@ -11,14 +11,14 @@ from harness.serving.network.openai.answer_events import (
     write_answer_document,
     write_error_event,
 )
-from harness.serving.network.openai.http_connection import HttpConnection
-from harness.serving.network.openai.request_fields import (
+from harness.serving.network.openai.server.http_connection import HttpConnection
+from harness.serving.network.openai.server.request_fields import (
     ApiError,
     CompletionRequest,
     build_field_error,
 )
-from harness.serving.network.openai.served_text import TextStream
-from harness.serving.network.openai.token_service import FinishReason, TokenEvent
+from harness.serving.network.openai.server.served_text import TextStream
+from harness.serving.network.openai.server.token_service import FinishReason, TokenEvent
 from suite.errors import RequestError
 
 

@@ -8,7 +8,7 @@ import pytest
 from podium_fakes.token_server import END, write_echo_checkpoint
 from tokenizers import Tokenizer
 
-from harness.serving.network.openai.served_text import PromptTextError, ServedText
+from harness.serving.network.openai.server.served_text import PromptTextError, ServedText
 from suite.errors import RequestError
 
 MESSAGES = [

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import httptools
 
-from harness.serving.network.openai.answer_events import write_error_document
-from harness.serving.network.openai.request_fields import ApiError
+from harness.serving.network.openai.server.answer_events import write_error_document
+from harness.serving.network.openai.server.request_fields import ApiError
 
 MAX_HEAD_BYTES: Final = 64 << 10
 """House rule: of one request's first lines; common servers allow 8 to 64 KiB."""

@@ -19,8 +19,8 @@ from podium_fakes.token_server import (
 )
 
 from harness.serving.network.access import ServerCredentials
-from harness.serving.network.openai import server as server_module
-from harness.serving.network.openai.server import OpenAiServer
+from harness.serving.network.openai.server import openai_server as server_module
+from harness.serving.network.openai.server.openai_server import OpenAiServer
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 

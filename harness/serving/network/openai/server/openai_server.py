@@ -19,27 +19,27 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from harness.serving.network.access import ServerCredentials
-from harness.serving.network.openai.answer_events import AnswerHead, write_model_list
-from harness.serving.network.openai.answers import (
+from harness.serving.network.openai.server.answer_events import AnswerHead, write_model_list
+from harness.serving.network.openai.server.answers import (
     StreamedAnswer,
     TokenAnswer,
     WholeAnswer,
     convert_to_api_error,
 )
-from harness.serving.network.openai.http_connection import (
+from harness.serving.network.openai.server.http_connection import (
     CancelCallback,
     HttpConnection,
     HttpRequest,
 )
-from harness.serving.network.openai.request_fields import (
+from harness.serving.network.openai.server.request_fields import (
     ApiError,
     PromptEncoders,
     PromptLimits,
     build_field_error,
     parse_completion_request,
 )
-from harness.serving.network.openai.served_text import PromptTextError, ServedText
-from harness.serving.network.openai.token_service import TokenCall, TokenEvent, TokenService
+from harness.serving.network.openai.server.served_text import PromptTextError, ServedText
+from harness.serving.network.openai.server.token_service import TokenCall, TokenEvent, TokenService
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 

@@ -18,9 +18,9 @@ from podium_fakes.kept import NONCE, keep_checkpoint
 from podium_fakes.remote import Served, served, serving
 from podium_fakes.token_server import EchoServer, RawClient, format_request
 
-from harness.serving.network.openai.served_text import ServedText
-from harness.serving.network.openai.server_command import require_generating_inference
-from harness.serving.network.openai.token_service import TokenService
+from harness.serving.network.openai.server.command import require_generating_inference
+from harness.serving.network.openai.server.served_text import ServedText
+from harness.serving.network.openai.server.token_service import TokenService
 from harness.serving.network.wire import SERVER_DESCRIPTION_DECODER
 from harness.serving.setup import set_up_serving
 from suite.errors import RequestError

@@ -175,6 +175,8 @@ class LoadGenJob:
     """Power sources read meanwhile, in performance mode."""
     idle_s: float = 0.0
     """How long they are read before the system under test is loaded."""
+    has_starts: bool = False
+    """Whether the run records when each prompt began to be answered: a point of a curve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +364,10 @@ class AnsweringThreads(Protocol):
     def token_rows(self) -> "array[int] | None":
         """Rows of the token record, in the order of completion; None if tokens are not measured."""
 
+    @property
+    def starts(self) -> "array[int] | None":
+        """When each answer's prompt began, in the same order; None if tokens are not measured."""
+
     def start(self) -> None:
         """Start the threads and wait until they are warmed up."""
 
@@ -398,6 +404,10 @@ def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> Ite
     if answering.token_rows is not None:
         yield query_times.write_token_times(
             job.folder, answering.issued, answering.completions, answering.token_rows
+        )
+    if job.has_starts and answering.starts is not None:
+        yield query_times.write_start_times(
+            job.folder, answering.issued, answering.completions, answering.starts
         )
 
 

@@ -66,9 +66,7 @@ def parse_concurrencies(
 @click.option(
     "--seconds",
     type=FiniteRange(min=0.1),
-    default=10.0,
-    show_default=True,
-    help="Minimum duration of a point, in seconds.",
+    help="Minimum duration of a point, in seconds (default: the round's for Offline).",
 )
 @CHECKPOINT_OPTION
 @add_endpoint_options
@@ -77,7 +75,7 @@ def curve(
     workload: str,
     options: RunOptions,
     concurrencies: tuple[int, ...],
-    seconds: float,
+    seconds: float | None,
     checkpoint: Path | None,
     output_format: str,
     **values: Any,

@@ -20,7 +20,9 @@ from harness.machine.system_description import describe_system
 from harness.serving.curve.points import (
     POINT_FOLDER_FORMAT,
     CurveSubject,
-    measure_curve_point,
+    is_curve_point_measured,
+    read_curve_point,
+    run_valid_point,
 )
 from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.network.setup import (
@@ -56,7 +58,7 @@ from suite.studies.concurrency_curve import (
 )
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.rates import StudyStamps
-from suite.units import NS_PER_MS
+from suite.units import MS_PER_S, NS_PER_MS
 
 CURVE_DECODER: Final = msgspec.json.Decoder(ConcurrencyCurve)
 STREAMED_SETTING: Final = "endpoint.stream=true"
@@ -80,7 +82,8 @@ class CurveOptions:
 
     concurrencies: tuple[int, ...]
     """Rising."""
-    seconds: float
+    seconds: float | None
+    """Of each point, at least; None: as the round asks of Offline."""
     endpoint_options: EndpointOptions | None
 
 
@@ -91,7 +94,8 @@ class CurveSession:
     setups: Mapping[int, ServingSetup]
     """Number in flight -> the system under test."""
     stamps: StudyStamps
-    curve_options: CurveOptions
+    seconds: float
+    """Of each point, at least."""
     study_folder: Path
 
     def build_subject(self, concurrency: int) -> CurveSubject:
@@ -100,7 +104,7 @@ class CurveSession:
             serving_setup=self.setups[concurrency],
             concurrency=concurrency,
             stamps=self.stamps,
-            seconds=self.curve_options.seconds,
+            seconds=self.seconds,
             folder=self.study_folder / self.stamps.system / POINT_FOLDER_FORMAT.format(concurrency),
         )
 
@@ -119,6 +123,7 @@ def measure_curve(
     }
     largest = setups[max(setups)]
     check_curve_system(largest)
+    seconds = resolve_point_seconds(largest, curve_options.seconds)
     study_folder = build_curve_study_path(largest)
     try:
         with (
@@ -127,7 +132,7 @@ def measure_curve(
             redirect_stdout(sys.stderr if output_format == "json" else sys.stdout),
         ):
             found = measure_curve_points(
-                build_curve_session(setups, options, curve_options, study_folder)
+                build_curve_session(setups, options.threads, seconds, study_folder)
             )
     except Interrupted as error:
         raise type(error)(
@@ -179,6 +184,19 @@ def check_curve_system(serving_setup: ServingSetup) -> None:
         check_serving_precision(serving_setup)
 
 
+def resolve_point_seconds(serving_setup: ServingSetup, asked: float | None) -> float:
+    """Return the least duration of a point; RequestError for less than the round asks of Offline's
+    runs, by whose rules the points are judged.
+    """
+    least_s = serving_setup.require_scenario_rules(Scenario.OFFLINE).min_duration_ms / MS_PER_S
+    if asked is not None and asked < least_s:
+        raise RequestError(
+            f"--seconds {asked:g}: Offline of profile {serving_setup.request.profile} lasts at"
+            f" least {least_s:g} s"
+        )
+    return asked or least_s
+
+
 def build_curve_study_path(serving_setup: ServingSetup) -> Path:
     """Return the folder of the study: one for each system."""
     name = convert_to_slug(
@@ -190,8 +208,8 @@ def build_curve_study_path(serving_setup: ServingSetup) -> Path:
 
 def build_curve_session(
     setups: Mapping[int, ServingSetup],
-    options: RunOptions,
-    curve_options: CurveOptions,
+    threads: int,
+    seconds: float,
     study_folder: Path,
 ) -> CurveSession:
     """Describe what is measured; a curve of another system, length or number of threads is moved
@@ -199,9 +217,7 @@ def build_curve_session(
     """
     first = next(iter(setups.values()))
     earlier = read_curve_study(study_folder)
-    threads = resolve_thread_count(
-        options.threads, SingleRank(), earlier.stamps.threads if earlier else 0
-    )
+    threads = resolve_thread_count(threads, SingleRank(), earlier.stamps.threads if earlier else 0)
     description = (
         describe_remote_system(first)
         if first.server_description
@@ -213,13 +229,13 @@ def build_curve_session(
     }
     stamps = build_speed_stamps(next(iter(resolved.values())))
     if study_folder.exists() and not (
-        earlier and (earlier.stamps, earlier.seconds) == (stamps, curve_options.seconds)
+        earlier and (earlier.stamps, earlier.seconds) == (stamps, seconds)
     ):
         move_to_superseded([study_folder], results=study_folder.parents[1])
     return CurveSession(
         setups=resolved,
         stamps=stamps,
-        curve_options=curve_options,
+        seconds=seconds,
         study_folder=study_folder,
     )
 
@@ -229,10 +245,14 @@ def measure_curve_points(session: CurveSession) -> ConcurrencyCurve:
     earlier = read_curve_study(session.study_folder)
     points = {each.concurrency: each for each in (earlier.points if earlier else ())}
     asked = tuple(sorted({*(earlier.asked if earlier else ()), *session.setups}))
-    probe_result = probe_curve_system(session.setups[max(session.setups)])
+    subjects = {number: session.build_subject(number) for number in session.setups}
+    missing = [number for number, each in subjects.items() if not is_curve_point_measured(each)]
+    probe_result = probe_curve_system(session.setups[max(missing)]) if missing else None
     study = write_curve_study(session, asked, points)
-    for number in session.curve_options.concurrencies:
-        points[number] = measure_curve_point(session.build_subject(number), probe_result)
+    for number, subject in subjects.items():
+        if number in missing and probe_result is not None:
+            run_valid_point(subject, probe_result)
+        points[number] = read_curve_point(subject)
         click.echo(f"  {format_curve_line(points[number])}")
         study = write_curve_study(session, asked, points)
     return study
@@ -265,7 +285,7 @@ def write_curve_study(
         stamps=session.stamps,
         endpoints=record.endpoints if record else (),
         tokenizer_sha256=getattr(record, "tokenizer_sha256", ""),
-        seconds=session.curve_options.seconds,
+        seconds=session.seconds,
         asked=tuple(asked),
         c_min=min(asked),
         c_max=max(asked),

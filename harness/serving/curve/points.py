@@ -55,13 +55,6 @@ class CurveSubject:
     """Of the run."""
 
 
-def measure_curve_point(subject: CurveSubject, probe_result: ProbeResult) -> CurvePoint:
-    """Measure a point, unless it exists; JudgedError if LoadGen does not call it VALID."""
-    if not is_curve_point_measured(subject):
-        run_valid_point(subject, probe_result)
-    return read_curve_point(subject)
-
-
 def is_curve_point_measured(subject: CurveSubject) -> bool:
     """Return whether a VALID run of the same system, settings and length exists, with its
     records.
@@ -92,7 +85,9 @@ def convert_point_settings(settings: Mapping[str, HyperValue]) -> dict[str, Any]
 
 
 def run_valid_point(subject: CurveSubject, probe_result: ProbeResult) -> None:
-    """Run until LoadGen's query was long enough; JudgedError for any other reason."""
+    """Run until LoadGen's query was long enough; JudgedError if that does not come, or LoadGen
+    reports an error.
+    """
     probe = probe_result.probe
     rate = min(
         OFFLINE_MARGIN * probe.samples_per_second,

@@ -58,7 +58,7 @@ def parse_concurrencies(
 @click.option(
     "--points",
     "concurrencies",
-    default="1,2,4,8,16,32",
+    default="1,2,4,8,16,32,64",
     show_default=True,
     callback=parse_concurrencies,
     help="Numbers of requests in flight, one point for each.",

@@ -83,7 +83,7 @@ def read_curve_file(folder: Path, round: Round, sources: list[SourceFile]) -> Cu
         if point.folder and is_inside_folder(point.folder)
     )
     return CurveFile(
-        folder=folder, study=study, runs=runs, folders=list_point_folders(folder), round=round
+        folder=folder, study=study, runs=runs, folders=list_curve_run_folders(folder), round=round
     )
 
 
@@ -101,7 +101,7 @@ def read_curve_run(
     return CurveRun(table_row=table_row, run=run, starts_ns=starts)
 
 
-def list_point_folders(folder: Path) -> tuple[str, ...]:
+def list_curve_run_folders(folder: Path) -> tuple[str, ...]:
     """Return the folders of a study that contain a run, except unfinished ones."""
     below = [each for system in list_subfolders(folder) for each in list_subfolders(system)]
     return tuple(

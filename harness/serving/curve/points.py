@@ -94,7 +94,7 @@ def run_valid_point(subject: CurveSubject, probe_result: ProbeResult) -> None:
         OFFLINE_MARGIN * subject.concurrency * NS_PER_S / probe.latency_ns,
     )
     for _ in range(MAX_POINT_RUNS):
-        schedule = build_point_schedule(subject, probe_result, rate)
+        schedule = build_curve_schedule(subject, probe_result, rate)
         detail_log = run_curve_point(subject, schedule)
         if detail_log.errors:
             raise JudgedError(f"{subject.concurrency} in flight: LoadGen: {detail_log.errors[0]}")
@@ -108,7 +108,7 @@ def run_valid_point(subject: CurveSubject, probe_result: ProbeResult) -> None:
     )
 
 
-def build_point_schedule(
+def build_curve_schedule(
     subject: CurveSubject, probe_result: ProbeResult, rate: float
 ) -> LoadGenSchedule:
     """Plan a point: as the round asks of Offline, but for its length."""

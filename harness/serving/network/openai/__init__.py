@@ -1,1 +1,1 @@
-"""Systems under test behind an API of OpenAI's kind: HTTP, with answers streamed token by token."""
+"""Systems under test behind the OpenAI-compatible HTTP API that language models are served by."""

@@ -84,7 +84,7 @@ class OpenAiServer:
         self.listen, self.port, self.failure = listen, 0, ""
         self.expected = f"Bearer {guard.token}".encode() if guard.token else b""
         self.guard = guard
-        self.loop = create_event_loop()
+        self.loop = create_server_loop()
         self.ready, self.ending = threading.Event(), asyncio.Event()
         self.thread = threading.Thread(
             target=self.loop.run_until_complete, args=(self.run_event_loop(),), daemon=True
@@ -275,7 +275,7 @@ def build_busy_error(message: str) -> ApiError:
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", message)
 
 
-def create_event_loop() -> asyncio.AbstractEventLoop:
+def create_server_loop() -> asyncio.AbstractEventLoop:
     """Create an event loop: uvloop's if it is installed, which costs half."""
     try:
         import uvloop

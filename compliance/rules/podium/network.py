@@ -15,7 +15,6 @@ from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
-OPAQUE_SERVER_FORM: Final = "opaque"
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -25,6 +24,10 @@ SHARED_NETWORK_FIELDS: Final = (
     "loopback",
     "form",
     "model",
+    "api",
+    "targets",
+    "tokenizer",
+    "in_flight",
 )
 """Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
 
@@ -129,7 +132,7 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
             "LoadGen and a server on one machine, or a server that does not name its machine",
             "another machine for each server",
         )
-    elif network.form != OPAQUE_SERVER_FORM:
+    elif not network.states_what_it_serves:
         yield build_record_fault(
             run, "a server that does not state what it serves", "a server that names its checkpoint"
         )

@@ -6,7 +6,7 @@ LoadGen finds the rate that was asked for VALID. TTFT added: Server's median at 
 the scripted server answers at once. Start: from the command to the first request at the server, and
 to LoadGen's first query. Beside it: other clients with the same answers, as far as installed.
 
-Usage: python benchmarks/openai.py [--answers N] [--rate QPS] [--results FOLDER] [--format text|json]
+Usage: python benchmarks/openai.py [--answers N] [--rate QPS] [--results FOLDER] [--format json]
 `--results`: a results folder with a checkpoint of llama; without it, the start is not measured.
 """
 
@@ -15,8 +15,6 @@ import asyncio
 import json
 import os
 import re
-import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -27,8 +25,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-
-from common.figures import hardware
 
 from harness.children.process import Abort, run_in_child
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
@@ -118,18 +114,23 @@ class ScriptedServer(asyncio.Protocol):
         self.route, self.transport = b"", None
 
     def connection_made(self, transport: Any) -> None:
+        """Keep the transport."""
         self.transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop sending."""
         self.transport = None
 
     def data_received(self, data: bytes) -> None:
+        """Parse."""
         self.parser.feed_data(data)
 
     def on_url(self, url: bytes) -> None:
+        """Keep the route."""
         self.route = url
 
     def on_message_complete(self) -> None:
+        """Answer."""
         if self.parser.get_method() == b"GET":
             self.answer_question()
             return
@@ -186,9 +187,11 @@ class Prompts:
     max_new_tokens, end_token = EVENTS, END_ID
 
     def prompt(self, sample: int) -> Sequence[int]:
+        """Return 64 times the same word."""
         return [sample % len(WORDS) + len(SPECIAL_TOKENS)] * 64
 
     def messages(self, sample: int) -> Sequence[ChatMessage]:
+        """Return the same as a message."""
         return [ChatMessage(role="user", content=" ".join([WORDS[sample % len(WORDS)]] * 64))]
 
     def truth(self, folder: Path) -> None:
@@ -201,6 +204,7 @@ class Asking:
     name = MODEL
 
     def build_prompts(self, *_: Any) -> Prompts:
+        """Build the prompts."""
         return Prompts()
 
 
@@ -412,9 +416,7 @@ def ask_with_other(name: str, port: int, answers: int) -> None:
     left = iter(range(answers))
     before, began = time.process_time(), time.monotonic()
     loop = create_event_loop()
-    loop.run_until_complete(
-        OTHERS[name](module, port, lambda: next(left, None) is not None)
-    )
+    loop.run_until_complete(OTHERS[name](module, port, lambda: next(left, None) is not None))
     told = {
         "client_cpu_ms": 1000 * (time.process_time() - before) / answers,
         "offline_answers_per_s": answers / (time.monotonic() - began),
@@ -433,7 +435,6 @@ def measure_others(port: int, answers: int) -> dict[str, dict[str, float]]:
         spec = find_spec(name)
         if spec is None or spec.origin == str(Path(__file__).resolve()):
             continue
-        words = ["-c", f"import runpy, sys; sys.argv = {['openai.py', '--other', name]!r}"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, here])}
         done = subprocess.run(
             [sys.executable, "-P", __file__, "--other", name, "--port", str(port)]
@@ -448,7 +449,7 @@ def measure_others(port: int, answers: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="what the client of an OpenAI-compatible API costs")
+    parser = argparse.ArgumentParser(description="what a client of OpenAI's API costs")
     parser.add_argument("--answers", type=int, default=20_000)
     parser.add_argument("--rate", type=float, default=1000.0)
     parser.add_argument("--results", type=Path)

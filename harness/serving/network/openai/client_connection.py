@@ -157,13 +157,16 @@ class ClientConnection(asyncio.Protocol):
         """Note a response's end; called by the parser."""
         if self.refusal is not None:
             self.raise_refusal()
-        request, self.request = self.request, None
-        if request is not None:
-            self.reader.finish()
-            self.server.progress_ns = monotonic_ns()
-            self.server.handler.handle_answer(request, self.reader.answer)
+        if self.request is not None:
+            self.finish_request(self.request)
         self.is_owed = False
         self.server.release(self, self.parser.should_keep_alive())
+
+    def finish_request(self, request: "SentRequest") -> None:
+        """Hand on the answer whose response has ended; BrokenAnswerError if it is not complete."""
+        self.reader.finish()
+        self.request, self.server.progress_ns = None, monotonic_ns()
+        self.server.handler.handle_answer(request, self.reader.answer)
 
     def raise_refusal(self) -> None:
         """Raise what a response says that is no answer."""
@@ -196,8 +199,6 @@ class ClientConnection(asyncio.Protocol):
             raise BrokenAnswerError("closed the connection after the request was sent")
         if self.reader.streamed:
             raise BrokenAnswerError("cut a stream before its end")
-        self.reader.finish()
-        request, self.request = self.request, None
-        assert request is not None
-        self.server.handler.handle_answer(request, self.reader.answer)
+        assert self.request is not None
+        self.finish_request(self.request)
         self.server.forget(self)

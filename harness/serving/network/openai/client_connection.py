@@ -70,12 +70,14 @@ class ClientConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection."""
         self.is_closed = True
+        self.server.live.discard(self)
         if self.transport is not None:
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the transport; called by the loop."""
         self.transport = cast(asyncio.Transport, transport)
+        self.server.live.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Read what arrived; called by the loop."""
@@ -181,6 +183,7 @@ class ClientConnection(asyncio.Protocol):
         if self.is_closed:
             return
         self.is_closed = True
+        self.server.live.discard(self)
         if self.request is None:
             self.server.forget(self)
             return

@@ -145,7 +145,7 @@ class PoolThread:
 
     def stop(self) -> None:
         """Close all connections, and end the thread."""
-        self.call(self.pool.close)
+        asyncio.run_coroutine_threadsafe(self.pool.close(), self.loop).result()
         self.call(self.loop.stop)
         self.thread.join()
         self.loop.close()

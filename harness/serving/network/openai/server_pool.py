@@ -92,6 +92,8 @@ class PooledServer:
     handler: AnswerHandler
     idle: list[ClientConnection] = field(default_factory=list)
     """The one that was used last is taken first: servers close those that are idle for long."""
+    live: set[ClientConnection] = field(default_factory=set)
+    """All that are open."""
     open_count: int = 0
     """Connections that are open or being opened."""
     busy: int = 0
@@ -159,8 +161,8 @@ class PooledServer:
                 f" {reason}; {NOTHING_COUNTS}"
             )
         return MissingError(
-            f"{self.endpoint.url}: connection {self.open_count:,} of {self.share:,} failed:"
-            f" {reason}; with --set endpoint.in_flight=N, fewer are opened"
+            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be opened:"
+            f" {reason}; --set endpoint.in_flight=N opens fewer"
         )
 
     def release(self, connection: ClientConnection, keeps: bool) -> None:
@@ -308,10 +310,12 @@ class ServerPool:
         answered = sum(server.answered for server in self.servers)
         return f"after {answered:,} of {self.asked:,} answers"
 
-    def close(self) -> None:
-        """Close all idle connections, and end all tasks."""
+    async def close(self) -> None:
+        """End all tasks, and close all connections."""
         for task in self.tasks:
             task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
         for server in self.servers:
-            for connection in server.idle:
+            for connection in tuple(server.live):
                 connection.close()
+        await asyncio.sleep(0)  # transports close in the loop's next turn

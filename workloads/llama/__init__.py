@@ -13,6 +13,7 @@ WORKLOAD: Final = Workload(
     check_run="workloads.common.run_request:check_run_without_input",
     training={"torch": "workloads.llama.training:LlamaTraining"},
     inference={"torch": "workloads.llama.inference:LlamaInference"},
+    prompts="workloads.llama.prompts:LlamaPrompts",
     data_set="workloads.llama.survey:LlamaDataSet",
     trial={"torch": "workloads.llama.trial:build_llama_trial"},
     score="workloads.llama.scoring:score_answers",

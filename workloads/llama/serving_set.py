@@ -14,6 +14,7 @@ from workloads.llama.vocabulary import encode_prompt
 SERVING_SEED: Final = 2
 """Stream of the served news; no document of it is trained on or evaluated."""
 SERVING_DOCUMENTS: Final = 512
+MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

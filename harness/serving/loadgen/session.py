@@ -180,6 +180,17 @@ class LoadGenJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredTokens:
+    """The fields of suite.records.NetworkRecord that are known after a run."""
+
+    connections: int
+    streamed: bool
+    tokens_logged: int
+    tokens_recounted: int
+    answers_differing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenOutcome:
     """What the child observed of the run; LoadGen's own verdict is in its files."""
 
@@ -197,6 +208,8 @@ class LoadGenOutcome:
     """Records of the run that could not be kept, and why: the run counts without them."""
     traffic: tuple[int, int] | None = None
     """Bytes of requests and of answers, if a network was between."""
+    answered_tokens: AnsweredTokens | None = None
+    """What came of prompts to an OpenAI-compatible API."""
 
 
 @contextmanager

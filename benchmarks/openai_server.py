@@ -41,7 +41,6 @@ from harness.serving.network.openai.server.answer_events import (
 from harness.serving.network.openai.server.openai_server import (
     OpenAiServer,
     ServedModel,
-    create_server_loop,
 )
 from harness.serving.network.openai.server.request_fields import PromptLimits
 from harness.serving.network.openai.server.served_text import (
@@ -51,6 +50,7 @@ from harness.serving.network.openai.server.served_text import (
     ServedText,
 )
 from harness.serving.network.openai.server.token_service import FinishReason, TokenService
+from harness.serving.network.openai.server_pool import create_event_loop
 from harness.serving.network.wire import Endpoint
 from suite.units import MS_PER_S
 from workloads.llama.news import generate_document
@@ -233,7 +233,7 @@ def serve_aiohttp() -> None:
         print(f"PORT {runner.addresses[0][1]}", flush=True)
         await ticker.run()
 
-    create_server_loop().run_until_complete(run_application())
+    create_event_loop().run_until_complete(run_application())
 
 
 SERVERS: Final = {"podium": serve_podium, "uvicorn": serve_uvicorn, "aiohttp": serve_aiohttp}
@@ -332,7 +332,7 @@ async def read_answers(port: int, answers: int, in_flight: int) -> tuple[float, 
 
 def measure_side(kind: str, answers: int, in_flight: int) -> dict[str, float]:
     """Measure one server once, after some answers to warm it."""
-    loop = create_server_loop()
+    loop = create_event_loop()
     with run_server(kind) as (process, port):
         loop.run_until_complete(read_answers(port, in_flight, in_flight))
         before = sum(process.cpu_times()[:2])

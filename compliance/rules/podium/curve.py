@@ -79,8 +79,12 @@ def check_curve_run(study: CurveFile, run: CurveRun) -> Iterator[Fault]:
     wanted["verdict"] = VALID_VERDICT
     found: dict[str, Any] = {each: getattr(record, each) for each in wanted}
     wanted[name], found[name] = row.concurrency, record.settings.get(name)
-    servers = record.network.endpoints if record.network else ()
-    wanted["endpoints"], found["endpoints"] = whole.endpoints, servers
+    network = record.network
+    wanted["endpoints"], found["endpoints"] = whole.endpoints, network.endpoints if network else ()
+    wanted["tokenizer"], found["tokenizer"] = (
+        whole.tokenizer_sha256,
+        network.tokenizer if network else "",
+    )
     for key, value in wanted.items():
         if found[key] != value:
             yield run.build_fault(f"{key} {found[key]!r}", f"{value!r}, as in the table")

@@ -284,7 +284,7 @@ def write_curve_study(
         note=CURVE_NOTE,
         stamps=session.stamps,
         endpoints=record.endpoints if record else (),
-        tokenizer_sha256=getattr(record, "tokenizer_sha256", ""),
+        tokenizer_sha256=record.tokenizer if record else "",
         seconds=session.seconds,
         asked=tuple(asked),
         c_min=min(asked),

@@ -82,6 +82,7 @@ def test_a_curve_that_was_traced_is_valid(tmp_path: Path) -> None:
         (in_table(finished=False), {"curve.points"}),
         (in_table(endpoints=["http://far:8000"]), {"curve.points"}),
         (in_table(stamps__system="big"), {"curve.points"}),
+        (in_table(tokenizer_sha256="0" * 64), {"curve.points"}),
         (in_first_point(system_tps=500.0), {"curve.figures"}),
         (in_first_point(ttft_p90_ms=1.0), {"curve.figures"}),
         (in_first_point(tokens=7), {"curve.figures"}),

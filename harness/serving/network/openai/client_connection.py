@@ -65,6 +65,7 @@ class ClientConnection(asyncio.Protocol):
         self.is_owed = True
         self.is_head_read, self.head_bytes, self.refusal = False, 0, None
         self.media_type = self.location = b""
+        request.sent_ns = monotonic_ns()
         self.transport.write(request.content)
 
     def close(self) -> None:

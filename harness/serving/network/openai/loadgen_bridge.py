@@ -9,7 +9,7 @@ every answer is counted by podium as well, since LoadGen's log has its token ids
 import gc
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any, Final
@@ -85,6 +85,8 @@ class PromptDispatcher:
         self.completions = WorkerCompletions()
         self.token_rows = array("q")
         """TOKEN_RECORD_FIELDS of each answer, in the order of completion."""
+        self.starts = array("q")
+        """When each answer's request was sent, in the same order."""
         self.totals = AnswerTotals()
 
     def start(self) -> None:
@@ -139,6 +141,7 @@ class PromptDispatcher:
         self.answered += 1
         if len(self.token_rows) < len(TOKEN_RECORD_FIELDS) * MAX_QUERY_RECORD_ROWS:
             self.token_rows.extend((request.sample, request.first_ns, now, counted))
+            self.starts.append(request.sent_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
 
@@ -227,18 +230,20 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     )
 
 
-def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> list[str]:
-    """Write the records of a performance run's queries and tokens; return why one is lost, "" for
+def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterator[str]:
+    """Write the records of a performance run's queries and tokens; yield why one is lost, "" for
     each that is written.
     """
     if job.schedule.mode is Mode.ACCURACY:
-        return []
+        return
     completions = [dispatcher.completions]
-    return [
-        query_times.write_query_times(
-            job.folder, job.schedule.scenario, dispatcher.issued, completions
-        ),
-        query_times.write_token_times(
-            job.folder, dispatcher.issued, completions, dispatcher.token_rows
-        ),
-    ]
+    yield query_times.write_query_times(
+        job.folder, job.schedule.scenario, dispatcher.issued, completions
+    )
+    yield query_times.write_token_times(
+        job.folder, dispatcher.issued, completions, dispatcher.token_rows
+    )
+    if job.has_starts:
+        yield query_times.write_start_times(
+            job.folder, dispatcher.issued, completions, dispatcher.starts
+        )

@@ -64,6 +64,7 @@ class SentRequest:
     """The whole request, once its server is chosen."""
     first_token: bytes = b""
     """Of the answer, as int32; empty before it has come."""
+    sent_ns: int = 0
     first_ns: int = 0
 
 
@@ -161,8 +162,8 @@ class PooledServer:
                 f" {reason}; {NOTHING_COUNTS}"
             )
         return MissingError(
-            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be opened:"
-            f" {reason}; --set endpoint.in_flight=N opens fewer"
+            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be"
+            f" opened: {reason}; --set endpoint.in_flight=N opens fewer"
         )
 
     def release(self, connection: ClientConnection, keeps: bool) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from podium_fakes.drive import options
 from podium_fakes.kept import keep_checkpoint
 from podium_fakes.llama import keep_llama_checkpoint
+from podium_fakes.remote import served
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
@@ -54,6 +55,30 @@ def test_a_curve_is_traced_judged_and_continued(
 
 
 @pytest.mark.slow
+def test_a_curve_of_a_server_is_traced_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same commands' machinery: requests in flight in place of slots."""
+    pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    results = tmp_path / "results"
+    keep_llama_checkpoint(results)
+    chosen = options(results, framework="torch", engine="torch", precision=None)
+    with served(results, "--api", "openai", workload="llama", framework="torch") as server:
+        servers = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
+        asked = CurveOptions(concurrencies=(3,), seconds=None, endpoint_options=servers)
+        measure_curve("llama", chosen, asked, None, "json")
+    (study_folder,) = (results / "studies").iterdir()
+    study = read_curve_study(study_folder)
+    assert study is not None and study.endpoints == (server.url,)
+    assert len(study.tokenizer_sha256) == 64
+    (point,) = study.points
+    assert point.concurrency == 3 and 2 < point.in_flight_mean <= 3
+    findings = Judge().judge_path(str(study_folder)).findings
+    assert [each for each in findings if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.slow
 def test_a_run_that_was_too_short_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,8 +91,7 @@ def test_a_run_that_was_too_short_is_made_again(
 
     def run(subject: points.CurveSubject, schedule: Any) -> Any:
         lengths.append(schedule.rate)
-        if len(lengths) > 1:
-            monkeypatch.setattr(points, "OFFLINE_MARGIN", 1.2)
+        monkeypatch.setattr(points, "OFFLINE_MARGIN", 1.2)
         return whole(subject, schedule)
 
     monkeypatch.setattr(points, "run_curve_point", run)

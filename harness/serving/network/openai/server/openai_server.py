@@ -40,6 +40,7 @@ from harness.serving.network.openai.server.request_fields import (
 )
 from harness.serving.network.openai.server.served_text import PromptTextError, ServedText
 from harness.serving.network.openai.server.token_service import TokenCall, TokenEvent, TokenService
+from harness.serving.network.openai.server_pool import create_event_loop
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 
@@ -84,7 +85,7 @@ class OpenAiServer:
         self.listen, self.port, self.failure = listen, 0, ""
         self.expected = f"Bearer {guard.token}".encode() if guard.token else b""
         self.guard = guard
-        self.loop = create_server_loop()
+        self.loop = create_event_loop()
         self.ready, self.ending = threading.Event(), asyncio.Event()
         self.thread = threading.Thread(
             target=self.loop.run_until_complete, args=(self.run_event_loop(),), daemon=True
@@ -273,16 +274,6 @@ class OpenAiServer:
 def build_busy_error(message: str) -> ApiError:
     """Return the error of a request that might be answered at another time."""
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", message)
-
-
-def create_server_loop() -> asyncio.AbstractEventLoop:
-    """Create an event loop: uvloop's if it is installed, which costs half."""
-    try:
-        import uvloop
-    except ImportError:  # it does not exist for every platform
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def build_tls_context(guard: ServerCredentials) -> ssl.SSLContext | None:

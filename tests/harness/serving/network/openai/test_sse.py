@@ -8,7 +8,17 @@ from harness.serving.network.openai.sse import MAX_EVENT_BYTES, EventParser, Eve
 
 ENDS = (b"\n", b"\r\n", b"\r")
 LINES = st.sampled_from(
-    [b"data: one", b"data:two", b"data", b"data: ", b": ping", b"event: x", b"id: 3", b"", b"datas: n"]
+    [
+        b"data: one",
+        b"data:two",
+        b"data",
+        b"data: ",
+        b": ping",
+        b"event: x",
+        b"id: 3",
+        b"",
+        b"datas: n",
+    ]
 )
 
 

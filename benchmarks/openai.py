@@ -186,15 +186,15 @@ class Prompts:
     sample_count = performance_sample_count = SAMPLES
     max_new_tokens, end_token = EVENTS, END_ID
 
-    def prompt(self, sample: int) -> Sequence[int]:
+    def tokenize_prompt(self, sample: int) -> Sequence[int]:
         """Return 64 times the same word."""
         return [sample % len(WORDS) + len(SPECIAL_TOKENS)] * 64
 
-    def messages(self, sample: int) -> Sequence[ChatMessage]:
+    def build_messages(self, sample: int) -> Sequence[ChatMessage]:
         """Return the same as a message."""
         return [ChatMessage(role="user", content=" ".join([WORDS[sample % len(WORDS)]] * 64))]
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write nothing: nothing is scored."""
 
 

@@ -83,9 +83,7 @@ def stream(
 ) -> list[bytes]:
     """Write the events of a whole answer, one of each word."""
     listed = list(words)
-    events = [
-        event(delta(f" {word}" if place else word)) for place, word in enumerate(listed)
-    ]
+    events = [event(delta(f" {word}" if place else word)) for place, word in enumerate(listed)]
     events.append(event(delta(None, reason)))
     if counted is not None:
         events.append(event(usage(counted)))
@@ -177,9 +175,7 @@ def accept(listener: socket.socket, server: Scripted, behave: Behaviour) -> None
             threading.Thread(target=converse, args=words, daemon=True).start()
 
 
-def converse(
-    connection: socket.socket, server: Scripted, behave: Behaviour, number: int
-) -> None:
+def converse(connection: socket.socket, server: Scripted, behave: Behaviour, number: int) -> None:
     """Read requests, and answer them as the script says."""
     connection.settimeout(server.idle_s)
     stream_in = connection.makefile("rb")
@@ -187,7 +183,7 @@ def converse(
         while line := stream_in.readline():
             method, route, _ = line.decode().split()
             headers = {}
-            while (header := stream_in.readline().strip()):
+            while header := stream_in.readline().strip():
                 name, _, value = header.decode().partition(":")
                 headers[name.lower()] = value.strip()
             body = stream_in.read(int(headers.get("content-length", 0)))

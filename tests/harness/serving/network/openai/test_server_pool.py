@@ -103,17 +103,17 @@ def ask(
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(pool.open(), loop).result(SOON_S)
+        asyncio.run_coroutine_threadsafe(pool.open_connections(), loop).result(SOON_S)
         for turn in range(turns):
             heard.over.clear()
             heard.wanted += count
             first = turn * count
             requests = [SentRequest(n, n, 0, BODY) for n in range(first, first + count)]
-            loop.call_soon_threadsafe(pool.submit, requests)
+            loop.call_soon_threadsafe(pool.submit_requests, requests)
             assert heard.over.wait(SOON_S)
             between()
     finally:
-        asyncio.run_coroutine_threadsafe(pool.close(), loop).result(SOON_S)
+        asyncio.run_coroutine_threadsafe(pool.close_connections(), loop).result(SOON_S)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SOON_S)
         loop.close()
@@ -325,12 +325,18 @@ def flooding(opening: bytes) -> Behaviour:
         (answering(stream()[:-1]), "cut a stream before its end"),
         (answering(stream(reason="abort")), "with the finish_reason 'abort'"),
         (answering(stream(())), "sent an empty answer"),
-        (sending(reply(503, b'{"error": {"message": "over\\nloaded"}}')), "answered 503: over loaded"),
+        (
+            sending(reply(503, b'{"error": {"message": "over\\nloaded"}}')),
+            "answered 503: over loaded",
+        ),
         (sending(reply(503, b"")), "answered 503, in"),
         (sending(reply(400, b"x" * MIB)), "answered 400: x"),
         (sending(reply(307, b"", "Location: http://h2/v1")), "redirects with 307 to http://h2/v1"),
         (closing, "closed the connection after the request was sent"),
-        (answering([*HALF, event({"error": {"message": "no memory"}})]), "sent an error: no memory"),
+        (
+            answering([*HALF, event({"error": {"message": "no memory"}})]),
+            "sent an error: no memory",
+        ),
         (answering([event({"object": "error", "message": "bad"})]), "sent an error: bad"),
         (answering([b"data: {]\n\n"]), "sent what is no answer of this API: '{]'"),
         (answering([b'data: {"choices": 3}\n\n']), "sent what is no answer of this API"),

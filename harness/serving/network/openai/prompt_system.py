@@ -27,6 +27,10 @@ from harness.serving.network.remote import RequestInference
 from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.workload import Inference, Predictor, PromptSource, Workload
 
+PROBE_SHARE: Final = 0.3
+"""House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
+the command within some seconds.
+"""
 PROBE_SILENCE_S: Final = 60.0
 """As long as Offline may go without any answer."""
 
@@ -65,6 +69,7 @@ class PromptSystem(SystemUnderTest):
     """A System that answers prompts elsewhere."""
 
     servers: PromptServers
+    probe_share: float = PROBE_SHARE
 
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""

@@ -2,9 +2,10 @@
 streams 16 tokens at once, each as an event of its own, over loopback.
 
 CPU: of LoadGen's process, per answer, connections and all. Rate: Offline, streamed. Server: whether
-LoadGen finds the rate that was asked for VALID. TTFT added: Server's median at a low rate, since
-the scripted server answers at once. Start: from the command to the first request at the server, and
-to LoadGen's first query. Beside it: other clients with the same answers, as far as installed.
+LoadGen finds the rate that was asked for VALID. TTFT added: the median of SingleStream, which
+podium infer refuses over a network; the scripted server answers at once. Start: from the command to
+the first request at the server, and to LoadGen's first query. Beside it: other clients with the
+same answers, as far as installed.
 
 Usage: python benchmarks/openai.py [--answers N] [--rate QPS] [--results FOLDER] [--format json]
 `--results`: a results folder with a checkpoint of llama; without it, the start is not measured.
@@ -25,6 +26,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+
+from common.figures import hardware
 
 from harness.children.process import Abort, run_in_child
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
@@ -49,7 +52,7 @@ IN_FLIGHT: Final = 64
 BOUND_NS: Final = 200_000_000
 TOKEN_BOUND_NS: Final = 10_000_000
 """Bounds of llama's Server at smoke."""
-CALM_QPS: Final = 50.0
+STREAM_MS: Final = 3000
 SERVER_S: Final = 10.0
 GOALS: Final = {
     "client_cpu_ms": 0.25,
@@ -186,15 +189,15 @@ class Prompts:
     sample_count = performance_sample_count = SAMPLES
     max_new_tokens, end_token = EVENTS, END_ID
 
-    def prompt(self, sample: int) -> Sequence[int]:
+    def tokenize_prompt(self, sample: int) -> Sequence[int]:
         """Return 64 times the same word."""
         return [sample % len(WORDS) + len(SPECIAL_TOKENS)] * 64
 
-    def messages(self, sample: int) -> Sequence[ChatMessage]:
+    def build_messages(self, sample: int) -> Sequence[ChatMessage]:
         """Return the same as a message."""
         return [ChatMessage(role="user", content=" ".join([WORDS[sample % len(WORDS)]] * 64))]
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write nothing: nothing is scored."""
 
 
@@ -293,7 +296,7 @@ def measure_podium(port: int, answers: int, rate: float, tokenizer: Path) -> dic
     offline, spent = run(system, Scenario.OFFLINE, min_queries=answers, min_duration_ms=0)
     seconds = {"min_queries": 100, "min_duration_ms": int(1000 * SERVER_S)}
     server, served = run(system, Scenario.SERVER, rate=rate, **seconds)
-    calm, _ = run(system, Scenario.SERVER, rate=CALM_QPS, **seconds)
+    calm, _ = run(system, Scenario.SINGLE_STREAM, min_queries=100, min_duration_ms=STREAM_MS)
     first = "result_first_token_{}_percentile_latency_ns"
     return {
         "client_cpu_ms": 1000 * spent.cpu_s / spent.answers,
@@ -469,7 +472,24 @@ def main() -> None:
         tokenizer.write_text(format_tokenizer())
         ours = measure_podium(port, asked.answers, asked.rate, tokenizer)
         others = measure_others(port, min(asked.answers, 2000))
-    print(json.dumps({**ours, **others}, indent=1))
+    start = measure_start(asked.results) if asked.results else {}
+    told = {
+        "podium": ours | start,
+        **others,
+        "goals": GOALS,
+        "answers": asked.answers,
+        "load": os.getloadavg()[0],
+        "hardware": hardware(),
+    }
+    if asked.format == "json":
+        print(json.dumps(told))
+        return
+    for client in ("podium", *others):
+        for name, value in told[client].items():
+            goal = f"   goal {GOALS[name]:g}" if client == "podium" and name in GOALS else ""
+            shown = f"{value:,.3f}" if isinstance(value, float) else value
+            print(f"{client:<8}{name:<26}{shown:>12}{goal}")
+    print(f"n=1; load {told['load']:.1f}; {told['hardware']}")
 
 
 if __name__ == "__main__":

@@ -272,13 +272,13 @@ class PromptSource(Protocol):
     def end_token(self) -> int:
         """The token that ends an answer, and is part of it."""
 
-    def prompt(self, sample: int) -> Sequence[int]:
+    def tokenize_prompt(self, sample: int) -> Sequence[int]:
         """Return the token ids of a sample's prompt, as GeneratingInference has them."""
 
-    def messages(self, sample: int) -> Sequence[ChatMessage]:
+    def build_messages(self, sample: int) -> Sequence[ChatMessage]:
         """Return a conversation that the checkpoint's chat template turns into these token ids."""
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write the ground truth for scoring, as the Inference does."""
 
 

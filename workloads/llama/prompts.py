@@ -49,14 +49,14 @@ class LlamaPrompts:
         """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, self.sample_count)
 
-    def prompt(self, sample: int) -> Sequence[int]:
+    def tokenize_prompt(self, sample: int) -> Sequence[int]:
         """Return the token ids of a document's prompt."""
         return encode_prompt(self._documents[sample])
 
-    def messages(self, sample: int) -> Sequence[ChatMessage]:
+    def build_messages(self, sample: int) -> Sequence[ChatMessage]:
         """Return the article; the chat template appends what asks for a summary."""
         return (ChatMessage(role="user", content=self._documents[sample].article),)
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write the reference summaries."""
         write_references(folder, [document.summary for document in self._documents])

@@ -81,6 +81,8 @@ class SystemUnderTest:
     """The cores that LoadGen's process is pinned to; empty if it is not."""
     driver: "Callable[[LoadGenJob, Abort], LoadGenOutcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
+    probe_share: float = 1.0
+    """The part of the usual time for which the system is probed."""
 
     @property
     def device(self) -> str:

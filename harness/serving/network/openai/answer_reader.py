@@ -119,7 +119,7 @@ class AnswerReader:
         self.size = 0
         self._document: list[bytes] = []
 
-    def feed(self, body: bytes) -> bool:
+    def read_piece(self, body: bytes) -> bool:
         """Read a piece; return whether it brought anything but comments. BrokenAnswerError for what
         is no part of an answer.
         """
@@ -130,7 +130,7 @@ class AnswerReader:
             self._document.append(body)
             return True
         try:
-            events = self.events.feed(body)
+            events = self.events.feed_piece(body)
         except EventTooLongError as error:
             raise BrokenAnswerError(
                 f"sent more than {MAX_EVENT_BYTES:,} bytes in one event"
@@ -160,7 +160,7 @@ class AnswerReader:
             if choice.finish_reason:
                 answer.finish_reason = choice.finish_reason
 
-    def finish(self) -> None:
+    def finish_reading(self) -> None:
         """Note the body's end; BrokenAnswerError if the answer is not complete."""
         if not self.streamed:
             self.read_document(b"".join(self._document))

@@ -58,7 +58,7 @@ class ClientConnection(asyncio.Protocol):
         self.refusal: bytearray | None = None
         self.media_type = self.location = b""
 
-    def send(self, request: "SentRequest", streamed: bool) -> None:
+    def send_request(self, request: "SentRequest", streamed: bool) -> None:
         """Send a request; the connection is idle."""
         assert self.transport is not None
         self.request, self.reader = request, AnswerReader(streamed)
@@ -68,7 +68,7 @@ class ClientConnection(asyncio.Protocol):
         request.sent_ns = monotonic_ns()
         self.transport.write(request.content)
 
-    def close(self) -> None:
+    def close_transport(self) -> None:
         """Close the connection."""
         self.is_closed = True
         self.server.live.discard(self)
@@ -85,8 +85,8 @@ class ClientConnection(asyncio.Protocol):
         if self.is_closed:
             return
         if not self.is_owed:  # as some servers say that nothing was asked of them for long
-            self.close()
-            self.server.forget(self)
+            self.close_transport()
+            self.server.forget_connection(self)
             return
         self.server.bytes_in += len(data)
         if not self.is_head_read:
@@ -105,13 +105,13 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(error, HttpParserCallbackError) and isinstance(error.__context__, Exception):
             error = error.__context__
         if isinstance(error, BrokenAnswerError):
-            self.server.fail(self, str(error))
+            self.server.fail_request(self, str(error))
         elif isinstance(error, HttpParserError):
-            self.server.fail(self, "sent what is no HTTP/1.1 response")
+            self.server.fail_request(self, "sent what is no HTTP/1.1 response")
         else:
-            self.server.pool.fail(error)
+            self.server.pool.fail_run(error)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
+    def read_header(self, name: bytes, value: bytes) -> None:
         """Keep the headers that matter; called by the parser."""
         match name.lower():
             case b"content-type":
@@ -119,7 +119,7 @@ class ClientConnection(asyncio.Protocol):
             case b"location":
                 self.location = value
 
-    def on_headers_complete(self) -> None:
+    def check_head(self) -> None:
         """Check the head of a response; called by the parser."""
         self.is_head_read = True
         status, version = self.parser.get_status_code(), self.parser.get_http_version()
@@ -137,7 +137,7 @@ class ClientConnection(asyncio.Protocol):
         if status != OK_STATUS or self.reader.streamed and self.media_type.startswith(JSON_TYPE):
             self.refusal = bytearray()
 
-    def on_body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """Read a piece of a body; called by the parser."""
         if self.refusal is not None:
             self.refusal += body[: MAX_REFUSAL_BYTES - len(self.refusal)]
@@ -148,7 +148,7 @@ class ClientConnection(asyncio.Protocol):
         if request is None:
             return  # behind the end of a stream
         was_begun = answer.begun
-        if self.reader.feed(body):
+        if self.reader.read_piece(body):
             now = self.server.progress_ns = monotonic_ns()
             if answer.begun and not was_begun:
                 self.server.handler.handle_first_token(request, answer, now)
@@ -156,20 +156,24 @@ class ClientConnection(asyncio.Protocol):
             self.request = None
             self.server.handler.handle_answer(request, answer)
 
-    def on_message_complete(self) -> None:
+    def finish_response(self) -> None:
         """Note a response's end; called by the parser."""
         if self.refusal is not None:
             self.raise_refusal()
         if self.request is not None:
             self.finish_request(self.request)
         self.is_owed = False
-        self.server.release(self, self.parser.should_keep_alive())
+        self.server.take_back_connection(self, self.parser.should_keep_alive())
 
     def finish_request(self, request: "SentRequest") -> None:
         """Hand on the answer whose response has ended; BrokenAnswerError if it is not complete."""
-        self.reader.finish()
+        self.reader.finish_reading()
         self.request, self.server.progress_ns = None, monotonic_ns()
         self.server.handler.handle_answer(request, self.reader.answer)
+
+    on_header, on_headers_complete = read_header, check_head
+    on_body, on_message_complete = read_body, finish_response
+    # under these names the parser calls them
 
     def raise_refusal(self) -> None:
         """Raise what a response says that is no answer."""
@@ -186,12 +190,12 @@ class ClientConnection(asyncio.Protocol):
         self.is_closed = True
         self.server.live.discard(self)
         if self.request is None:
-            self.server.forget(self)
+            self.server.forget_connection(self)
             return
         try:
             self.finish_at_end()
         except BrokenAnswerError as error:
-            self.server.fail(self, str(error))
+            self.server.fail_request(self, str(error))
 
     def finish_at_end(self) -> None:
         """Finish a response that ends with its connection, as those without a length do;
@@ -205,4 +209,4 @@ class ClientConnection(asyncio.Protocol):
             raise BrokenAnswerError("cut a stream before its end")
         assert self.request is not None
         self.finish_request(self.request)
-        self.server.forget(self)
+        self.server.forget_connection(self)

@@ -73,7 +73,9 @@ def set_up_prompt_serving(
     JudgedError for a server that does not answer as it has to.
     """
     import_http_parser()
-    request = resolve_request(options, workload, serving=True)
+    request = resolve_request(
+        replace(options, device="cpu"), workload, serving=True
+    )  # another one is looked for by importing a framework
     row = require_prompt_row(request)
     chosen = choose_checkpoint(request, checkpoint)
     source = request.workload.build_prompts(

@@ -89,23 +89,23 @@ class PromptDispatcher:
         """When each answer's request was sent, in the same order."""
         self.totals = AnswerTotals()
 
-    def start(self) -> None:
+    def open_connections(self) -> None:
         """Open all connections; MissingError if one cannot be."""
-        self.thread.start()
+        self.thread.start_loop()
 
-    def stop(self) -> None:
+    def close_connections(self) -> None:
         """Close all connections."""
-        self.thread.stop()
+        self.thread.stop_loop()
 
     def enqueue_query(self, query: Sequence[Any]) -> None:
         """Enqueue one query; called on LoadGen's thread, inside its clock."""
         self.issued.append(monotonic_ns())
         self.inbox.append(query)
-        self.thread.call(self.send_queries)
+        self.thread.call_on_loop(self.send_queries)
 
     def send_queries(self) -> None:
         """Send the samples of all queries that have been issued."""
-        bodies, requests = self.inference.bodies, list[SentRequest]()
+        bodies, requests = self.inference.requests, list[SentRequest]()
         while self.inbox:
             query = self.inbox.popleft()
             requests += [
@@ -114,7 +114,7 @@ class PromptDispatcher:
             ]
             self.taken += 1
         if requests:
-            self.pool.submit(requests)
+            self.pool.submit_requests(requests)
 
     def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
         """Tell LoadGen that an answer begins."""
@@ -191,7 +191,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     library = SampleLibrary(inference, abort)
     silence_s = choose_prompt_silence_s(job.schedule, servers, inference.source.max_new_tokens)
     dispatcher = PromptDispatcher(lg, inference, abort, silence_s)
-    dispatcher.start()
+    dispatcher.open_connections()
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
@@ -207,7 +207,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     )
     lg.DestroyQSL(qsl)
     lg.DestroyQDL(sut)
-    dispatcher.stop()
+    dispatcher.close_connections()
     inference.close()
     return LoadGenOutcome(
         sample_count=count,

@@ -50,10 +50,10 @@ class RequestStyle:
         if self.api is PromptApi.CHAT:
             asked["messages"] = [
                 {"role": message.role, "content": message.content}
-                for message in source.messages(sample)
+                for message in source.build_messages(sample)
             ]
         else:
-            asked["prompt"] = list(source.prompt(sample))
+            asked["prompt"] = list(source.tokenize_prompt(sample))
         asked |= {
             "max_tokens": source.max_new_tokens,
             "temperature": 0,

@@ -23,9 +23,14 @@ from harness.serving.network.openai.server_pool import (
     ServerPool,
     create_event_loop,
 )
+from harness.serving.network.remote import RequestInference
 from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.workload import Inference, Predictor, PromptSource, Workload
 
+PROBE_SHARE: Final = 0.3
+"""House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
+the command within some seconds.
+"""
 PROBE_SILENCE_S: Final = 60.0
 """As long as Offline may go without any answer."""
 
@@ -64,6 +69,7 @@ class PromptSystem(SystemUnderTest):
     """A System that answers prompts elsewhere."""
 
     servers: PromptServers
+    probe_share: float = PROBE_SHARE
 
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
@@ -75,13 +81,13 @@ class PromptSystem(SystemUnderTest):
         return PromptInference(source, self.servers), recorder
 
 
-class PromptInference:
+class PromptInference(RequestInference):
     """Samples as bodies of requests, and predictors that send them."""
 
     def __init__(self, source: PromptSource, servers: PromptServers) -> None:
+        super().__init__()
         self.source, self.servers, self.style = source, servers, servers.style
         self.tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token)
-        self.bodies: dict[int, bytes] = {}
 
     def choose_streaming(self, streamed: bool) -> None:
         """Choose whether answers are streamed, before samples are loaded."""
@@ -97,30 +103,24 @@ class PromptInference:
         """Samples that a performance run keeps in memory at once."""
         return self.source.performance_sample_count
 
-    def load(self, samples: Sequence[int]) -> None:
-        """Prepare requests, outside the clock."""
-        self.bodies |= {sample: self.style.build_body(self.source, sample) for sample in samples}
+    def prepare_requests(self, samples: Sequence[int]) -> None:
+        """Prepare the bodies of requests."""
+        self.requests |= {sample: self.style.build_body(self.source, sample) for sample in samples}
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release requests."""
-        for sample in samples:
-            self.bodies.pop(sample, None)
+    def measure_length(self, sample: int) -> int:
+        """Return the tokens of a prompt."""
+        return len(self.source.tokenize_prompt(sample))
 
-    def length(self, sample: int) -> int:
-        """Tokens of a prompt."""
-        return len(self.source.prompt(sample))
-
-    def open(self, worker: int, max_batch: int) -> Predictor:
-        """Connect to the servers."""
+    def connect_predictor(self) -> Predictor:
+        """Build what sends requests."""
         return PromptPredictor(self)
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write the ground truth."""
-        self.source.truth(folder)
+        self.source.write_truth(folder)
 
-    def close(self) -> None:
-        """Release everything."""
-        self.bodies.clear()
+    def release_source(self) -> None:
+        """Do nothing: prompts hold nothing open."""
 
 
 class PoolThread:
@@ -133,20 +133,20 @@ class PoolThread:
         self.pool = inference.servers.open_pool(self.loop, inference.style, silence_s, handler)
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
-    def start(self) -> None:
+    def start_loop(self) -> None:
         """Open all connections; MissingError says why one cannot be."""
         allow_open_files(sum(server.share for server in self.pool.servers))
         self.thread.start()
-        asyncio.run_coroutine_threadsafe(self.pool.open(), self.loop).result()
+        asyncio.run_coroutine_threadsafe(self.pool.open_connections(), self.loop).result()
 
-    def call(self, work: Callable[[], object]) -> None:
+    def call_on_loop(self, work: Callable[[], object]) -> None:
         """Run something on the loop, soon."""
         self.loop.call_soon_threadsafe(work)
 
-    def stop(self) -> None:
+    def stop_loop(self) -> None:
         """Close all connections, and end the thread."""
-        asyncio.run_coroutine_threadsafe(self.pool.close(), self.loop).result()
-        self.call(self.loop.stop)
+        asyncio.run_coroutine_threadsafe(self.pool.close_connections(), self.loop).result()
+        self.call_on_loop(self.loop.stop)
         self.thread.join()
         self.loop.close()
 
@@ -164,17 +164,17 @@ class PromptPredictor:
 
     def warm_up(self) -> None:
         """Connect; a server is warm before it is measured."""
-        self.thread.start()
+        self.thread.start_loop()
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer samples, one request each, all at once."""
         self.answers, self.wanted = {}, len(samples)
         self.over.clear()
         requests = [
-            SentRequest(place, sample, 0, self.owner.bodies[sample])
+            SentRequest(place, sample, 0, self.owner.requests[sample])
             for place, sample in enumerate(samples)
         ]
-        self.thread.call(lambda: self.thread.pool.submit(requests))
+        self.thread.call_on_loop(lambda: self.thread.pool.submit_requests(requests))
         self.over.wait()
         if self.failure is not None:
             raise self.failure

@@ -126,7 +126,7 @@ class PooledServer:
     def send_on(self, connection: ClientConnection, request: SentRequest) -> None:
         """Send a request on an open connection."""
         self.bytes_out += len(request.content)
-        connection.send(request, self.pool.style.streamed)
+        connection.send_request(request, self.pool.style.streamed)
 
     async def send_on_new(self, request: SentRequest) -> None:
         """Open a connection, and send a request on it."""
@@ -162,22 +162,22 @@ class PooledServer:
                 f" {reason}; {NOTHING_COUNTS}"
             )
         return MissingError(
-            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be"
-            f" opened: {reason}; --set endpoint.in_flight=N opens fewer"
+            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be opened"
+            f": {reason}; --set endpoint.in_flight=N opens fewer"
         )
 
-    def release(self, connection: ClientConnection, keeps: bool) -> None:
+    def take_back_connection(self, connection: ClientConnection, keeps: bool) -> None:
         """Take back a connection whose answer has been read."""
         self.busy -= 1
         self.answered += 1
         if keeps:
             self.idle.append(connection)
         else:
-            connection.close()
+            connection.close_transport()
             self.open_count -= 1
         self.pool.send_waiting()
 
-    def forget(self, connection: ClientConnection) -> None:
+    def forget_connection(self, connection: ClientConnection) -> None:
         """Note that the server closed a connection on which it owed nothing."""
         self.open_count -= 1
         if connection in self.idle:
@@ -187,12 +187,12 @@ class PooledServer:
             self.answered += 1
             self.pool.send_waiting()
 
-    def fail(self, connection: ClientConnection, what: str) -> None:
+    def fail_request(self, connection: ClientConnection, what: str) -> None:
         """End the run: a request was sent, and its answer is none."""
         request = connection.request
-        connection.close()
+        connection.close_transport()
         sample = f" to sample {request.sample}" if request is not None else ""
-        self.pool.fail(
+        self.pool.fail_run(
             JudgedError(
                 f"{self.endpoint.target} {what}{sample and f', in answer{sample}'},"
                 f" {self.pool.format_progress()}; {NOTHING_COUNTS}"
@@ -239,7 +239,7 @@ class ServerPool:
         self.asked = self.turn = self.connections = 0
         self.is_running = self.has_failed = False
 
-    async def open(self) -> None:
+    async def open_connections(self) -> None:
         """Open all connections; MissingError says why one cannot be."""
         for server in self.servers:
             while server.open_count < server.share:
@@ -250,7 +250,7 @@ class ServerPool:
         self.is_running = True
         self.start_task(self.watch_silence())
 
-    def submit(self, requests: Sequence[SentRequest]) -> None:
+    def submit_requests(self, requests: Sequence[SentRequest]) -> None:
         """Send requests, as far as there are connections; the others wait for one."""
         self.asked += len(requests)
         self.waiting.extend(requests)
@@ -286,7 +286,7 @@ class ServerPool:
         try:
             await work
         except Exception as error:
-            self.fail(error)
+            self.fail_run(error)
 
     async def watch_silence(self) -> None:
         """End the run if a server owes answers and sends nothing of one."""
@@ -300,7 +300,7 @@ class ServerPool:
                         f" {self.format_progress()}; {NOTHING_COUNTS}"
                     )
 
-    def fail(self, error: Exception) -> None:
+    def fail_run(self, error: Exception) -> None:
         """Report the first failure; nothing is sent after it."""
         if not self.has_failed:
             self.has_failed = True
@@ -311,12 +311,12 @@ class ServerPool:
         answered = sum(server.answered for server in self.servers)
         return f"after {answered:,} of {self.asked:,} answers"
 
-    async def close(self) -> None:
+    async def close_connections(self) -> None:
         """End all tasks, and close all connections."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         for server in self.servers:
             for connection in tuple(server.live):
-                connection.close()
+                connection.close_transport()
         await asyncio.sleep(0)  # transports close in the loop's next turn

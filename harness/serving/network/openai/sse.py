@@ -32,7 +32,7 @@ class EventParser:
         """The last piece ended with CR: an LF that follows belongs to it."""
         self._started = False
 
-    def feed(self, piece: bytes) -> list[bytes]:
+    def feed_piece(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that end in a piece; EventTooLongError beyond the limit."""
         if (
             self._started

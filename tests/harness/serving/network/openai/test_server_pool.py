@@ -103,17 +103,17 @@ def ask(
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(pool.open(), loop).result(SOON_S)
+        asyncio.run_coroutine_threadsafe(pool.open_connections(), loop).result(SOON_S)
         for turn in range(turns):
             heard.over.clear()
             heard.wanted += count
             first = turn * count
             requests = [SentRequest(n, n, 0, BODY) for n in range(first, first + count)]
-            loop.call_soon_threadsafe(pool.submit, requests)
+            loop.call_soon_threadsafe(pool.submit_requests, requests)
             assert heard.over.wait(SOON_S)
             between()
     finally:
-        asyncio.run_coroutine_threadsafe(pool.close(), loop).result(SOON_S)
+        asyncio.run_coroutine_threadsafe(pool.close_connections(), loop).result(SOON_S)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SOON_S)
         loop.close()

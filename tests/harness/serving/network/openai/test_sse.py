@@ -38,7 +38,7 @@ def whole(content: bytes) -> list[bytes]:
 
 def parse(*pieces: bytes) -> list[bytes]:
     parser = EventParser()
-    return [event for piece in pieces for event in parser.feed(piece)]
+    return [event for piece in pieces for event in parser.feed_piece(piece)]
 
 
 @given(
@@ -69,20 +69,20 @@ def test_lines_of_one_event_are_joined():
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"x"])
 def test_a_line_without_an_end_is_not_kept_for_ever(line: bytes):
     parser, piece = EventParser(), bytes(1 << 16)
-    parser.feed(line)
+    parser.feed_piece(line)
     with pytest.raises(EventTooLongError):
         for _ in range(2 * MAX_EVENT_BYTES // len(piece)):
-            parser.feed(piece)
+            parser.feed_piece(piece)
 
 
 def test_many_lines_of_one_event_are_not_kept_for_ever():
     parser, piece = EventParser(), b"data: " + bytes(1 << 14) + b"\n"
     with pytest.raises(EventTooLongError):
         for _ in range(2 * MAX_EVENT_BYTES // len(piece)):
-            parser.feed(piece)
+            parser.feed_piece(piece)
 
 
 def test_a_long_stream_of_short_events_is_read():
     parser = EventParser()
-    count = sum(len(parser.feed(b"data: x\n\n: ping\n\n")) for _ in range(300_000))
+    count = sum(len(parser.feed_piece(b"data: x\n\n: ping\n\n")) for _ in range(300_000))
     assert count == 300_000

@@ -42,6 +42,21 @@ class StudyStamps:
     """Version of podium."""
 
 
+RUN_STAMP_FIELDS: Final = (
+    "workload",
+    "profile",
+    "checkpoint_sha256",
+    "engine",
+    "precision",
+    "framework",
+    "device",
+    "threads",
+    "system",
+    "version",
+)
+"""Fields of a run's record that repeat the study's system and weights."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedRow:
     """One performance run."""

@@ -37,6 +37,7 @@ from suite.studies.precision import PrecisionRow
 from suite.studies.rates import (
     PEAK_KIND,
     RATE_ATTEMPT_FILE,
+    RUN_STAMP_FIELDS,
     SPEED_KIND,
     PeakStudy,
     RateAttempt,
@@ -51,19 +52,6 @@ PEAK_DECODER: Final = msgspec.json.Decoder(PeakStudy)
 SPEED_DECODER: Final = msgspec.json.Decoder(SpeedStudy)
 TRIAL_RECORD_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
 AnyRateRow: TypeAlias = SpeedRow | RateAttempt | PrecisionRow
-RUN_STAMP_FIELDS: Final = (
-    "workload",
-    "profile",
-    "checkpoint_sha256",
-    "engine",
-    "precision",
-    "framework",
-    "device",
-    "threads",
-    "system",
-    "version",
-)
-"""Fields of a run's record that repeat the study's system and weights."""
 RATE_DOCUMENT_FIELDS: Final[Mapping[Any, frozenset[str]]] = {
     kind: frozenset(each.name for each in fields(kind))
     for kind in (PeakStudy, SpeedStudy, RateAttemptRecord)

@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from compliance.documents.podium.rates import (
-    RUN_STAMP_FIELDS,
     AnyRateRow,
     PeakFile,
     RateRun,
@@ -31,6 +30,7 @@ from suite.studies.rates import (
     NOT_SUBMITTABLE,
     RATE_ATTEMPT_FILE,
     RUN_PURPOSE,
+    RUN_STAMP_FIELDS,
     VALID_VERDICT,
     PeakRequest,
     RateAttempt,

@@ -102,6 +102,7 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         system=stamps.system,
         model=stamps.workload,
         dataset=stamps.profile,
+        data_set=stamps.profile,
         division="",
         round=PODIUM_RULES,
         cohort="",

@@ -61,6 +61,14 @@ DEFAULT_IN_FLIGHT: Final = 1024
 MEASURED_ROUND_TRIPS: Final = 100
 MICROSECONDS: Final = 1000
 UNKNOWN_SOFTWARE: Final = "unknown"
+GRPC_SETTINGS: Final = ("endpoint.input", "endpoint.output")
+HTTP_SETTINGS: Final = (
+    "endpoint.api",
+    "endpoint.tokenizer",
+    "endpoint.stream",
+    "endpoint.header.",
+)
+"""Settings, or prefixes of such, of one of the two protocols."""
 GRPC_PACKAGES: Final = ("grpcio", "tritonclient")
 HTTP_PACKAGES: Final = ("httptools",)
 
@@ -93,6 +101,7 @@ def set_up_remote_serving(
     import_kserve_messages()
     serving_request = resolve_serving_request(options, workload)
     request, row = serving_request.request, serving_request.row
+    check_protocol_settings(request, endpoints[0].scheme)
     chosen, form = (
         choose_checkpoint(request, checkpoint),
         choose_request_form(request.settings, workload),
@@ -135,6 +144,14 @@ def parse_distinct_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
     if len({endpoint.scheme for endpoint in endpoints}) > 1:
         raise RequestError("--endpoint: servers over grpc:// and http:// are not one system")
     return endpoints
+
+
+def check_protocol_settings(request: RunRequest, scheme: str) -> None:
+    """RequestError for a setting of the other protocol."""
+    other = GRPC_SETTINGS if scheme == HTTP_SCHEME else HTTP_SETTINGS
+    for key in request.chosen:
+        if key.startswith(other):
+            raise RequestError(f"setting {key}: endpoints with {scheme}:// do not have it")
 
 
 def get_positive_setting(request: RunRequest, key: str, otherwise: Any) -> Any:

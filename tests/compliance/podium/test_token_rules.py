@@ -9,15 +9,23 @@ from typing import Any, cast
 import numpy
 import pytest
 from examples import result_of
-from kinds.tokens import insert_facts, padded_entry, server, single_stream
+from kinds.network import PROMPTS
+from kinds.tokens import (
+    Table,
+    edit_table,
+    insert_facts,
+    padded_entry,
+    server,
+    single_stream,
+)
 from making import LOADS
-from spoiling import set_value, value_in
+from spoiling import first_answer, put, set_value, value_in
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
 from compliance.rules.podium.inference.tokens import COMPARED_PERCENTILES
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, RUN_RECORD, TOKEN_RECORD_FILE
 from suite.loadgen import early_stopping
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
 from suite.loadgen.scenario import Scenario
@@ -147,6 +155,87 @@ def equal_entry(folder: Path) -> None:
 def list_severities(folder: Path, rule: str) -> set[Severity]:
     """The severities of a rule's findings."""
     return {finding.severity for finding in result_of(folder).findings if finding.rule == rule}
+
+
+def test_servers_first_tokens_are_those_that_loadgen_measured(tmp_path: Path) -> None:
+    """All tokens of all answers 50 ms earlier: the times per token stay as they are."""
+    server(tmp_path)
+    assert list_found(tmp_path, "tokens.times") == []
+    edit_table(shift_tokens)(next(tmp_path.rglob(TOKEN_RECORD_FILE)))
+    found = list_found(tmp_path, "tokens.times")
+    assert found and all("first_token" in each for each in found)
+
+
+def shift_tokens(table: Table) -> Table:
+    table[:, 1:3] -= 50_000_000
+    return table
+
+
+def write_prompted(folder: Path, **fields: Any) -> None:
+    """A Server run whose tokens came over an OpenAI-compatible API."""
+    server(folder)
+    total = int(numpy.load(next(folder.rglob(TOKEN_RECORD_FILE)))[:, 3].sum())
+    told = {"tokens_logged": total, "tokens_recounted": total, "answers_differing": 0}
+    network = {**PROMPTS, **told, "streamed": True, **fields}
+    put(network=network)(next(folder.rglob(RUN_RECORD)))
+
+
+def unseen(table: Table) -> Table:
+    table[:, 1] = 0
+    return table
+
+
+def count_twice(table: Table) -> Table:
+    table[:, 3] *= 2
+    return table
+
+
+def test_tokens_of_prompts_agree_with_their_record(tmp_path: Path) -> None:
+    write_prompted(tmp_path)
+    assert list_found(tmp_path, "network.tokens") == list_found(tmp_path, "network.prompts") == []
+    edit_table(count_twice)(next(tmp_path.rglob(TOKEN_RECORD_FILE)))
+    (found,) = list_found(tmp_path, "network.tokens")
+    assert found.endswith(" tokens")
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_first_tokens_were_seen_only_of_streams(tmp_path: Path, streamed: bool) -> None:
+    write_prompted(tmp_path, streamed=streamed)
+    assert bool(list_found(tmp_path, "network.tokens")) is not streamed
+    assert bool(list_found(tmp_path, "network.prompts")) is not streamed
+    edit_table(unseen)(next(tmp_path.rglob(TOKEN_RECORD_FILE)))
+    assert bool(list_found(tmp_path, "network.tokens")) is streamed
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"api": "rest"}, "api 'rest'"),
+        ({"targets": []}, "targets none"),
+        ({"targets": ["https://h2:8001/v1/chat/completions"]}, "targets https://h2:8001"),
+        ({"tokenizer": "3D" * 32}, "tokenizer '3D"),
+        ({"connections": 0}, "0 connections for 64 requests"),
+        ({"connections": 65}, "65 connections for 64 requests"),
+    ],
+)
+def test_the_record_says_how_prompts_were_asked(
+    tmp_path: Path, fields: dict[str, Any], found: str
+) -> None:
+    write_prompted(tmp_path, **fields)
+    (only,) = list_found(tmp_path, "network.prompts")
+    assert only.startswith(found)
+
+
+@pytest.mark.parametrize(("differing", "faults"), [(0, 1), (1, 0)])
+def test_servers_may_count_an_end_token_that_is_not_there(
+    tmp_path: Path, differing: int, faults: int
+) -> None:
+    """One token of one answer, if run.json says so."""
+    write_prompted(tmp_path, answers_differing=differing)
+    log = next(tmp_path.rglob(ACCURACY_LOG))
+    first_answer(lambda line: line.replace(" }", ', "token_count" : 2 }'))(log)
+    wrong = [each for each in list_found(tmp_path, "tokens.logged") if "other tokens" in each]
+    assert len(wrong) == faults
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ and every fault is the test's.
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -46,6 +47,8 @@ class Scripted:
     pages: dict[str, bytes] = field(default_factory=dict)
     """Whole replies by route, in place of the usual ones."""
     connections: int = 0
+    context: ssl.SSLContext | None = None
+    """For TLS."""
     idle_s: float | None = None
     """After so long without a request a connection is closed."""
     sockets: list[socket.socket] = field(default_factory=list)
@@ -153,7 +156,7 @@ def scripted(behave: Behaviour, **facts: Any) -> Iterator[Scripted]:
     """Run a server in threads of this process."""
     server = Scripted(pages=usual_pages() | facts.pop("pages", {}), **facts)
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
-        server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.url = f"http{'s' if server.context else ''}://127.0.0.1:{listener.getsockname()[1]}"
         threading.Thread(target=accept, args=(listener, server, behave), daemon=True).start()
         try:
             yield server
@@ -178,6 +181,12 @@ def accept(listener: socket.socket, server: Scripted, behave: Behaviour) -> None
 def converse(connection: socket.socket, server: Scripted, behave: Behaviour, number: int) -> None:
     """Read requests, and answer them as the script says."""
     connection.settimeout(server.idle_s)
+    if server.context is not None:
+        try:
+            connection = server.context.wrap_socket(connection, server_side=True)
+        except OSError:  # a client that does not trust it
+            return
+        server.sockets.append(connection)
     stream_in = connection.makefile("rb")
     with suppress(OSError, ValueError):
         while line := stream_in.readline():

@@ -11,6 +11,7 @@ from harness.children.process import load_ahead
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.network.access import (
+    TOKEN_HEADER,
     ClientCredentials,
     read_option_file,
 )
@@ -29,6 +30,7 @@ from harness.serving.network.setup import (
     DEFAULT_IN_FLIGHT,
     MEASURED_ROUND_TRIPS,
     adopt_remote_settings,
+    check_protocol_settings,
     check_server_matches,
     collect_remote_setup,
     describe_foreign_server,
@@ -76,6 +78,7 @@ def set_up_prompt_serving(
     request = resolve_request(
         replace(options, device="cpu"), workload, serving=True
     )  # another one is looked for by importing a framework
+    check_protocol_settings(request, endpoints[0].scheme)
     row = require_prompt_row(request)
     chosen = choose_checkpoint(request, checkpoint)
     source = request.workload.build_prompts(
@@ -143,6 +146,8 @@ def read_request_style(request: RunRequest, access: ClientCredentials) -> Reques
         for key, value in request.chosen.items()
         if key.startswith(HEADER_PREFIX)
     )
+    if access.token and any(name.lower() == TOKEN_HEADER for name in headers):
+        raise RequestError(f"--token-file and setting {HEADER_PREFIX}{TOKEN_HEADER}: give one")
     headers |= {name.title(): value for name, value in access.metadata}
     streamed = read_streaming(request)
     return RequestStyle(

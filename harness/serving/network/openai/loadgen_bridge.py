@@ -45,6 +45,7 @@ from harness.serving.network.qdl import (
     SILENCE_LATENCY_BOUNDS,
     SUT_NAME_PREFIX,
 )
+from suite.errors import RequestError
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
@@ -187,6 +188,10 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     servers = job.system.servers
     offline = job.schedule.scenario is Scenario.OFFLINE
     streamed = not offline if servers.streamed is None else servers.streamed
+    if not (offline or streamed):
+        raise RequestError(
+            "setting endpoint.stream: Server measures the time to the first token: stream answers"
+        )
     inference.choose_streaming(streamed)
     library = SampleLibrary(inference, abort)
     silence_s = choose_prompt_silence_s(job.schedule, servers, inference.source.max_new_tokens)

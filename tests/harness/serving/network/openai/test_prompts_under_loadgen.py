@@ -3,6 +3,8 @@ that are wrong.
 """
 
 import json
+import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy
 import pytest
+from podium_fakes.certificates import Certificates
 from podium_fakes.drive import options
 from podium_fakes.kept import NONCE, keep_ceiling, run_record
 from podium_fakes.scripted import (
@@ -118,7 +121,9 @@ def measure(
     **more: Any,
 ) -> None:
     """Measure servers as podium infer --endpoint does."""
-    asked = EndpointOptions(endpoints=urls, ca=None, token_file=more.pop("token_file", None))
+    asked = EndpointOptions(
+        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
+    )
     chosen = options(
         results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
     )
@@ -272,6 +277,7 @@ def test_a_server_that_fails_leaves_nothing(results: Path, behave: Behaviour, wh
         (("endpoint.header.Host=/nowhere",), RequestError, "no header of this name"),
         (("endpoint.in_flight=0",), RequestError, "endpoint.in_flight"),
         (("batching.max_batch=3",), RequestError, "it is the server's"),
+        (("endpoint.input=a:FP32:1",), RequestError, "http:// do not have it"),
     ],
 )
 def test_requests_that_are_wrong(
@@ -318,10 +324,11 @@ def test_a_server_without_a_list_of_models_is_taken_at_its_word(results: Path):
 
 
 def test_nobody_there(results: Path):
-    with scripted(silent) as server:
-        url = server.url
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     with pytest.raises(MissingError, match="no server there: Connection refused"):
-        measure(results, url)
+        measure(results, f"http://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("url", ["h1:8000", "localhost", "ftp://h1:8000", "http://", "http://h1:0"])
@@ -355,6 +362,42 @@ def test_a_token_and_a_header_are_sent_and_not_recorded(results: Path, tmp_path:
     assert server.requests[0].headers["authorization"] == "Bearer secret-token"
     assert server.requests[0].headers["x-key"] == "secret-key"
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_server_needs_streams(results: Path):
+    with (
+        scripted(lambda asked: asked.send(document(TEXT))) as server,
+        pytest.raises(RequestError, match="Server measures the time to the first token"),
+    ):
+        measure(results, server.url, settings=("endpoint.stream=false",))
+    assert nothing_left(results)
+
+
+@pytest.mark.slow
+def test_over_tls(results: Path, certificates: Certificates):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    with scripted(answering(stream()), context=context) as server:
+        with pytest.raises(MissingError, match="its certificate is not trusted"):
+            measure(results, server.url)
+        with pytest.raises(JudgedError, match="does not answer GET /v1/models by HTTP/1.1"):
+            measure(results, server.url.replace("https", "http"))
+        assert server.requests == []
+        measure(results, server.url, ca=certificates.authority)
+    network = run_record(find_run(results)).network
+    assert network is not None and network.targets[0].startswith("https://")
+
+
+def test_without_tls(results: Path):
+    with scripted(answering(stream())) as server, pytest.raises(MissingError, match="no TLS there"):
+        measure(results, server.url.replace("http", "https"))
+
+
+def test_a_token_does_not_travel_in_the_clear(results: Path, tmp_path: Path):
+    (tmp_path / "token").write_text("secret\n")
+    with pytest.raises(RequestError, match="in the clear to http://h1:8000; use https://"):
+        measure(results, "http://h1:8000", token_file=tmp_path / "token")
 
 
 def test_a_workload_without_prompts(results: Path):

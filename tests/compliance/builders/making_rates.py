@@ -10,6 +10,7 @@ import msgspec
 import numpy
 from making import LOADS, SHA256, Load, write_run
 from making_study import read_facts
+from making_tokens import STRIDE
 from spoiling import setting
 
 from suite.files.json_files import write_json
@@ -42,7 +43,6 @@ LOAD: Final = LOADS[Scenario.SERVER]
 PERCENTILE: Final = 99.0
 HALF: Final = 84.0
 """Queries/s at which one query in a hundred is late."""
-STRIDE: Final = 331
 AT_MS: Final = 100_000.0
 
 

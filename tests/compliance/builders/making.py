@@ -231,7 +231,9 @@ def training_events(
     every = every or row.evaluate_every_epochs
     for block, score in enumerate(scores):
         told = block_events(1 + block * every, every, score, row.train_samples or 0)
-        events += count_samples(told, row.train_samples or 0) if subject.row.counts_samples else told
+        events += (
+            count_samples(told, row.train_samples or 0) if subject.row.counts_samples else told
+        )
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
     reference = {subject.metric: scores[-1]} if profile is Profile.FULL else subject.reference
     return [*events, Event("reference_accuracy", reference, {"checkpoint_sha256": SHA256})]

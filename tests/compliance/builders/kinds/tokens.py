@@ -11,11 +11,13 @@ from typing import Any, Final
 import numpy
 from making import load_of, write_run, write_tree
 from making_llama import build_llama_subject
-from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then, value_in
+from spoiling import SINGLE, SRV, Builder, first_answer, put, set_value, then, value_in
 
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
+from workloads.llama.checkpoint import TOKENIZER_FILE
+from workloads.llama.vocabulary import format_tokenizer
 
 Table = numpy.ndarray[Any, Any]
 LOG, TOKENS = f"**/{DETAIL_LOG}", f"**/{TOKEN_RECORD_FILE}"
@@ -35,6 +37,14 @@ def write_generated(scenario: Scenario) -> Builder:
 def write_server_tree(folder: Path) -> None:
     """A campaign that served Server."""
     write_tree(folder, SRV, subject=build_llama_subject())
+
+
+def write_other_tokenizer(folder: Path) -> None:
+    """The campaign as one of profile full, with a tokenizer of its own in the truth."""
+    write_server_tree(folder)
+    (folder / "open/acme/truth/llama" / TOKENIZER_FILE).write_text(format_tokenizer())
+    for path in folder.glob("open/acme/results/*/*/*/**/run.json"):
+        put(profile="full")(path)
 
 
 def edit_table(change: Callable[[Table], Table]) -> Callable[[Path], None]:
@@ -97,19 +107,17 @@ KINDS: Final = {"tokens": "generated"}
 VALID: Final[Mapping[str, str | Builder]] = {
     "tokens.times": "generated-single-stream",
     "tokens.total": "generated-tree",
+    "accuracy.truth_files": "generated-tree",
 }
 INVALID: Final[Mapping[str, Builder]] = {
     "tokens.settings": then(write_generated(SRV), LOG, raise_bound),
     "tokens.bounds": then(write_generated(SRV), LOG, measured_too_late),
-    "tokens.logged": then(
-        write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(count_one_more)
-    ),
+    "tokens.logged": then(write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(count_one_more)),
     "tokens.lengths": then(
         write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(cut_last_token)
     ),
     "tokens.total": then(write_server_tree, TOKENS, multiply_tokens(2)),
-    "tokens.count": then(
-        write_generated(SRV), TOKENS, edit_table(lambda table: table[:-1])
-    ),
+    "tokens.count": then(write_generated(SRV), TOKENS, edit_table(lambda table: table[:-1])),
+    "accuracy.truth_files": write_other_tokenizer,
     "tokens.times": then(write_generated(SINGLE), TOKENS, edit_table(later)),
 }

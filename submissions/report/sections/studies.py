@@ -40,6 +40,7 @@ from suite.studies.rates import (
     PeakStudy,
     RateAttempt,
     SpeedStudy,
+    format_peak_bound,
 )
 from suite.units import NS_PER_MS
 
@@ -416,7 +417,7 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         )
     )
     intro = (
-        f"{study.stamps.workload} within {sought.bound_ns / NS_PER_MS:g} ms at"
+        f"{study.stamps.workload} within {format_peak_bound(sought)} at"
         f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
     )
     return Section(

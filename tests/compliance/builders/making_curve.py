@@ -2,6 +2,8 @@
 flight.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from heapq import heapify, heappop, heappush
 from pathlib import Path
@@ -9,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy
-from kinds.tokens import insert_facts
-from making import LOADS, Load, write_run
+from making import LOADS, Load, line, write_run
 from making_rates import stamps_of
 from spoiling import put
 
@@ -129,3 +130,12 @@ def list_answer_times(load: Load, concurrency: int) -> tuple[Table, Table]:
     ends, starts = numpy.array(sorted(times)).T
     scale = load.latencies[0] // int(ends.max())
     return ISSUED_NS + starts * scale, ISSUED_NS + ends * scale
+
+
+def insert_facts(path: Path, behind: str, facts: Mapping[str, Any]) -> None:
+    """Insert lines of a detail log behind that of a key, with its time."""
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(place for place, each in enumerate(lines) if f'"key": "{behind}"' in each)
+    time_ms = json.loads(lines[at].removeprefix(":::MLLOG "))["time_ms"]
+    added = [line(key, value, time_ms, {}) for key, value in facts.items()]
+    path.write_text("".join([*lines[: at + 1], *added, *lines[at + 1 :]]))

@@ -144,6 +144,12 @@ class SearchRecord:
     """Relative distance of VALID and INVALID at which the search was to end."""
 
 
+OPAQUE_FORM: Final = "opaque"
+TENSORS_FORM: Final = "tensors"
+PROMPTS_FORM: Final = "prompts"
+"""Forms of requests over a network."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkRecord:
     """The network between LoadGen and the system under test."""
@@ -163,15 +169,46 @@ class NetworkRecord:
     loopback: bool
     """An endpoint's address never leaves LoadGen's machine."""
     form: str
-    """opaque: payloads, answered by podium's predictor; tensors: another server's own model."""
+    """opaque: payloads, answered by podium's predictor; tensors: another server's own model;
+    prompts: an OpenAI-compatible API.
+    """
     model: str
     round_trip_p50_ns: tuple[int, ...]
-    """Of 100 empty calls before the run, for each endpoint."""
+    """Of 100 empty calls before the run, for each endpoint; over HTTP of opened connections."""
     round_trip_p99_ns: tuple[int, ...]
     bytes_out: int
     """Of all requests, without HTTP/2 and TLS."""
     bytes_in: int
     """Of all answers, likewise."""
+    api: str = ""
+    """Of form `prompts`: chat or completions; "" of the others, which leave all that follows."""
+    targets: tuple[str, ...] = ()
+    """Where the requests of each endpoint went."""
+    tokenizer: str = ""
+    """SHA-256 of the tokenizer's file that answers were counted with."""
+    in_flight: int = 0
+    """Most requests without an answer, over all endpoints."""
+    connections: int = 0
+    """Open when the run began."""
+    streamed: bool | None = None
+    """Answers came token by token; without, no first token was seen, and its time is 0 in
+    `tokens.npy`.
+    """
+    tokens_logged: int = 0
+    """Of all answers, as LoadGen was told: by the servers' `usage`, or counted if there is none."""
+    tokens_recounted: int = 0
+    """Of all answers, by the tokenizer; with the token that ends an answer, if the model ended
+    it.
+    """
+    answers_differing: int = 0
+    """Answers whose logged number of tokens, or whose first one, is not that of their text."""
+    server: Mapping[str, str] | None = None
+    """What podium's servers say of themselves; None of others."""
+
+    @property
+    def states_what_it_serves(self) -> bool:
+        """Return whether the servers name their checkpoint: podium's do."""
+        return self.form == OPAQUE_FORM or self.server is not None
 
     @property
     def is_on_other_machines(self) -> bool:

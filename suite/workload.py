@@ -13,13 +13,15 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from suite.dataset import DataSet
 from suite.engine import Engine, Network, Precision
-from suite.errors import build_unknown_name_error
+from suite.errors import RequestError, build_unknown_name_error
 from suite.rounds import HyperValue, Profile, Round
 
 __all__ = [
     "Block",
+    "ChatMessage",
     "ExampleTraining",
     "GeneratingInference",
+    "PromptGenerator",
     "TokenGenerator",
     "HyperValue",
     "Inference",
@@ -30,6 +32,7 @@ __all__ = [
     "Precision",
     "Predictor",
     "Profile",
+    "PromptSource",
     "Run",
     "Scores",
     "ShardedTraining",
@@ -218,6 +221,25 @@ class TokenGenerator(Protocol):
 
 
 @runtime_checkable
+class PromptGenerator(TokenGenerator, Protocol):
+    """What a TokenGenerator adds to answer anybody's prompts (`podium serve --api openai`): limits,
+    so that a prompt that it cannot take is refused before it waits for a slot.
+    """
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids are below it."""
+
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Most tokens of a prompt and its answer together."""
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of an answer."""
+
+
+@runtime_checkable
 class GeneratingInference(Protocol):
     """What an Inference adds if its answers are generated token by token: LoadGen then measures
     the time to the first token and the time per token, and an answer's bytes are its token ids
@@ -229,6 +251,46 @@ class GeneratingInference(Protocol):
 
     def open_generator(self) -> TokenGenerator:
         """Create the generator of one thread, untimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """A message of a conversation."""
+
+    role: str
+    """system, user or assistant."""
+    content: str
+
+
+class PromptSource(Protocol):
+    """The samples of a generating workload as prompts for a server that anybody may have written.
+    It has no network and imports no framework; answers are greedy.
+    """
+
+    @property
+    def sample_count(self) -> int:
+        """Samples of the accuracy set."""
+
+    @property
+    def performance_sample_count(self) -> int:
+        """Samples that a performance run keeps in memory at once."""
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Tokens after which an answer is cut."""
+
+    @property
+    def end_token(self) -> int:
+        """The token that ends an answer, and is part of it."""
+
+    def tokenize_prompt(self, sample: int) -> Sequence[int]:
+        """Return the token ids of a sample's prompt, as GeneratingInference has them."""
+
+    def build_messages(self, sample: int) -> Sequence[ChatMessage]:
+        """Return a conversation that the checkpoint's chat template turns into these token ids."""
+
+    def write_truth(self, folder: Path) -> None:
+        """Write the ground truth for scoring, as the Inference does."""
 
 
 @runtime_checkable
@@ -286,6 +348,10 @@ class Workload:
     inference: Part
     """Function of (run, checkpoint, engine) that returns an Inference; RequestError if the
     checkpoint is another workload's.
+    """
+    prompts: str | None = None
+    """Function of (run, checkpoint) that returns a PromptSource, for a generating workload that
+    servers behind an OpenAI-compatible API can be measured with. None: they cannot.
     """
     score: str
     """Function of (answers, truth) that returns Scores: accuracy from the logged answers and the
@@ -354,6 +420,18 @@ class Workload:
     def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test; RequestError if the checkpoint is another workload's."""
         built: Inference = self._import_half(self.inference, run)(run, checkpoint, engine)
+        return built
+
+    def build_prompts(self, run: Run, checkpoint: Path) -> PromptSource:
+        """Build the prompts of a run; RequestError if the workload has none, or if the checkpoint
+        is another workload's.
+        """
+        if self.prompts is None:
+            raise RequestError(
+                f"{self.name}: its Workload names no `prompts`: servers behind an OpenAI-compatible"
+                " API cannot be measured with it (docs/guides/your-workload.md)"
+            )
+        built: PromptSource = resolve_name(self.prompts)(run, checkpoint)
         return built
 
     def build_data_set(self, run: Run) -> DataSet | None:

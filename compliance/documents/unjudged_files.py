@@ -27,6 +27,7 @@ from suite.files.layout import (
     PARTIAL_SUFFIX,
     QUERY_RECORD_FILE,
     RUN_RECORD,
+    START_RECORD_FILE,
     SUMMARY_LOG,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
@@ -41,6 +42,10 @@ from suite.measurement.mlperf_power.session import (
 from suite.workload import Mode
 
 LOADGEN_RUN_FILES: Final = frozenset({SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG, RUN_RECORD})
+MEASURED_RUN_FILES: Final = frozenset(
+    {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, START_RECORD_FILE, TELEMETRY_FILE, ANALYZER_LOG}
+)
+"""What a performance run has besides them."""
 
 
 def find_unknown_paths(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
@@ -58,11 +63,7 @@ def is_unfinished_path(path: Path) -> bool:
 
 def find_unexpected_run_files(folder: Path, mode: Mode) -> Iterator[Path]:
     """Yield everything except run files in the folder of a LoadGen run."""
-    names = LOADGEN_RUN_FILES | (
-        {ACCURACY_TEXT}
-        if mode is Mode.ACCURACY
-        else {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE, ANALYZER_LOG}
-    )
+    names = LOADGEN_RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else MEASURED_RUN_FILES)
     yield from find_unknown_paths(folder, lambda path: path.name in names and not is_folder(path))
 
 

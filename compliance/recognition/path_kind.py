@@ -48,6 +48,7 @@ from suite.files.layout import (
     PARTIAL_SUFFIX,
     QUERY_RECORD_FILE,
     RUN_RECORD,
+    START_RECORD_FILE,
     SUMMARY_LOG,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
@@ -63,6 +64,7 @@ LOADGEN_FILES: Final = frozenset(
         RUN_RECORD,
         QUERY_RECORD_FILE,
         TOKEN_RECORD_FILE,
+        START_RECORD_FILE,
         TELEMETRY_FILE,
         "mlperf_log_trace.json",
     }

@@ -28,14 +28,17 @@ def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--token-file", type=PATH_TYPE, help="File with the token that the servers require."
         ),
         click.option(
-            "--ca", type=PATH_TYPE, help="PEM file with the trusted certificates, for grpcs://."
+            "--ca", type=PATH_TYPE, help="PEM file with the trusted certificates, for TLS."
         ),
         click.option(
             "--endpoint",
             "endpoints",
             multiple=True,
-            metavar="grpc[s]://HOST:PORT",
-            help="Server started by podium serve; repeatable.",
+            metavar="URL",
+            help=(
+                "Server to measure, repeatable: grpc[s]://HOST:PORT, or http[s]://HOST:PORT for an"
+                " OpenAI-compatible API."
+            ),
         ),
     ):
         command = option(command)

@@ -1,6 +1,7 @@
 """The command `serve`."""
 
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -16,6 +17,9 @@ from suite.console.options import (
     SYSTEM_OPTIONS,
 )
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
+from suite.errors import RequestError
+
+DEFAULT_QUEUE: Final = 4096
 
 
 @click.command("serve")
@@ -36,11 +40,25 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
     help="Address to listen on; port 0 selects a free port.",
 )
 @click.option(
+    "--api",
+    type=click.Choice(["grpc", "openai"]),
+    default="grpc",
+    show_default=True,
+    help="KServe's protocol v2 over gRPC, or OpenAI's API with streamed tokens.",
+)
+@click.option(
     "--server",
     type=click.Choice(["builtin", "triton"]),
     default="builtin",
     show_default=True,
-    help="podium's own server, or Triton.",
+    help="podium's own server, or Triton; Triton speaks gRPC alone.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(min=0),
+    default=DEFAULT_QUEUE,
+    show_default=True,
+    help="With --api openai: requests that wait for a slot, at most; further ones are refused.",
 )
 @click.option("--tls-cert", type=PATH_TYPE, help="PEM file with the server's certificate chain.")
 @click.option("--tls-key", type=PATH_TYPE, help="PEM file with the certificate's private key.")
@@ -50,17 +68,33 @@ def serve_command(
     options: RunOptions,
     checkpoint: Path | None,
     listen: str,
+    api: str,
     server: str,
+    queue: int,
     tls_cert: Path | None,
     tls_key: Path | None,
     token_file: Path | None,
 ) -> None:
-    """Serve WORKLOAD to other machines until stopped, with KServe's protocol v2 over gRPC.
+    """Serve WORKLOAD to other machines until stopped.
 
-    To measure this server from another machine: podium infer WORKLOAD --endpoint grpc://HOST:PORT.
+    To measure this server from another machine: podium infer WORKLOAD --endpoint grpc://HOST:PORT,
+    or http://HOST:PORT with --api openai, which serves workloads that generate token by token.
 
     Example: podium serve resnet50 --listen 0.0.0.0:8001
     """
+    if api == "openai":
+        serve_with_openai_api(
+            workload,
+            options,
+            checkpoint=checkpoint,
+            listen=listen,
+            server=server,
+            queue=queue,
+            files=(tls_cert, tls_key, token_file),
+        )
+        return
+    if queue != DEFAULT_QUEUE:
+        raise RequestError("--queue: only with --api openai")
     with report_missing_modules():
         from harness.serving.network.command import serve_over_network
 
@@ -72,3 +106,13 @@ def serve_command(
             server=server,
             files=(tls_cert, tls_key, token_file),
         )
+
+
+def serve_with_openai_api(workload: str, options: RunOptions, *, server: str, **given: Any) -> None:
+    """Serve WORKLOAD by OpenAI's API; RequestError for another server than podium's."""
+    if server != "builtin":
+        raise RequestError(f"--server {server}: it speaks gRPC alone; omit --api openai")
+    with report_missing_modules():
+        from harness.serving.network.openai.server.command import serve_openai
+
+        serve_openai(workload, options, **given)

@@ -172,14 +172,9 @@ def run_scenarios(
     )  # an error in --system-file is reported now
     measured = [scenario for scenario, modes in plan.items() if Mode.PERFORMANCE in modes]
     idle_scenario = measured[0] if measured and has_readable_power(serving_setup.power) else None
-    threads = resolve_thread_count(
-        serving_setup.request.options.threads,
-        SingleRank(),
-        read_other_modes_thread_count(serving_setup, plan),
-    )
     serving_setup = replace(
         serving_setup, description=description, idle_scenario=idle_scenario
-    ).copy_with_threads(threads)
+    ).copy_with_threads(choose_serving_threads(serving_setup, plan))
     staging = build_staging_entry(serving_setup)
     finish_interrupted_move(serving_setup, staging)
     serving_setup.ledger.settle()
@@ -193,6 +188,19 @@ def run_scenarios(
             yield from run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
     finally:
         clear_staging_folder(staging)
+
+
+def choose_serving_threads(serving_setup: ServingSetup, plan: ServingPlan) -> int:
+    """Return the CPU threads of the system under test: those of servers, or as many as there are
+    cores that others leave.
+    """
+    if serving_setup.server_description:
+        return serving_setup.threads
+    return resolve_thread_count(
+        serving_setup.request.options.threads,
+        SingleRank(),
+        read_other_modes_thread_count(serving_setup, plan),
+    )
 
 
 def run_staged_scenario(

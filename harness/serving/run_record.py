@@ -5,7 +5,7 @@ accuracy.txt.
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -272,7 +272,9 @@ def build_network_record(
     """Describe the network that the run went over, with its traffic."""
     if serving_setup.network is None or outcome.traffic is None:
         return None
-    return replace(serving_setup.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1])
+    bytes_out, bytes_in = outcome.traffic
+    found = asdict(outcome.answered_tokens) if outcome.answered_tokens else {}
+    return replace(serving_setup.network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
 
 
 def build_instance_records(

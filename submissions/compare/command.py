@@ -26,7 +26,7 @@ from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.cost.prices import read_prices
-from submissions.curves.curve import has_curves
+from submissions.curves.podium_curve import has_comparable_curves
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from suite import registry
 from suite.errors import JudgedError, RequestError
@@ -81,7 +81,7 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     """Print the comparison, then raise JudgedError if a result could not be read, is not compliant,
     or misses a requirement.
     """
-    if any(map(has_curves, paths)):
+    if any(map(has_comparable_curves, paths)):
         from submissions.curves.command import run_curve_comparison
 
         run_curve_comparison(paths, options)

@@ -13,6 +13,7 @@ from submissions.report.sections.studies import StudyHeader, read_study_table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.loadgen.headline import SAMPLE_RATE_UNIT
+from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import Study, StudyRow
 from suite.studies.precision import PRECISION_KIND
 from suite.studies.rates import PEAK_KIND, SPEED_KIND
@@ -30,7 +31,7 @@ def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list
     folder = recognise_path(path).path
     try:
         kind = read_study_table(folder, StudyHeader).kind
-        if kind in (PEAK_KIND, PRECISION_KIND, SPEED_KIND):
+        if kind in (CURVE_KIND, PEAK_KIND, PRECISION_KIND, SPEED_KIND):
             raise JudgedError(
                 f"{path}: a study of {kind} has no cost; only rows of a sweep have one"
             )

@@ -16,7 +16,8 @@ from submissions.curves.comparison import (
     iterate_unpaired_curves,
     select_first_curves,
 )
-from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
+from submissions.curves.curve import ScoredCurve
+from submissions.curves.podium_curve import has_only_comparable_curves, read_comparable_curves
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (
     UNTESTED_NOTE,
@@ -33,7 +34,7 @@ def run_curve_comparison(paths: Sequence[Path], options: CompareOptions) -> None
     curve is not compliant, or a requirement is missed.
     """
     check_curve_request(paths, options)
-    curves = {path: read_path_curves(path) for path in paths}
+    curves = {path: read_comparable_curves(path) for path in paths}
     every = [each for found in curves.values() for each in found]
     check_baseline_name(options.baseline, paths, [each.system for each in every])
     alone = len(curves) == 1 and not options.baseline
@@ -73,10 +74,9 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
     for path in paths:
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
-        if not has_only_curves(path):
+        if not has_only_comparable_curves(path):
             raise RequestError(
-                f"{path}: has other results than curves of MLPerf Endpoints, which only compare"
-                " with each other"
+                f"{path}: has other results than curves, which only compare with each other"
             )
     defaults = SignificanceSettings()
     given = {

@@ -28,6 +28,7 @@ from suite.rounds.endpoints_curve import Regions
 
 WHOLE_RUN: Final = "whole_run"
 STEADY_STATE: Final = "steady_state"
+ENDPOINTS_ORIGIN: Final = "MLPerf Endpoints"
 OFFLINE_REGION: Final = "offline"
 """Stands for a region at an Offline run of its own, which has none."""
 ErrorIndex: TypeAlias = Mapping[Path, Sequence[tuple[Path, str]]]
@@ -105,6 +106,8 @@ class ScoredCurve:
     """
     failed_rules: tuple[str, ...] = ()
     """The rules with an error about the curve, but about none of its points."""
+    origin: str = ENDPOINTS_ORIGIN
+    """What its points are of, in words."""
 
 
 def has_curves(path: Path) -> bool:

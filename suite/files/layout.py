@@ -40,6 +40,10 @@ TOKEN_RECORD_FILE: Final = "tokens.npy"
 """Next to LoadGen's files of a performance run whose answers are generated: first and last token of
 each answer (suite/loadgen/token_record.py).
 """
+START_RECORD_FILE: Final = "starts.npy"
+"""Next to LoadGen's files of a point of a curve: when each prompt began to be answered, int64, in
+the order of `tokens.npy` and by its clock.
+"""
 TELEMETRY_FILE: Final = "telemetry.jsonl"
 """In the same folder: telemetry of host and GPUs during the run (schema telemetry.json)."""
 AUDIT_RECORD: Final = "audit.json"

@@ -31,6 +31,13 @@ token. Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE.
 """
 TOKEN_RATE_METRICS: Final = ("completed_tokens_per_second", "tokens_per_second")
 """Metrics in tokens/s; other rates are in samples/s."""
+TOKEN_BOUND_KEYS: Final[Mapping[str, str]] = {
+    "first_token_ns": "requested_server_ttft_latency",
+    "per_token_ns": "requested_server_tpot_latency",
+}
+"""Bound of tokens in a row -> its key in the detail log. Source: mlcommons/inference,
+loadgen/test_settings.cc.
+"""
 REQUESTED_TOKENS_KEY: Final = "requested_use_token_latencies"
 """Whether LoadGen measures tokens, in its detail log."""
 SUMMARY_VERDICT_NAME: Final = "Result is"

@@ -215,6 +215,8 @@ class InferenceRow:
     """Truths of embedded data that earlier versions of podium generated; results on them are still
     accepted.
     """
+    truth_files: Mapping[str, str] = field(default_factory=dict)
+    """File of the user's truth that everybody takes from one place -> SHA-256 of its content."""
     threshold: Mapping[str, float] = field(default_factory=dict)
     """Metric -> quality that a served result must reach in addition to the share of the reference
     accuracy.

@@ -21,6 +21,8 @@ from suite.workload import Mode
 LARGE_INTEGER: Final = re.compile(r"[+-]?[0-9_]{19,}")
 """A whole number, of so many digits that it may have more than 64 bits."""
 MAX_SHOWN_DIGITS: Final = 40
+FAMILY_END: Final = ".*"
+"""End of the name of a setting that stands for many."""
 GLOBAL_BATCH_SIZE = "global_batch_size"
 SCENARIO_BY_PREFIX: Final = {
     "server.": Scenario.SERVER,
@@ -117,10 +119,13 @@ def flatten_settings_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_setting(known: Mapping[str, Setting], key: str) -> Setting:
-    """Find a setting; RequestError names the nearest."""
-    if key not in known:
+    """Find a setting; RequestError names the nearest. One whose name ends in `.*` stands for all
+    names that begin so.
+    """
+    family = f"{key.rpartition('.')[0]}{FAMILY_END}"
+    if key not in known and (family not in known or key.endswith(".")):
         raise build_unknown_name_error("setting", key, known)
-    return known[key]
+    return known[key if key in known else family]
 
 
 def parse_setting_value(text: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from suite.loadgen.headline import FIRST_TOKEN_KEY, HEADLINE_METRICS, OUTPUT_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import StudyMachine
 from suite.studies.peak_search import (
@@ -17,7 +18,7 @@ from suite.studies.peak_search import (
     compute_dispersion,
     estimate_pass_chance,
 )
-from suite.units import NS_PER_S
+from suite.units import NS_PER_MS, NS_PER_S
 
 SPEED_KIND: Final = "speed"
 NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"
@@ -40,6 +41,21 @@ class StudyStamps:
     system: str
     version: str
     """Version of podium."""
+
+
+RUN_STAMP_FIELDS: Final = (
+    "workload",
+    "profile",
+    "checkpoint_sha256",
+    "engine",
+    "precision",
+    "framework",
+    "device",
+    "threads",
+    "system",
+    "version",
+)
+"""Fields of a run's record that repeat the study's system and weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +103,7 @@ class PeakRequest:
     percentile: float
     """0-100."""
     bound_ns: int
+    """Of a query's latency; of the first token where `per_token_ns` is set."""
     of_round: bool
     """The round's own bound and percentile: only then may a run be a result."""
     min_queries: int
@@ -96,6 +113,8 @@ class PeakRequest:
     """Queries/s in full batches of the first look at the system, from which the search starts;
     MultiStream: samples per query.
     """
+    per_token_ns: int | None = None
+    """Bound of each further token, beside that of the first; None where the bound is a query's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +130,9 @@ class RateAttempt:
     queries: int
     """Counted ones: of a probe those after the first ten bounds."""
     over: int
-    """Over the bound, of these."""
+    """Over the bound, of these; of two bounds the one that more are over, since LoadGen asks for
+    each on its own.
+    """
     dispersion: float
     """Variance over mean of the counts in windows; 1 for independent queries."""
     latency_ns: float | None
@@ -122,6 +143,10 @@ class RateAttempt:
     """LoadGen's; MultiStream: whether the estimate is within the bound."""
     seconds: float
     """Wall-clock time, with the start of the system."""
+    per_token_ns: float | None = None
+    """Time per further token at the percentile, where it is bounded; `latency_ns` is then that of
+    the first token.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +247,70 @@ def compute_peak_answer(request: PeakRequest, attempts: Sequence[RateAttempt]) -
         runs=len(runs),
         probes=len(attempts) - len(runs),
     )
+
+
+def format_peak_bound(
+    sought: PeakRequest, latency_ns: float | None = None, per_token_ns: float | None = None
+) -> str:
+    """Format the bound of a search, or both bounds of tokens, with what a run reached of them."""
+    bound = format_reached_bound(sought.bound_ns, latency_ns)
+    if sought.per_token_ns is None:
+        return bound
+    further = format_reached_bound(sought.per_token_ns, per_token_ns)
+    return f"{bound} to the first token and {further} per further one"
+
+
+def format_reached_bound(bound_ns: int, reached_ns: float | None) -> str:
+    """Format a bound, ns, and what a run reached of it, such as `48.1 of 50 ms`."""
+    bound = f"{bound_ns / NS_PER_MS:g} ms"
+    return bound if reached_ns is None else f"{reached_ns / NS_PER_MS:.1f} of {bound}"
+
+
+def select_latency_keys(sought: PeakRequest) -> tuple[str, str | None]:
+    """Return the keys in LoadGen's detail log of the latency that a search bounds, and of the time
+    per further token; None if that is not bounded.
+    """
+    if sought.scenario != Scenario.SERVER.label:
+        return HEADLINE_METRICS[Scenario.MULTI_STREAM][1], None
+    if sought.per_token_ns is None:
+        return f"result_{sought.percentile:.2f}_percentile_latency_ns", None
+    return (
+        FIRST_TOKEN_KEY.format(sought.percentile),
+        OUTPUT_TOKEN_KEY.format(sought.percentile),
+    )
+
+
+def compute_token_latencies(
+    issued_ns: Any, first_ns: Any, last_ns: Any, tokens: Any
+) -> tuple[Any, Any]:
+    """Compute the time to the first token and the time per further one of each answer, ns, from
+    arrays in order of issue; an answer of one token has no further ones, and takes 0 for them.
+    """
+    further = tokens - 1
+    return first_ns - issued_ns, (last_ns - first_ns) // further.clip(min=1)
+
+
+def count_attempt_queries(
+    sought: PeakRequest, latencies: Sequence[Any], skipped: int
+) -> tuple[int, int, float]:
+    """Count the queries of a run over the bound of a search.
+
+    Args:
+        sought: has the bounds.
+        latencies: of queries, or of first and of further tokens: arrays, ns, in order of issue.
+        skipped: queries at the start that do not count.
+
+    Returns:
+        queries counted, over the bound, and dispersion; of two bounds those of the one that more
+        queries are over.
+    """
+    bounds = (sought.bound_ns, sought.per_token_ns)
+    counted = [
+        count_queries_over_bound(each, bound, skipped)
+        for each, bound in zip(latencies, bounds, strict=False)
+        if bound is not None
+    ]
+    return max(counted, key=lambda each: each[1])
 
 
 def count_queries_over_bound(

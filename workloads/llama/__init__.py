@@ -14,6 +14,7 @@ WORKLOAD: Final = Workload(
     training={"torch": "workloads.llama.training:LlamaTraining"},
     inference={"torch": "workloads.llama.inference:LlamaInference"},
     import_checkpoint="workloads.llama.published.importing:import_llama_checkpoint",
+    prompts="workloads.llama.prompts:LlamaPrompts",
     data_set="workloads.llama.survey:LlamaDataSet",
     trial={"torch": "workloads.llama.trial:build_llama_trial"},
     score="workloads.llama.scoring:score_answers",

@@ -86,9 +86,10 @@ class LlamaGenerator:
                 f"llama: sequences of {longest} tokens; the network's context has"
                 f" {network.shape.context}"
             )
-        self.slots = slots
-        self._ends, self._max_new_tokens = frozenset(ends), max_new_tokens
-        self._longest, self._prompt_tokens = longest, prompt_tokens
+        self.slots, self.max_new_tokens = slots, max_new_tokens
+        self.max_sequence_tokens, self.vocabulary_size = longest, network.shape.vocabulary
+        self._ends = frozenset(ends)
+        self._prompt_tokens = prompt_tokens
         with torch.inference_mode():
             self._network = ServingNetwork(network, slots, longest, dtype)
         self._used: set[int] = set()
@@ -126,15 +127,17 @@ class LlamaGenerator:
         """
         if slot in self._used or not 0 <= slot < self.slots:
             raise ValueError(f"slot {slot} of {self.slots} is not free")
-        room = self._longest - len(prompt)
+        room = self.max_sequence_tokens - len(prompt)
         if not prompt or room < 1:
             raise RequestError(
-                f"llama: a prompt of {len(prompt)} tokens; allowed: 1 to {self._longest - 1}"
+                f"llama: a prompt of {len(prompt)} tokens; allowed: 1 to"
+                f" {self.max_sequence_tokens - 1}"
             )
-        vocabulary = self._network.shape.vocabulary
-        if min(prompt) < 0 or max(prompt) >= vocabulary:
-            raise RequestError(f"llama: a prompt has tokens outside 0 to {vocabulary - 1}")
-        limit = self._max_new_tokens if max_new_tokens is None else max_new_tokens
+        if min(prompt) < 0 or max(prompt) >= self.vocabulary_size:
+            raise RequestError(
+                f"llama: a prompt has tokens outside 0 to {self.vocabulary_size - 1}"
+            )
+        limit = self.max_new_tokens if max_new_tokens is None else max_new_tokens
         self._used.add(slot)
         self._waiting.append(LiveSequence(slot, min(limit, room), list(prompt)))
 
@@ -224,7 +227,7 @@ class LlamaGenerator:
         lists, lengths = TokenLists(), []
         for row, sequence in enumerate(live):
             length = sequence.cached + len(sequence.tokens)
-            place = row * self._longest + length - 1
+            place = row * self.max_sequence_tokens + length - 1
             lists.append_run(sequence.tokens[-1:], length - 1, (place,))
             lengths.append(length)
         prompts = [
@@ -254,7 +257,7 @@ class LlamaGenerator:
         """Append prompts, each with its row, padded to the length of the longest."""
         first, positions = len(lists.tokens), max(len(tokens) for _, tokens in group)
         for row, tokens in group:
-            place, padding = row * self._longest, positions - len(tokens)
+            place, padding = row * self.max_sequence_tokens, positions - len(tokens)
             spare = [self._network.spare_place] * padding
             lists.append_run(
                 [*tokens, *[PADDING_TOKEN] * padding],

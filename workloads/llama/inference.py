@@ -24,7 +24,7 @@ from workloads.llama.checkpoint import (
     read_end_tokens,
 )
 from workloads.llama.generation import LlamaGenerator, generate_answers
-from workloads.llama.serving_set import ServingSet, load_serving_set
+from workloads.llama.serving_set import MAX_NEW_TOKENS_SETTING, ServingSet, load_serving_set
 from workloads.llama.shape import LlamaShape
 from workloads.llama.weights import load_llama_checkpoint
 
@@ -35,7 +35,6 @@ GENERATION_TYPES: Final[Mapping[Precision, torch.dtype]] = {
     Precision.BF16: torch.bfloat16,
 }
 """Precision -> type of weights and cache."""
-MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
 SLOTS_SETTING: Final = "batching.max_batch"
 
 

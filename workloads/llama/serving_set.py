@@ -6,17 +6,21 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from suite.workload import Run
 from workloads.common.run_request import resolve_data_survey
 from workloads.common.text.encoded import resolve_encoded_folder
-from workloads.llama.published.articles import open_prompts
+from workloads.llama.news import PROMPT_END
+from workloads.llama.published.articles import extract_article, open_prompts
 from workloads.llama.published.summaries import read_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
 from workloads.llama.scoring import write_news_truth, write_published_truth
 from workloads.llama.served_news import generate_serving_documents
 from workloads.llama.survey import LlamaDataSet
-from workloads.llama.vocabulary import compute_tokenizer_sha256, encode_prompt
+from workloads.llama.vocabulary import compute_tokenizer_sha256, decode_tokens, encode_prompt
+
+MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,12 @@ class ServingSet:
         if self.tokenizer is None:
             return compute_tokenizer_sha256()
         return hashlib.sha256(self.tokenizer.content).hexdigest()
+
+    def decode_article(self, sample: int) -> str:
+        """Return the article of a prompt."""
+        if self.tokenizer is None:
+            return decode_tokens(self.prompts[sample]).removesuffix(PROMPT_END)
+        return extract_article(self.tokenizer.decode_ids(self.prompts[sample]))
 
     def write_truth(self, folder: Path) -> None:
         """Write what answers are scored with."""

@@ -11,7 +11,8 @@ from compliance.documents.headline import group_records_by_key
 from compliance.documents.podium.conditions import RunConditions, read_study_conditions
 from compliance.documents.podium.inference import RUN_RECORD_DECODER, RUN_RECORD_FIELDS
 from compliance.documents.podium.training import is_finite_number
-from compliance.logs.loadgen import query_times
+from compliance.logs.loadgen import query_times, token_times
+from compliance.logs.loadgen.query_times import QueryTimes
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import SourceFile, read_json_document
@@ -27,6 +28,7 @@ from suite.files.layout import (
     PARTIAL_SUFFIX,
     QUERY_RECORD_FILE,
     RUN_RECORD,
+    TOKEN_RECORD_FILE,
     is_inside_folder,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
@@ -37,6 +39,7 @@ from suite.studies.precision import PrecisionRow
 from suite.studies.rates import (
     PEAK_KIND,
     RATE_ATTEMPT_FILE,
+    RUN_STAMP_FIELDS,
     SPEED_KIND,
     PeakStudy,
     RateAttempt,
@@ -44,6 +47,7 @@ from suite.studies.rates import (
     SpeedRow,
     SpeedStudy,
     StudyStamps,
+    compute_token_latencies,
 )
 
 D = TypeVar("D", PeakStudy, SpeedStudy)
@@ -51,19 +55,6 @@ PEAK_DECODER: Final = msgspec.json.Decoder(PeakStudy)
 SPEED_DECODER: Final = msgspec.json.Decoder(SpeedStudy)
 TRIAL_RECORD_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
 AnyRateRow: TypeAlias = SpeedRow | RateAttempt | PrecisionRow
-RUN_STAMP_FIELDS: Final = (
-    "workload",
-    "profile",
-    "checkpoint_sha256",
-    "engine",
-    "precision",
-    "framework",
-    "device",
-    "threads",
-    "system",
-    "version",
-)
-"""Fields of a run's record that repeat the study's system and weights."""
 RATE_DOCUMENT_FIELDS: Final[Mapping[Any, frozenset[str]]] = {
     kind: frozenset(each.name for each in fields(kind))
     for kind in (PeakStudy, SpeedStudy, RateAttemptRecord)
@@ -93,6 +84,8 @@ class RateRun:
     """Key in the detail log -> its records."""
     latencies_ns: Any
     """The queries in order of issue, as an array; None without the record of queries."""
+    token_latencies_ns: tuple[Any, Any] | None
+    """The same of first and of further tokens; None without the record of as many answers."""
     conditions: RunConditions | None
     """The conditions of the run; None if it has no telemetry beside it."""
 
@@ -262,8 +255,25 @@ def read_rate_run(
         else None,
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
+        token_latencies_ns=read_token_latencies(folder, queries, sources),
         conditions=read_study_conditions(folder, queries, round, sources),
     )
+
+
+def read_token_latencies(
+    folder: Path, queries: QueryTimes | None, sources: list[SourceFile]
+) -> tuple[Any, Any] | None:
+    """Read the time to the first token and per further one of each query's answer; None without the
+    record, or if it has not as many answers as there are queries.
+    """
+    if queries is None or not is_file(folder / TOKEN_RECORD_FILE):
+        return None
+    source = SourceFile(folder / TOKEN_RECORD_FILE)
+    sources.append(source)
+    found = token_times.read_token_times(source)
+    if found is None or len(found) != len(queries):
+        return None
+    return compute_token_latencies(queries.issued_ns, found.first_ns, found.last_ns, found.tokens)
 
 
 def is_rate_study(folder: Path) -> bool:

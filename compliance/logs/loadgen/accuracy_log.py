@@ -108,6 +108,10 @@ class AnswerIndex(Mapping[int, bytes]):
     """Whether the file is complete, from [ to ]."""
     counted_lines: int = 0
     """Number of lines that state a number of tokens."""
+    stated_tokens: int = 0
+    """Tokens that these state, in all."""
+    held_tokens: int = 0
+    """Tokens that the answers of these have, in all, of 4 bytes each."""
     wrong_token_lines: list[int] = field(default_factory=list)
     """The first lines whose answer has other tokens than they state."""
 
@@ -353,7 +357,10 @@ def index_answer_line(answers: AnswerIndex, source: SourceFile, text: bytes, off
 
 def note_stated_tokens(answers: AnswerIndex, answer: AccuracyAnswer, line: int) -> None:
     """Record whether a line states tokens, and whether they are those of its answer."""
-    answers.counted_lines += answer.token_count is not None
+    if answer.token_count is not None:
+        answers.counted_lines += 1
+        answers.stated_tokens += answer.token_count
+        answers.held_tokens += len(answer.data) // HEX_DIGITS_PER_TOKEN
     if not answer.fits_tokens and len(answers.wrong_token_lines) < MAX_WRONG_LINES:
         answers.wrong_token_lines.append(line)
 

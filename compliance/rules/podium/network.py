@@ -2,6 +2,7 @@
 Network Division allows.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,12 +11,17 @@ from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import build_record_fault
 from compliance.verdict import About, Fault
-from suite.records import NetworkRecord
+from suite.files.layout import TOKEN_RECORD_FILE
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
+from suite.loadgen.scenario import Scenario
+from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
-OPAQUE_SERVER_FORM: Final = "opaque"
+PROMPT_APIS: Final = ("chat", "completions")
+SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
+TOKEN_COUNT_TOLERANCE: Final = 0.02
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -25,6 +31,10 @@ SHARED_NETWORK_FIELDS: Final = (
     "loopback",
     "form",
     "model",
+    "api",
+    "targets",
+    "tokenizer",
+    "in_flight",
 )
 """Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
 
@@ -100,6 +110,81 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
+@rule("network.prompts", LoadGenRun, About.IDENTITY)
+def prompts(run: LoadGenRun) -> Iterator[Fault]:
+    """Of a run over an OpenAI-compatible API, run.json states where each endpoint's prompts went,
+    the tokenizer that answers were counted with, and the open connections; Server's answers are
+    streamed.
+
+    Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
+    all tokens.
+    Advice: do not edit run.json.
+    """
+    network = run.record.network if run.record else None
+    if network is None or network.form != PROMPTS_FORM:
+        return
+    if network.api not in PROMPT_APIS:
+        yield build_record_fault(run, f"api {network.api!r}", " or ".join(PROMPT_APIS))
+    if len(network.targets) != len(network.endpoints) or not all(
+        target.startswith(endpoint.removesuffix("/v1"))
+        for target, endpoint in zip(network.targets, network.endpoints, strict=False)
+    ):
+        yield build_record_fault(
+            run, f"targets {', '.join(network.targets) or 'none'}", "one of each endpoint's routes"
+        )
+    if not SHA256_PATTERN.fullmatch(network.tokenizer):
+        yield build_record_fault(run, f"tokenizer {network.tokenizer!r}", "its SHA-256")
+    if not 0 < network.connections <= network.in_flight:
+        yield build_record_fault(
+            run,
+            f"{network.connections} connections for {network.in_flight} requests in flight",
+            "at least one, and at most one for each request",
+        )
+    if run.scenario is Scenario.SERVER and not network.streamed:
+        yield build_record_fault(
+            run, "Server without streams", "streams: the time to the first token has a bound"
+        )
+
+
+@rule("network.tokens", LoadGenRun, About.SCORE)
+def tokens(run: LoadGenRun) -> Iterator[Fault]:
+    """The tokens that LoadGen was told, by servers of an OpenAI-compatible API, are those of the
+    answers' text: within one token of each answer and two per cent. tokens.npy has as many, and the
+    time of a first token if answers were streamed.
+
+    Source: house rule: servers may or may not count the token that ends an answer, and a tokenizer
+    may split a text otherwise than it was generated.
+    Advice: measure a server whose `usage` counts the tokens of its answers; name the tokenizer of
+    its model with endpoint.tokenizer.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or network.form != PROMPTS_FORM:
+        return
+    answers, lines = run.record.batches.get("count", 0.0), run.answers.counted_lines
+    for logged, counted, number, where in (
+        (network.tokens_logged, network.tokens_recounted, answers, "all answers"),
+        (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers"),
+    ):
+        if abs(logged - counted) > number + TOKEN_COUNT_TOLERANCE * counted:
+            yield build_record_fault(
+                run, f"{logged} tokens of {where} told to LoadGen", f"about {counted}, their texts'"
+            )
+    if run.tokens is None or not run.performance or len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
+        return
+    recorded = int(run.tokens.tokens.sum())
+    if recorded != network.tokens_logged:
+        yield run.build_fault(
+            TOKEN_RECORD_FILE, f"{recorded} tokens", f"{network.tokens_logged}, as in run.json"
+        )
+    seen = int((run.tokens.first_ns > 0).sum())
+    if seen != len(run.tokens) * bool(network.streamed):
+        yield run.build_fault(
+            TOKEN_RECORD_FILE,
+            f"{seen} of {len(run.tokens)} answers with the time of a first token",
+            "all if answers were streamed, otherwise none",
+        )
+
+
 @rule("network.machines", LoadGenRun, About.IDENTITY)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
     """In the network division, LoadGen and every server run on different machines, and the servers
@@ -129,7 +214,7 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
             "LoadGen and a server on one machine, or a server that does not name its machine",
             "another machine for each server",
         )
-    elif network.form != OPAQUE_SERVER_FORM:
+    elif not network.states_what_it_serves:
         yield build_record_fault(
             run, "a server that does not state what it serves", "a server that names its checkpoint"
         )

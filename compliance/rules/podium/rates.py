@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from compliance.documents.podium.rates import (
-    RUN_STAMP_FIELDS,
     AnyRateRow,
     PeakFile,
     RateRun,
@@ -17,11 +16,11 @@ from compliance.documents.podium.rates import (
 )
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, is_inside_folder
+from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, TOKEN_RECORD_FILE, is_inside_folder
 from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.headline import (
-    HEADLINE_METRICS,
     REQUESTED_TOKENS_KEY,
+    TOKEN_BOUND_KEYS,
     select_headline_metric,
 )
 from suite.loadgen.percentiles import convert_to_fraction
@@ -31,6 +30,7 @@ from suite.studies.rates import (
     NOT_SUBMITTABLE,
     RATE_ATTEMPT_FILE,
     RUN_PURPOSE,
+    RUN_STAMP_FIELDS,
     VALID_VERDICT,
     PeakRequest,
     RateAttempt,
@@ -39,8 +39,9 @@ from suite.studies.rates import (
     build_peak_aim,
     build_run_observation,
     compute_peak_answer,
-    count_queries_over_bound,
+    count_attempt_queries,
     replay_peak_search,
+    select_latency_keys,
 )
 
 RATE_FIGURE_TOLERANCE: Final = 1e-9
@@ -135,15 +136,19 @@ def trials(study: PeakFile) -> Iterator[Fault]:
         )
     yield from check_unlisted_runs(study, study.study.trials)
     for run in study.runs:
-        if run.latencies_ns is None:
-            yield run.build_fault(
-                f"no {QUERY_RECORD_FILE}",
-                f"{QUERY_RECORD_FILE}, which counts the late queries",
-                QUERY_RECORD_FILE,
-            )
+        name = QUERY_RECORD_FILE if study.study.sought.per_token_ns is None else TOKEN_RECORD_FILE
+        if list_bounded_latencies(study.study.sought, run) is None:
+            yield run.build_fault(f"no {name}", f"{name}, which counts the late queries", name)
         yield from check_run_stamps(run, study.study.stamps)
         yield from check_trial_record(study, run)
         yield from check_search_settings(study, run)
+
+
+def list_bounded_latencies(sought: PeakRequest, run: RateRun) -> Sequence[Any] | None:
+    """Return the latencies that a search bounds, of queries or of tokens; None without a record."""
+    if sought.per_token_ns is not None:
+        return run.token_latencies_ns
+    return None if run.latencies_ns is None else (run.latencies_ns,)
 
 
 def check_trial_record(study: PeakFile, run: RateRun) -> Iterator[Fault]:
@@ -203,6 +208,13 @@ def build_search_settings(sought: PeakRequest, row: AnyRateRow) -> dict[str, Any
     }
     wanted |= {f"effective_{name}": 0 for name in SEARCH_DISABLED_SETTINGS}
     wanted["effective_target_latency_percentile"] = convert_to_fraction(sought.percentile)
+    if sought.scenario == Scenario.SERVER.label and sought.per_token_ns is not None:
+        return wanted | {
+            "effective_target_qps": rate,
+            REQUESTED_TOKENS_KEY: True,
+            TOKEN_BOUND_KEYS["first_token_ns"]: sought.bound_ns,
+            TOKEN_BOUND_KEYS["per_token_ns"]: sought.per_token_ns,
+        }
     if sought.scenario == Scenario.SERVER.label:
         return wanted | {
             "effective_target_qps": rate,
@@ -236,22 +248,20 @@ def recompute_trial_figures(
     """Recompute the figures of a run."""
     made: dict[str, Any] = {}
     server, full = sought.scenario == Scenario.SERVER.label, trial.purpose == RUN_PURPOSE
-    if run.latencies_ns is not None:
+    latencies = list_bounded_latencies(sought, run)
+    if latencies is not None:
         skipped = 0 if full else build_peak_aim(sought).compute_skipped_queries(trial.rate)
-        made["queries"], made["over"], made["dispersion"] = count_queries_over_bound(
-            run.latencies_ns, sought.bound_ns, skipped
+        made["queries"], made["over"], made["dispersion"] = count_attempt_queries(
+            sought, latencies, skipped
         )
-    if full and server:
+    if full and server and sought.per_token_ns is None:
         made |= {
             "queries": run.find_number("result_query_count"),
             "over": run.find_number("result_overlatency_query_count"),
         }
-    key = (
-        f"result_{sought.percentile:.2f}_percentile_latency_ns"
-        if server
-        else HEADLINE_METRICS[Scenario.MULTI_STREAM][1]
-    )
+    key, token_key = select_latency_keys(sought)
     made["latency_ns"] = run.find_number(key)
+    made["per_token_ns"] = run.find_number(token_key) if token_key else None
     within = server or (made["latency_ns"] is not None and made["latency_ns"] <= sought.bound_ns)
     made["verdict"] = (
         VALID_VERDICT
@@ -285,11 +295,14 @@ def answer(study: PeakFile) -> Iterator[Fault]:
             )
         return
     server = sought.scenario == Scenario.SERVER.label
-    own = server and (row.bound_ns, row.percentile) == (sought.bound_ns, sought.percentile)
+    bounds = list_round_bounds(row)
+    asked = (sought.bound_ns, sought.per_token_ns)
+    own = server and asked in bounds and row.percentile == sought.percentile
     if sought.of_round != own:
+        known = " or ".join(f"{first} ns" for first, _ in bounds)
         yield study.build_fault(
             f"of_round {sought.of_round} for {asdict(sought)}",
-            f"{own}: the row has {row.bound_ns} ns and p{row.percentile:g}",
+            f"{own}: the row has {known} and p{row.percentile:g}",
         )
     fewest = (
         max(row.min_queries, compute_queries_needed(0 if server else 1, sought.percentile))
@@ -305,6 +318,16 @@ def answer(study: PeakFile) -> Iterator[Fault]:
                 f"{name} {stated} in a full run",
                 f"{found}, as the round's row and the percentile require",
             )
+
+
+def list_round_bounds(row: ScenarioRow) -> Sequence[tuple[int | None, int | None]]:
+    """Return the bounds that a search may take from a row: of a query, or of first and of further
+    tokens.
+    """
+    if row.per_token_ns is None:
+        return ((row.bound_ns, None),)
+    both = (row, row.interactive) if row.interactive else (row,)
+    return tuple((each.first_token_ns, each.per_token_ns) for each in both)
 
 
 def find_searched_scenario(study: PeakFile) -> ScenarioRow | None:

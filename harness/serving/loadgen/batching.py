@@ -244,6 +244,10 @@ class WorkerThreads:
     def token_rows(self) -> None:
         """Answers of batches are not measured token by token."""
 
+    @property
+    def starts(self) -> None:
+        """Nor when their prompts began."""
+
     def start(self) -> None:
         """Start the threads and wait until all are warmed up, before LoadGen's clock starts."""
         for thread in self.threads:

@@ -43,6 +43,7 @@ class LiveAnswer:
     """An answer in a slot."""
 
     waiting: WaitingSample
+    start_ns: int
     tokens: "array[int]" = field(default_factory=lambda: array("i"))
     first_ns: int = 0
 
@@ -70,6 +71,8 @@ class GenerationThread:
         self.completions = [WorkerCompletions()]
         self.token_rows = array("q")
         """TOKEN_RECORD_FIELDS of each answer, in the order of completion."""
+        self.starts = array("q")
+        """When each answer's prompt got its slot, in the same order."""
         self.warm = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
 
@@ -133,8 +136,9 @@ class GenerationThread:
         """Give free slots to what waits."""
         while free and self.waiting:
             slot, waiting = free.pop(), self.waiting.popleft()
+            answer = LiveAnswer(waiting, monotonic_ns())
             generator.admit(slot, self.inference.prompt(waiting.sample))
-            self.live[slot] = LiveAnswer(waiting)
+            self.live[slot] = answer
 
     def hand_over_step(self, generator: TokenGenerator, free: list[int]) -> None:
         """Generate one token for each live slot; hand over first tokens, then whole answers."""
@@ -192,4 +196,5 @@ class GenerationThread:
             )
             if len(self.token_rows) < len(TOKEN_RECORD_FIELDS) * MAX_QUERY_RECORD_ROWS:
                 self.token_rows.extend((each.waiting.sample, each.first_ns, now, len(each.tokens)))
+                self.starts.append(each.start_ns)
         self.tallies[0].samples += len(answers)

@@ -67,7 +67,7 @@ def measure_probe_speed(inference: Inference, job: ProbeJob) -> ProbedSpeed:
     """Time full batches, one sample, and one MultiStream query, answered in as many batches as it
     takes, on one worker.
     """
-    batching = job.system.batching
+    batching, share = job.system.batching, job.system.probe_share
     predictor = inference.open(0, batching.max_batch)
     predictor.warm_up()
     loaded_samples = range(
@@ -89,9 +89,9 @@ def measure_probe_speed(inference: Inference, job: ProbeJob) -> ProbedSpeed:
     batch_s, latency_s, *parts_s = measure_median_seconds(
         predictor,
         [
-            (batch, RATE_PROBE_S),
-            (batch[:1], LATENCY_PROBE_S),
-            *((part, LATENCY_PROBE_S) for part in parts),
+            (batch, share * RATE_PROBE_S),
+            (batch[:1], share * LATENCY_PROBE_S),
+            *((part, share * LATENCY_PROBE_S) for part in parts),
         ],
     )
     inference.unload(loaded_samples)

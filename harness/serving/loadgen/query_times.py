@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE, replace_atomically
+from suite.files.layout import (
+    QUERY_RECORD_FILE,
+    START_RECORD_FILE,
+    TOKEN_RECORD_FILE,
+    replace_atomically,
+)
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
@@ -94,14 +99,17 @@ def write_query_times(
 
 
 def build_token_table(
-    issued: "array[int]", workers: Sequence[WorkerCompletions], rows: "array[int]"
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    rows: "array[int]",
+    columns: int = len(TOKEN_RECORD_FIELDS),
 ) -> Any:
-    """Build the token record, int64 (answers, fields): of each answer a row, of the same place in
+    """Build the token record, int64 (answers, columns): of each answer a row, of the same place in
     the completions, sorted as the query record is.
     """
     import numpy
 
-    table = numpy.frombuffer(rows, numpy.int64).reshape(-1, len(TOKEN_RECORD_FIELDS))
+    table = numpy.frombuffer(rows, numpy.int64).reshape(-1, columns)
     completed = numpy.concatenate(
         [
             numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS_PER_COMPLETION)
@@ -121,6 +129,18 @@ def write_token_times(
     """Write the token record into a run's folder; return why that failed, or ""."""
     return write_record_array(
         folder / TOKEN_RECORD_FILE, lambda: build_token_table(issued, workers, rows)
+    )
+
+
+def write_start_times(
+    folder: Path,
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    starts: "array[int]",
+) -> str:
+    """Write the record of starts into a run's folder; return why that failed, or ""."""
+    return write_record_array(
+        folder / START_RECORD_FILE, lambda: build_token_table(issued, workers, starts, 1).ravel()
     )
 
 

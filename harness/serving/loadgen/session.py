@@ -81,6 +81,8 @@ class SystemUnderTest:
     """The cores that LoadGen's process is pinned to; empty if it is not."""
     driver: "Callable[[LoadGenJob, Abort], LoadGenOutcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
+    probe_share: float = 1.0
+    """The part of the usual time for which the system is probed."""
 
     @property
     def device(self) -> str:
@@ -175,6 +177,19 @@ class LoadGenJob:
     """Power sources read meanwhile, in performance mode."""
     idle_s: float = 0.0
     """How long they are read before the system under test is loaded."""
+    has_starts: bool = False
+    """Whether the run records when each prompt began to be answered: a point of a curve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredTokens:
+    """The fields of suite.records.NetworkRecord that are known after a run."""
+
+    connections: int
+    streamed: bool
+    tokens_logged: int
+    tokens_recounted: int
+    answers_differing: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +210,8 @@ class LoadGenOutcome:
     """Records of the run that could not be kept, and why: the run counts without them."""
     traffic: tuple[int, int] | None = None
     """Bytes of requests and of answers, if a network was between."""
+    answered_tokens: AnsweredTokens | None = None
+    """What came of prompts to an OpenAI-compatible API."""
 
 
 @contextmanager
@@ -362,6 +379,10 @@ class AnsweringThreads(Protocol):
     def token_rows(self) -> "array[int] | None":
         """Rows of the token record, in the order of completion; None if tokens are not measured."""
 
+    @property
+    def starts(self) -> "array[int] | None":
+        """When each answer's prompt began, in the same order; None if tokens are not measured."""
+
     def start(self) -> None:
         """Start the threads and wait until they are warmed up."""
 
@@ -398,6 +419,10 @@ def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> Ite
     if answering.token_rows is not None:
         yield query_times.write_token_times(
             job.folder, answering.issued, answering.completions, answering.token_rows
+        )
+    if job.has_starts and answering.starts is not None:
+        yield query_times.write_start_times(
+            job.folder, answering.issued, answering.completions, answering.starts
         )
 
 

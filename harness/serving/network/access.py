@@ -73,10 +73,11 @@ def read_client_credentials(
     ]
     if token and exposed:
         raise RequestError(
-            f"--token-file: the token would travel in the clear to {exposed[0]}; use grpcs://"
+            f"--token-file: the token would travel in the clear to {exposed[0]}; use"
+            f" {endpoints[0].scheme}s://"
         )
     if ca and len(plain_endpoints) == len(endpoints):
-        raise RequestError("--ca: no endpoint uses TLS; write grpcs://HOST:PORT")
+        raise RequestError(f"--ca: no endpoint uses TLS; write {endpoints[0].scheme}s://HOST:PORT")
     return ClientCredentials(ca=read_option_file("--ca", ca) if ca else None, token=token)
 
 

@@ -50,16 +50,7 @@ def serve_over_network(
     credentials = read_server_credentials(address, certificate, key, token)
     if server == TRITON_CHOICE:
         check_triton_request(address, credentials)
-    serving_setup = set_up_serving(workload, options, checkpoint)
-    if serving_setup.system.placement:
-        raise RequestError(
-            "podium serve answers in one process: start one for each device, and give podium infer"
-            " an --endpoint for each"
-        )
-    check_serving_precision(serving_setup)
-    serving_setup = serving_setup.copy_with_threads(
-        resolve_thread_count(options.threads, SingleRank(), 0)
-    )
+    serving_setup = set_up_served_system(workload, options, checkpoint)
     print_progress_note(f"{workload}: preparing the model")
     inference, recorder = serving_setup.system.open_inference()
     if not isinstance(inference, PayloadInference):
@@ -70,9 +61,27 @@ def serve_over_network(
     service = PayloadService(inference, serving_setup.system.batching)
     service.start()
     garbage.freeze_loaded_objects()
-    facts = describe_served_system(serving_setup, recorder, server)
+    facts = describe_served_system(
+        serving_setup, recorder, server=server, software=describe_grpc_software()
+    )
     with raise_signals_in_block():
         run_server_until_signal(facts, service, address, credentials)
+
+
+def set_up_served_system(
+    workload: str, options: RunOptions, checkpoint: Path | None
+) -> ServingSetup:
+    """Resolve a request to serve in this process, whatever the API; RequestError for several
+    devices.
+    """
+    serving_setup = set_up_serving(workload, options, checkpoint)
+    if serving_setup.system.placement:
+        raise RequestError(
+            "podium serve answers in one process: start one for each device, and give podium infer"
+            " an --endpoint for each"
+        )
+    check_serving_precision(serving_setup)
+    return serving_setup.copy_with_threads(resolve_thread_count(options.threads, SingleRank(), 0))
 
 
 def run_server_until_signal(
@@ -102,8 +111,13 @@ def run_server_until_signal(
         ) from error
 
 
+def describe_grpc_software() -> str:
+    """Return the packages that answer, with versions."""
+    return f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')}"
+
+
 def describe_served_system(
-    serving_setup: ServingSetup, recorder: Any, server: str
+    serving_setup: ServingSetup, recorder: Any, *, server: str, software: str
 ) -> ServerDescription:
     """Describe what is served, for clients' records."""
     request, run = serving_setup.request, serving_setup.system.run
@@ -130,6 +144,6 @@ def describe_served_system(
         machine=compute_machine_id(),
         node=platform.node(),
         server=server,
-        software=f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')}",
+        software=software,
         version=__version__,
     )

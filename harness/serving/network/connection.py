@@ -11,9 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from harness.serving.network.access import ClientCredentials
+from harness.serving.network.tls import build_client_context
 from harness.serving.network.wire import (
     CHANNEL_OPTIONS,
     DESCRIPTION_MODEL,
+    GRPC_SCHEME,
+    HTTP_SCHEME,
     INFER_METHOD,
     SERVER_DESCRIPTION_DECODER,
     Endpoint,
@@ -22,10 +25,12 @@ from harness.serving.network.wire import (
     encode_opaque_request,
     import_kserve_messages,
 )
-from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before a run: house rule, many times the round trip around the world."""
+ALPN_PROTOCOLS: Final = {GRPC_SCHEME: "h2", HTTP_SCHEME: "http/1.1"}
+"""By scheme. Source: RFC 7301 and IANA's registry of protocol ids."""
 
 
 class ServerConnection:
@@ -191,13 +196,14 @@ def parse_opaque_answer(reply: Any) -> bytes:
 
 def check_server_reachable(endpoint: Endpoint, access: ClientCredentials) -> None:
     """Connect once by TCP, and by TLS where it is wanted; MissingError says which of them fails,
-    and why. gRPC would say UNAVAILABLE for all.
+    and why. gRPC would say UNAVAILABLE for all. Only a gRPC server is greeted by TLS to learn
+    whether it wants that: an HTTP server would wait for the end of such a request.
     """
     try:
         with socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S) as plain:
             if endpoint.tls:
                 check_tls_handshake(endpoint, access, plain)
-            elif is_tls_server(plain, endpoint):
+            elif endpoint.scheme == GRPC_SCHEME and is_tls_server(plain, endpoint):
                 raise MissingError(
                     f"{endpoint.url}: the server wants TLS; write grpcs://{endpoint.target}"
                 )
@@ -216,16 +222,11 @@ def check_server_reachable(endpoint: Endpoint, access: ClientCredentials) -> Non
 def check_tls_handshake(
     endpoint: Endpoint, access: ClientCredentials, plain: socket.socket
 ) -> None:
-    """Make a TLS connection as gRPC will; MissingError if the certificate is not trusted or there
-    is no TLS.
+    """Make a TLS connection as requests will; MissingError if the certificate is not trusted or
+    there is no TLS.
     """
-    try:
-        context = ssl.create_default_context(
-            cadata=access.ca.decode("ascii") if access.ca else None
-        )
-    except (ssl.SSLError, UnicodeDecodeError) as error:
-        raise RequestError(f"--ca: no certificates in PEM form: {error}") from error
-    context.set_alpn_protocols(["h2"])
+    context = build_client_context(access)
+    context.set_alpn_protocols([ALPN_PROTOCOLS[endpoint.scheme]])
     try:
         context.wrap_socket(plain, server_hostname=endpoint.host).close()
     except ssl.SSLCertVerificationError as error:
@@ -239,7 +240,8 @@ def check_tls_handshake(
         ) from error
     except (ssl.SSLError, ConnectionError) as error:
         raise MissingError(
-            f"{endpoint.url}: no TLS there; write grpc://{endpoint.target} for a server without it"
+            f"{endpoint.url}: no TLS there; write {endpoint.scheme}://{endpoint.address} for a"
+            " server without it"
         ) from error
 
 
@@ -249,7 +251,7 @@ def is_tls_server(plain: socket.socket, endpoint: Endpoint) -> bool:
     """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([ALPN_PROTOCOLS[endpoint.scheme]])
     try:
         context.wrap_socket(plain, server_hostname=endpoint.host).close()
     except (ssl.SSLError, OSError):

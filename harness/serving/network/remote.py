@@ -2,6 +2,7 @@
 everything else happens on the servers.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,17 +86,82 @@ def refuse_local_execution() -> Any:
     raise JudgedError("a network was run on LoadGen's side, and belongs to the servers")
 
 
-class RemoteInference:
+class RequestInference(ABC):
+    """Samples as requests that are ready to send: the half of an Inference that stays on LoadGen's
+    side.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[int, bytes] = {}
+
+    @property
+    @abstractmethod
+    def sample_count(self) -> int:
+        """Samples of the accuracy set."""
+
+    @property
+    @abstractmethod
+    def performance_sample_count(self) -> int:
+        """Samples that a performance run keeps in memory at once."""
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Prepare requests, outside the clock."""
+        self.prepare_requests(samples)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Release requests."""
+        for sample in samples:
+            self.requests.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """Return the sample's own length."""
+        return self.measure_length(sample)
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Build what sends requests before any run."""
+        return self.connect_predictor()
+
+    def truth(self, folder: Path) -> None:
+        """Write the ground truth."""
+        self.write_truth(folder)
+
+    def close(self) -> None:
+        """Release everything."""
+        self.requests.clear()
+        self.release_source()
+
+    @abstractmethod
+    def prepare_requests(self, samples: Sequence[int]) -> None:
+        """Add requests of samples."""
+
+    @abstractmethod
+    def measure_length(self, sample: int) -> int:
+        """Return the length of a prepared sample."""
+
+    @abstractmethod
+    def connect_predictor(self) -> Predictor:
+        """Build what sends requests before any run."""
+
+    @abstractmethod
+    def write_truth(self, folder: Path) -> None:
+        """Write the ground truth."""
+
+    @abstractmethod
+    def release_source(self) -> None:
+        """Release what samples come from."""
+
+
+class RemoteInference(RequestInference):
     """Samples as finished requests, and predictors that send them."""
 
     def __init__(self, inference: Inference, remote: RemoteServers) -> None:
+        super().__init__()
         if not isinstance(inference, PayloadInference):
             raise RequestError(
                 f"{type(inference).__name__} has no method `payload`: it cannot be served over a"
                 " network (docs/guides/your-workload.md)"
             )
         self.inference, self.remote = inference, remote
-        self.requests: dict[int, bytes] = {}
         self.lengths: dict[int, int] = {}
 
     @property
@@ -108,10 +174,8 @@ class RemoteInference:
         """Samples that a performance run keeps in memory at once."""
         return self.inference.performance_sample_count
 
-    def load(self, samples: Sequence[int]) -> None:
-        """Prepare samples and their requests, outside the clock; the samples themselves are
-        released again.
-        """
+    def prepare_requests(self, samples: Sequence[int]) -> None:
+        """Prepare samples and their requests; the samples themselves are released again."""
         self.inference.load(samples)
         source = cast(PayloadInference, self.inference)
         self.requests |= {
@@ -120,26 +184,20 @@ class RemoteInference:
         self.lengths |= {sample: self.inference.length(sample) for sample in samples}
         self.inference.unload(samples)
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release requests."""
-        for sample in samples:
-            self.requests.pop(sample, None)
-
-    def length(self, sample: int) -> int:
+    def measure_length(self, sample: int) -> int:
         """Return the sample's own length."""
         return self.lengths[sample]
 
-    def open(self, worker: int, max_batch: int) -> Predictor:
+    def connect_predictor(self) -> Predictor:
         """Connect to the servers."""
         return RemotePredictor(self)
 
-    def truth(self, folder: Path) -> None:
+    def write_truth(self, folder: Path) -> None:
         """Write the ground truth."""
         self.inference.truth(folder)
 
-    def close(self) -> None:
-        """Release everything."""
-        self.requests.clear()
+    def release_source(self) -> None:
+        """Release the samples."""
         self.inference.close()
 
 

@@ -17,6 +17,7 @@ from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
 from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.network.access import read_client_credentials
 from harness.serving.network.connection import ServerConnection
 from harness.serving.network.forms import OpaqueForm, choose_request_form
@@ -29,6 +30,7 @@ from harness.serving.network.remote import (
     list_unlike_settings,
 )
 from harness.serving.network.wire import (
+    HTTP_SCHEME,
     Endpoint,
     ServerDescription,
     compute_machine_id,
@@ -46,7 +48,7 @@ from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.layout import ResultsEntry, convert_to_slug
-from suite.records import NetworkRecord
+from suite.records import OPAQUE_FORM, PROMPTS_FORM, TENSORS_FORM, NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import NETWORK_FIELDS, Precision
@@ -59,6 +61,16 @@ DEFAULT_IN_FLIGHT: Final = 1024
 MEASURED_ROUND_TRIPS: Final = 100
 MICROSECONDS: Final = 1000
 UNKNOWN_SOFTWARE: Final = "unknown"
+GRPC_SETTINGS: Final = ("endpoint.input", "endpoint.output")
+HTTP_SETTINGS: Final = (
+    "endpoint.api",
+    "endpoint.tokenizer",
+    "endpoint.stream",
+    "endpoint.header.",
+)
+"""Settings, or prefixes of such, of one of the two protocols."""
+GRPC_PACKAGES: Final = ("grpcio", "tritonclient")
+HTTP_PACKAGES: Final = ("httptools",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +88,20 @@ def set_up_remote_serving(
     """Resolve a request to measure servers; RequestError for what does not match, MissingError for
     a server that cannot be used.
     """
-    import_kserve_messages()
-    endpoints = tuple(parse_endpoint(text) for text in endpoint_options.endpoints)
-    if len(set(endpoints)) < len(endpoints):
-        raise RequestError("--endpoint: the same server is named twice")
+    endpoints = parse_distinct_endpoints(endpoint_options.endpoints)
     credentials = read_client_credentials(
         endpoints, endpoint_options.ca, endpoint_options.token_file
     )
+    if endpoints[0].scheme == HTTP_SCHEME:
+        from harness.serving.network.openai.client_setup import (
+            set_up_prompt_serving,
+        )  # late: it imports this module
+
+        return set_up_prompt_serving(workload, options, checkpoint, endpoints, credentials)
+    import_kserve_messages()
     serving_request = resolve_serving_request(options, workload)
     request, row = serving_request.request, serving_request.row
+    check_protocol_settings(request, endpoints[0].scheme)
     chosen, form = (
         choose_checkpoint(request, checkpoint),
         choose_request_form(request.settings, workload),
@@ -100,7 +117,9 @@ def set_up_remote_serving(
         descriptions = tuple(
             connection.request_description()
             if is_opaque
-            else describe_foreign_server(request, chosen, connection)
+            else describe_foreign_server(
+                request, chosen, connection.endpoint, connection.request_server_name()
+            )
             for connection in connections
         )
         check_servers_agree(endpoints, descriptions)
@@ -115,6 +134,24 @@ def set_up_remote_serving(
             record=measure_network(connections, descriptions, form.model, is_opaque),
         )
     return build_remote_setup(request, row, chosen, remote)
+
+
+def parse_distinct_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
+    """Read the servers of one system; RequestError if two are the same, or speak differently."""
+    endpoints = tuple(parse_endpoint(text) for text in texts)
+    if len(set(endpoints)) < len(endpoints):
+        raise RequestError("--endpoint: the same server is named twice")
+    if len({endpoint.scheme for endpoint in endpoints}) > 1:
+        raise RequestError("--endpoint: servers over grpc:// and http:// are not one system")
+    return endpoints
+
+
+def check_protocol_settings(request: RunRequest, scheme: str) -> None:
+    """RequestError for a setting of the other protocol."""
+    other = GRPC_SETTINGS if scheme == HTTP_SCHEME else HTTP_SETTINGS
+    for key in request.chosen:
+        if key.startswith(other):
+            raise RequestError(f"setting {key}: endpoints with {scheme}:// do not have it")
 
 
 def get_positive_setting(request: RunRequest, key: str, otherwise: Any) -> Any:
@@ -168,10 +205,10 @@ def check_server_matches(
 
 
 def describe_foreign_server(
-    request: RunRequest, chosen: ExportedCheckpoint, connection: ServerConnection
+    request: RunRequest, chosen: ExportedCheckpoint, endpoint: Endpoint, name: str
 ) -> ServerDescription:
     """Describe another server, which does not say what it serves: the checkpoint is the user's
-    word.
+    word. `name`: what it calls itself.
     """
     return ServerDescription(
         workload=request.name,
@@ -188,11 +225,11 @@ def describe_foreign_server(
             key: list(value) if isinstance(value, tuple) else value
             for key, value in request.settings.items()
         },
-        system=convert_to_slug(request.options.system or f"network-{connection.endpoint.host}"),
+        system=convert_to_slug(request.options.system or f"network-{endpoint.host}"),
         description={},
         machine="",
-        node=connection.endpoint.host,
-        server=connection.request_server_name(),
+        node=endpoint.host,
+        server=name,
         software=UNKNOWN_SOFTWARE,
         version=__version__,
     )
@@ -217,7 +254,7 @@ def measure_network(
         machines=tuple(each.machine for each in descriptions),
         loadgen_machine=here,
         loopback=any(is_loopback_host(connection.endpoint.host) for connection in connections),
-        form="opaque" if opaque else "tensors",
+        form=OPAQUE_FORM if opaque else TENSORS_FORM,
         model=model,
         round_trip_p50_ns=tuple(int(statistics.median(each)) for each in trips),
         round_trip_p99_ns=tuple(each[-max(1, len(each) // 100) - 1] for each in trips),
@@ -233,7 +270,7 @@ def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Divisio
     closed = row.division is Division.CLOSED
     return (
         Division.NETWORK
-        if closed and record.is_on_other_machines and record.form == "opaque"
+        if closed and record.is_on_other_machines and record.states_what_it_serves
         else Division.OPEN
     )
 
@@ -241,33 +278,16 @@ def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Divisio
 def build_remote_setup(
     request: RunRequest, row: InferenceRow, chosen: ExportedCheckpoint, remote: RemoteServers
 ) -> ServingSetup:
-    """Collect what LoadGen's side needs; engine, precision and batching are the
-    servers'.
-    """
-    if resolve_instance_count(request.settings):
-        raise RequestError(
-            f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
-        )
-    description = remote.description
-    check_serving_legality(request, row)
-    request = adopt_server_settings(request, description)
-    options = request.options
-    name = convert_to_slug(options.system or f"{description.system}-network")
-    entry = ResultsEntry(
-        results=options.results.absolute(),
-        division=choose_network_division(row, remote.record),
-        org=options.org,
-        system=name,
-    )
+    """Collect what LoadGen's side needs."""
+    request = adopt_remote_settings(request, row, remote.description)
     run = replace(
         prepare_serving_run(request, chosen, (__name__,)), device="cpu"
     )  # gRPC is loaded by who connects, never before a fork
-    return ServingSetup(
-        request=request,
-        row=row,
-        entry=entry,
-        checkpoint=chosen,
-        system=RemoteSystem(
+    return collect_remote_setup(
+        request,
+        row,
+        chosen,
+        RemoteSystem(
             workload=request.workload,
             engine=ElsewhereEngine(),
             run=run,
@@ -276,11 +296,52 @@ def build_remote_setup(
             driver=run_loadgen_over_network,
             remote=remote,
         ),
+        remote.record,
+        remote.description,
+    )
+
+
+def adopt_remote_settings(
+    request: RunRequest, row: InferenceRow, description: ServerDescription
+) -> RunRequest:
+    """Return the request with what is the servers' to decide: engine, precision and batching;
+    RequestError for what a system behind a network cannot have.
+    """
+    if resolve_instance_count(request.settings):
+        raise RequestError(
+            f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
+        )
+    check_serving_legality(request, row)
+    return adopt_server_settings(request, description)
+
+
+def collect_remote_setup(
+    request: RunRequest,
+    row: InferenceRow,
+    chosen: ExportedCheckpoint,
+    system: SystemUnderTest,
+    record: NetworkRecord,
+    description: ServerDescription,
+) -> ServingSetup:
+    """Collect the set-up of a system behind a network."""
+    options = request.options
+    entry = ResultsEntry(
+        results=options.results.absolute(),
+        division=choose_network_division(row, record),
+        org=options.org,
+        system=convert_to_slug(options.system or f"{description.system}-network"),
+    )
+    return ServingSetup(
+        request=request,
+        row=row,
+        entry=entry,
+        checkpoint=chosen,
+        system=system,
         threads=description.threads,
         power=choose_power_sources(
             "off", None, request.settings
         ),  # this machine's watts are not the system's
-        network=remote.record,
+        network=record,
         server_description=description,
     )
 
@@ -330,18 +391,20 @@ def describe_remote_system(serving_setup: ServingSetup) -> dict[str, Any]:
 
 def build_network_fields(record: NetworkRecord, facts: ServerDescription) -> Mapping[str, Any]:
     """Return MLCommons' fields of a networked system."""
+    over_http = record.form == PROMPTS_FORM
+    has_tls = record.endpoints[0].partition("://")[0].endswith("s")
+    layers = ["OpenAI API", "HTTP/1.1"] if over_http else ["KServe v2", "gRPC", "HTTP/2"]
+    packages = HTTP_PACKAGES if over_http else GRPC_PACKAGES
+    software = [
+        *(f"{package} {version(package)}" for package in packages),
+        f"{platform.system()} {platform.release()}",
+    ]
+    connections = record.in_flight if over_http else len(record.endpoints)
     known = {
         "is_network": "true",
-        "net_software_stack_loadgen": (
-            f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')},"
-            f" {platform.system()} {platform.release()}"
-        ),
+        "net_software_stack_loadgen": ", ".join(software),
         "net_software_stack_sut": facts.software,
-        "network_protocol": (
-            "KServe v2, gRPC, HTTP/2, TLS, TCP"
-            if record.endpoints[0].startswith("grpcs")
-            else "KServe v2, gRPC, HTTP/2, TCP"
-        ),
-        "number_connections": str(len(record.endpoints)),
+        "network_protocol": ", ".join([*layers, *(["TLS"] if has_tls else []), "TCP"]),
+        "number_connections": str(connections),
     }
     return {field: known.get(field) for field in NETWORK_FIELDS}

@@ -45,9 +45,17 @@ BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 """One per running kernel: containers and network namespaces of one host share it, unlike
 /etc/machine-id.
 """
+GRPC_SCHEME: Final = "grpc"
+HTTP_SCHEME: Final = "http"
 ENDPOINT_PATTERN: Final = re.compile(
     r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?"
 )
+HTTP_ENDPOINT_PATTERN: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@?#,\s]+)(:(?P<port>\d{1,5}))?"
+    r"(?P<base>(/[A-Za-z0-9._~%!$&'()*+;=:@-]+)*)/?"
+)
+"""RFC 3986, section 3.3: the characters of a path."""
+HTTP_PORTS: Final = {"http": 80, "https": 443}
 LISTEN_PATTERN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
 MAX_TCP_PORT: Final = 65_535
 
@@ -94,6 +102,12 @@ class Endpoint:
     host: str
     """Without brackets."""
     port: int
+    scheme: str = GRPC_SCHEME
+    """grpc or http, without the s that stands for TLS."""
+    base: str = ""
+    """Beginning of the paths of an HTTP server's routes, such as /openai; "" or without an end
+    slash.
+    """
 
     @property
     def target(self) -> str:
@@ -103,18 +117,29 @@ class Endpoint:
     @property
     def url(self) -> str:
         """Return the endpoint as a user writes it."""
-        return f"grpc{'s' if self.tls else ''}://{self.target}"
+        return f"{self.scheme}{'s' if self.tls else ''}://{self.address}"
+
+    @property
+    def address(self) -> str:
+        """Return the endpoint without its scheme."""
+        return f"{self.target}{self.base}"
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Read grpc://HOST:PORT or grpcs://HOST:PORT; RequestError otherwise."""
-    match = ENDPOINT_PATTERN.fullmatch(text)
-    if not match or not 0 < int(match["port"]) <= MAX_TCP_PORT:
+    """Read grpc[s]://HOST:PORT or http[s]://HOST[:PORT][/BASE]; RequestError otherwise."""
+    match = ENDPOINT_PATTERN.fullmatch(text) or HTTP_ENDPOINT_PATTERN.fullmatch(text)
+    port = int(match["port"] or HTTP_PORTS[match["scheme"]]) if match else 0
+    if match is None or not 0 < port <= MAX_TCP_PORT:
         raise RequestError(
-            f"--endpoint {text}: write grpc://HOST:PORT, or grpcs://HOST:PORT for TLS"
+            f"--endpoint {text}: write grpc://HOST:PORT for a server of podium serve or Triton,"
+            " http://HOST:PORT for one behind an OpenAI-compatible API; grpcs and https for TLS"
         )
     return Endpoint(
-        tls=match["scheme"] == "grpcs", host=match["host"].strip("[]"), port=int(match["port"])
+        tls=match["scheme"].endswith("s"),
+        host=match["host"].strip("[]"),
+        port=port,
+        scheme=match["scheme"].removesuffix("s"),
+        base=match.groupdict().get("base") or "",
     )
 
 

@@ -50,6 +50,7 @@ from suite.studies.rates import (
     RateAttempt,
     build_run_observation,
     compute_peak_answer,
+    format_peak_bound,
     replay_peak_search,
 )
 from suite.units import NS_PER_MS
@@ -101,6 +102,7 @@ def measure_peak(
     """
     serving_setup = set_up_serving(workload, options, checkpoint)
     check_serving_precision(serving_setup)
+    check_peak_bound(serving_setup, peak_options)
     described = describe_system(serving_setup.entry, serving_setup.request.described)
     study_folder = build_peak_study_path(serving_setup, peak_options)
     try:
@@ -169,6 +171,7 @@ def search_round_peak(serving_setup: ServingSetup, probe_result: ProbeResult) ->
     """Search the round's own peak rate, and return its best run; JudgedError if no full run was
     VALID.
     """
+    check_peak_bound(serving_setup, ROUND_PEAK_OPTIONS)
     session = build_search_session(
         serving_setup,
         ROUND_PEAK_OPTIONS,
@@ -245,11 +248,9 @@ def build_search_session(
     probe_result: ProbeResult,
     study_folder: Path,
 ) -> SearchSession:
-    """Resolve a request; JudgedError for a bound below one sample's latency, RequestError for one
-    without a bound.
-    """
+    """Resolve a request; JudgedError for a bound below one sample's latency."""
     sought = resolve_peak_request(serving_setup, peak_options, probe_result)
-    if probe_result.probe.latency_ns > sought.bound_ns:
+    if sought.per_token_ns is None and probe_result.probe.latency_ns > sought.bound_ns:
         bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
         raise JudgedError(
             f"{serving_setup.request.name}: one sample alone takes"
@@ -270,25 +271,44 @@ def build_search_session(
     )
 
 
+def check_peak_bound(serving_setup: ServingSetup, peak_options: PeakOptions) -> None:
+    """RequestError for a search without a bound, and for one bound where the round has two, of
+    first and of further tokens.
+    """
+    request, scenario = serving_setup.request, peak_options.scenario
+    row, within_ms = serving_setup.require_scenario_rules(scenario), peak_options.within_ms
+    if row.per_token_ns is not None and within_ms is not None:
+        raise RequestError(
+            f"--within-ms {within_ms:g}: {scenario.label} of {request.name} is bounded by its"
+            " tokens, the first and each further one; --set tokens.bounds=... chooses the bounds"
+        )
+    if (
+        within_ms is None
+        and request.row.latency_budget_ms is None
+        and row.bound_ns is None
+        and row.per_token_ns is None
+    ):
+        raise RequestError(
+            f"{scenario.label} of {request.name} has no bound in the round: name one with"
+            " --within-ms"
+        )
+
+
 def resolve_peak_request(
     serving_setup: ServingSetup, peak_options: PeakOptions, probe_result: ProbeResult
 ) -> PeakRequest:
-    """Resolve what is searched for: the round's bound and percentile unless others are named."""
+    """Resolve what is searched for: the round's bounds and percentile unless others are named."""
     row = serving_setup.require_scenario_rules(peak_options.scenario)
+    round_bound_ns = row.first_token_ns if row.per_token_ns is not None else row.bound_ns
     within_ms = (
         peak_options.within_ms
-        if peak_options.within_ms is not None or row.bound_ns is not None
+        if peak_options.within_ms is not None or round_bound_ns is not None
         else serving_setup.request.row.latency_budget_ms
     )
-    if within_ms is None and row.bound_ns is None:
-        raise RequestError(
-            f"{peak_options.scenario.label} of {serving_setup.request.name} has no bound in the"
-            " round: name one with --within-ms"
-        )
-    bound_ns = round((within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
+    bound_ns = round((within_ms or 0) * NS_PER_MS) or round_bound_ns or 0
     percentile = peak_options.percentile if peak_options.percentile is not None else row.percentile
     of_round = peak_options.scenario is Scenario.SERVER and (bound_ns, percentile) == (
-        row.bound_ns,
+        round_bound_ns,
         row.percentile,
     )
     rate = probe_result.probe.samples_per_second
@@ -306,6 +326,7 @@ def resolve_peak_request(
         min_duration_ms=row.min_duration_ms,
         tolerance=peak_options.tolerance,
         seen=rate if peak_options.scenario is Scenario.SERVER else max(1.0, rate * bound_ns / 1e9),
+        per_token_ns=row.per_token_ns,
     )
 
 
@@ -397,7 +418,7 @@ def write_peak_study(session: SearchSession, trials: Sequence[RateAttempt]) -> P
 def format_trial_line(session: SearchSession, trial: RateAttempt) -> str:
     """Format a run in one line."""
     kind = trial.verdict if trial.purpose == RUN_PURPOSE else "probe"
-    share = f"{trial.over:,} of {trial.queries:,} over {session.sought.bound_ns / NS_PER_MS:g} ms"
+    share = f"{trial.over:,} of {trial.queries:,} over {format_peak_bound(session.sought)}"
     return (
         f"{format_trial_rate(session, trial.rate)}: {kind}, {share}, dispersion"
         f" {trial.dispersion:.1f}"
@@ -415,11 +436,9 @@ def format_peak_summary(found: PeakStudy) -> str:
     best = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no rate VALID"
     worst = f", {answer.invalid:,.4g} INVALID" if answer.invalid else ", no rate above it INVALID"
     trial = next((each for each in found.trials if each.folder == answer.folder), None)
-    bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
-    latency_share = (
-        f"{trial.latency_ns / NS_PER_MS:.1f} of" if trial and trial.latency_ns else "within"
-    )
-    latency = f"p{sought.percentile:g} {latency_share} {bound}"
+    reached = (trial.latency_ns, trial.per_token_ns) if trial else (None, None)
+    word = "within " if reached[0] is None else ""
+    latency = f"p{sought.percentile:g} {word}{format_peak_bound(sought, *reached)}"
     chance = (
         f"; a run like this passes in about {100 * answer.passes:.0f} %"
         if answer.passes is not None

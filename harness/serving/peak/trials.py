@@ -5,6 +5,7 @@ command kept.
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +23,11 @@ from harness.serving.run_record import RunResult, write_run_record
 from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError
 from suite.files.json_files import write_json
-from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE
+from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
-from suite.loadgen.headline import HEADLINE_METRICS, select_headline_metric
+from suite.loadgen.headline import select_headline_metric
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import STUDY_FILE
 from suite.studies.peak_search import NextRun, PeakAim
@@ -40,7 +41,9 @@ from suite.studies.rates import (
     RateAttemptRecord,
     StudyStamps,
     build_peak_aim,
-    count_queries_over_bound,
+    compute_token_latencies,
+    count_attempt_queries,
+    select_latency_keys,
 )
 from suite.workload import Mode
 
@@ -180,7 +183,11 @@ def build_trial_schedule(session: SearchSession, step: NextRun) -> LoadGenSchedu
     planned = replace(
         planned,
         percentile=sought.percentile,
-        bound_ns=sought.bound_ns if session.scenario is Scenario.SERVER else None,
+        bound_ns=(
+            sought.bound_ns
+            if session.scenario is Scenario.SERVER and sought.per_token_ns is None
+            else None
+        ),
     )
     if session.scenario is Scenario.MULTI_STREAM:
         guess_ns = int(
@@ -219,18 +226,15 @@ def describe_search_trial(
 ) -> RateAttempt:
     """Describe a run by its files."""
     sought, server = session.sought, session.scenario is Scenario.SERVER
-    queries, over, scatter = count_queries_over_bound(
-        read_query_latencies(files),
-        sought.bound_ns,
+    queries, over, scatter = count_attempt_queries(
+        sought,
+        read_bounded_latencies(files, sought),
         0 if step.full else session.aim.compute_skipped_queries(step.rate),
     )
-    estimate = detail_log.values.get(
-        HEADLINE_METRICS[session.scenario][1]
-        if not server
-        else f"result_{sought.percentile:.2f}_percentile_latency_ns"
+    latency_ns, per_token_ns = (
+        find_logged_latency(detail_log, key) for key in select_latency_keys(sought)
     )
-    latency_ns = float(estimate) if isinstance(estimate, int | float) else None
-    if step.full and server:
+    if step.full and server and per_token_ns is None:
         queries, over = (
             int(detail_log.require_number("result_query_count")),
             int(detail_log.require_number("result_overlatency_query_count")),
@@ -248,22 +252,37 @@ def describe_search_trial(
         latency_ns=latency_ns,
         verdict=VALID_VERDICT if within else INVALID_TRIAL,
         seconds=seconds,
+        per_token_ns=per_token_ns,
     )
 
 
-def read_query_latencies(folder: Path) -> Any:
-    """Read the latencies of a run's queries in order of issue, ns; JudgedError without the
-    record.
+def find_logged_latency(detail_log: DetailLog, key: str | None) -> float | None:
+    """Return a latency of the detail log, ns; None if there is none under the key."""
+    found = detail_log.values.get(key) if key else None
+    return float(found) if isinstance(found, int | float) else None
+
+
+def read_bounded_latencies(folder: Path, sought: PeakRequest) -> Sequence[Any]:
+    """Read the latencies of a run that the search bounds, in order of issue, ns: of its queries, or
+    of first and of further tokens; JudgedError without the records.
     """
+    queries = open_run_record(folder / QUERY_RECORD_FILE)
+    if sought.per_token_ns is None:
+        return (queries["done_ns"] - queries["issued_ns"],)
+    _, first_ns, last_ns, tokens = open_run_record(folder / TOKEN_RECORD_FILE).T
+    return compute_token_latencies(queries["issued_ns"], first_ns, last_ns, tokens)
+
+
+def open_run_record(path: Path) -> Any:
+    """Memory-map the record of a run's queries or tokens; JudgedError without it."""
     import numpy
 
     try:
-        rows = numpy.load(folder / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
+        return numpy.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise JudgedError(
-            f"{QUERY_RECORD_FILE}: {error}; a search counts its late queries there"
+            f"{path.name}: {error}; a search counts its late queries there"
         ) from error
-    return rows["done_ns"] - rows["issued_ns"]
 
 
 def write_trial_records(

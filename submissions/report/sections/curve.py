@@ -81,7 +81,7 @@ def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
 def describe_curve_extent(curve: ScoredCurve) -> str:
     """Describe a curve's points, their range and the peak."""
     return (
-        f"{curve.point_count} points of MLPerf Endpoints, each one run: C_min"
+        f"{curve.point_count} points of {curve.origin}, each one run: C_min"
         f" {curve.c_min or UNKNOWN}, C_max {curve.c_max or UNKNOWN}, peak"
         f" {format_figure(curve.peak, 'tokens/s')}."
     )

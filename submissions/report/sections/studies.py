@@ -12,10 +12,13 @@ import msgspec
 
 from compliance.verdict import Finding
 from submissions.compliance_check import NOISE_RULE_PREFIX
+from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.report.sections.curve import build_curve_section
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
+from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import (
     STUDY_FILE,
     Study,
@@ -37,6 +40,7 @@ from suite.studies.rates import (
     PeakStudy,
     RateAttempt,
     SpeedStudy,
+    format_peak_bound,
 )
 from suite.units import NS_PER_MS
 
@@ -90,6 +94,8 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_peak_section(read_study_table(folder, PeakStudy), folder.name)
     elif kind == PRECISION_KIND:
         section = build_precision_section(read_study_table(folder, PrecisionStudy), folder.name)
+    elif kind == CURVE_KIND:
+        section = build_traced_section(folder, findings)
     elif kind == SPEED_KIND:
         section = build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
     else:
@@ -102,6 +108,13 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
             *(build_study_machine_tables(header.machine) if header.machine else ()),
         ),
     )
+
+
+def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
+    """Draw a curve that podium traced."""
+    curve = read_podium_curve(folder, findings, folder)
+    section = build_curve_section(curve, several=True)
+    return replace(section, notes=(Note(text=NO_RESULT_NOTE), *section.notes))
 
 
 def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:
@@ -404,7 +417,7 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         )
     )
     intro = (
-        f"{study.stamps.workload} within {sought.bound_ns / NS_PER_MS:g} ms at"
+        f"{study.stamps.workload} within {format_peak_bound(sought)} at"
         f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
     )
     return Section(

@@ -43,6 +43,7 @@ from kinds.ledger import VALID as LEDGER_VALID
 from kinds.network import BASES as NETWORK_BASES
 from kinds.network import INVALID as NETWORK_INVALID
 from kinds.network import KINDS as NETWORK_KINDS
+from kinds.network import VALID as NETWORK_VALID
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
 from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
@@ -231,6 +232,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     **TRAINING_VALID,
     **INFERENCE_VALID,
     **AUDIT_VALID,
+    **NETWORK_VALID,
     **TOKEN_VALID,
 }
 """Where it is not the usual base."""

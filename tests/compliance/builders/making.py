@@ -13,6 +13,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from making_tokens import (
+    LOGGED_SHARES,
+    token_fields,
+    token_headline,
+    token_latencies,
+    token_parameters,
+    token_results,
+    token_settings,
+    token_statistics,
+    write_token_records,
+)
+
 from compliance.loadgen_replay import ReplayPlan, take_first_values
 from suite import registry
 from suite.files.json_files import write_json
@@ -27,7 +39,7 @@ from suite.files.layout import (
     locate_checkpoint_folder,
 )
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.headline import select_headline_metric
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
@@ -48,6 +60,8 @@ LABELS = [sample // 84 for sample in range(SAMPLES)]
 ANSWERS = [label if sample % 8 else (label + 1) % 12 for sample, label in enumerate(LABELS)]
 """Seven of eight are right."""
 TOP1 = 0.875
+SCORES = (0.375, 0.5, 0.875)
+"""Those of ResNet-50's run of profile smoke, in as few epochs as its row allows."""
 
 
 def write_labels(folder: Path) -> None:
@@ -65,10 +79,24 @@ class Subject:
     """The score of the answers."""
     answers: Sequence[bytes] = field(hash=False)
     write_truth: Callable[[Path], None]
+    others: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Further scores of the answers, in the order in which they are written."""
+    trained: Sequence[float] = SCORES
+    """What the evaluations of a training give."""
 
     @property
     def row(self) -> Benchmark:
         return ROUND.benchmark(self.workload)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """All scores of the answers."""
+        return {self.metric: self.served, **self.others}
+
+    @property
+    def reference(self) -> dict[str, float]:
+        """Those that a served result is held to."""
+        return {name: self.scores[name] for name in self.row.served_metrics or (self.metric,)}
 
 
 RESNET50 = Subject(
@@ -160,8 +188,6 @@ def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     }
 
 
-SCORES = (0.375, 0.5, 0.875)
-"""Those of a run of profile smoke, in as few epochs as its row allows."""
 RISING = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65)
 """What ResNet-50's evaluations may give before the one that reaches the target: in profile full
 none does in its first 24 epochs.
@@ -172,12 +198,12 @@ def training_events(
     index: int = 0,
     profile: Profile = Profile.SMOKE,
     system: str = TRAINER,
-    scores: Sequence[float] = SCORES,
+    scores: Sequence[float] | None = None,
     every: int | None = None,
     subject: Subject = RESNET50,
 ) -> list[Event]:
     """A run that reaches its target in its last evaluation."""
-    row = subject.row.training[profile]
+    row, scores = subject.row.training[profile], scores or subject.trained
     events = [Event(key, value) for key, value in stamps(index, profile, system, subject).items()]
     events += [
         (
@@ -204,13 +230,13 @@ def training_events(
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs
     for block, score in enumerate(scores):
-        events += block_events(1 + block * every, every, score, row.train_samples or 0)
+        told = block_events(1 + block * every, every, score, row.train_samples or 0)
+        events += (
+            count_samples(told, row.train_samples or 0) if subject.row.counts_samples else told
+        )
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
-    reference = scores[-1] if profile is Profile.FULL else subject.served
-    return [
-        *events,
-        Event("reference_accuracy", {subject.metric: reference}, {"checkpoint_sha256": SHA256}),
-    ]
+    reference = {subject.metric: scores[-1]} if profile is Profile.FULL else subject.reference
+    return [*events, Event("reference_accuracy", reference, {"checkpoint_sha256": SHA256})]
 
 
 def block_events(first: int, count: int, score: float, samples: int) -> list[Event]:
@@ -234,6 +260,29 @@ def block_events(first: int, count: int, score: float, samples: int) -> list[Eve
     return events + [
         Event("eval_accuracy", score, {"epoch_num": first + count - 1}, 900),
         Event("eval_stop", None, {"epoch_num": first + count - 1}),
+    ]
+
+
+COUNTED = ("block_start", "block_stop", "eval_start", "eval_accuracy", "eval_stop")
+"""Events that state how many samples were trained on, where the row counts them."""
+
+
+def count_samples(block: Sequence[Event], samples: int) -> list[Event]:
+    """The events of a block with the samples that were trained on before each."""
+    told = [dict(event.metadata or {}) for event in block]
+    last = max(each.get("epoch_num", 0) for each in told)
+    before = told[0]["first_epoch_num"] - 1
+    return [
+        replace(
+            event,
+            metadata={
+                **each,
+                "samples_count": samples * (before if event.key == "block_start" else last),
+            },
+        )
+        if event.key in COUNTED
+        else event
+        for event, each in zip(block, told, strict=True)
     ]
 
 
@@ -300,6 +349,11 @@ class Load:
         return len(self.subject.answers)
 
     @property
+    def measures_tokens(self) -> bool:
+        """Whether LoadGen measures first and further tokens."""
+        return self.row.token_latencies
+
+    @property
     def latencies(self) -> list[int]:
         return [self.lowest_ns + place * self.step_ns for place in range(self.queries)]
 
@@ -342,6 +396,14 @@ class Load:
         )
         return replace(draft, queries=generated(draft))
 
+    def issued(self) -> list[int]:
+        """The sample of each answer of a performance run."""
+        plan = self.plan(performance=True)
+        return take_first_values(
+            plan.replay_issued_samples(plan.replay_loaded_sets()),
+            self.queries * self.samples_per_query,
+        )
+
     def answered(self) -> list[tuple[int, int]]:
         """Number and sample of each answer that a performance run logs."""
         plan, share = (
@@ -349,10 +411,7 @@ class Load:
             self.special.get("accuracy_log_sampling_target", ROUND.loadgen.sampled_answers)
             / self.planned,
         )
-        issued = take_first_values(
-            plan.replay_issued_samples(plan.replay_loaded_sets()),
-            self.queries * self.samples_per_query,
-        )
+        issued = self.issued()
         if self.special.get("performance_issue_same"):
             issued = [
                 plan.replay_loaded_sets()[0][self.special["performance_issue_same_index"]]
@@ -408,6 +467,14 @@ LOADS = {
         samples_per_query=22,
     ),
 }
+
+
+def load_of(scenario: Scenario, subject: Subject) -> Load:
+    """The load of a workload; Server's queries are those that its row makes LoadGen generate."""
+    load = replace(LOADS[scenario], subject=subject)
+    if scenario is not Scenario.SERVER or subject is RESNET50:
+        return load
+    return replace(load, queries=load.plan(performance=True).queries)
 
 
 def span_of(load: Load) -> float:
@@ -483,7 +550,7 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
     if load.scenario is Scenario.SERVER:
         own = {
             "server_target_qps": load.rate,
-            "server_target_latency_ns": row.bound_ns,
+            "server_target_latency_ns": row.bound_ns or 0,
             "server_target_latency_percentile": row.percentile / 100,
         }
         own |= {"server_coalesce_queries": False, "server_max_async_queries": 0}
@@ -522,6 +589,7 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
         **both,
         "performance_sample_count_override": 0,
         "accuracy_sample_count_override": 0,
+        **(token_settings(load) if load.measures_tokens else {}),
     }
     effective = {
         "samples_per_query": load.samples_per_query,
@@ -565,7 +633,7 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
         "result_min_queries_met": True,
         "early_stopping_met": True,
     }
-    found |= {"early_stopping_result": " ".join(stopping(load)), "result_query_count": load.queries}
+    found |= {**told_stopping(load), "result_query_count": load.queries}
     if scenario is Scenario.SERVER:
         late = sum(latency > (load.row.bound_ns or 0) for latency in latencies)
         due_ms = span_ms - latencies[-1] / 1e6
@@ -586,11 +654,11 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
         found |= {"result_qps_without_loadgen_overhead": float(f"{1e9 / mean:.6g}")}
     if scenario is Scenario.SINGLE_STREAM:
         found |= {
-            "early_stopping_latency_ss": estimate(load, load.row.percentile),
-            "early_stopping_latency_ms": estimate(load, 99.0),
+            "early_stopping_latency_ss": estimate(bounded_latencies(load), load.row.percentile),
+            "early_stopping_latency_ms": estimate(bounded_latencies(load), 99.0),
         }
     if scenario is Scenario.MULTI_STREAM:
-        found |= {"early_stopping_latency_ms": estimate(load, load.row.percentile)}
+        found |= {"early_stopping_latency_ms": estimate(latencies, load.row.percentile)}
     if (
         scenario is Scenario.MULTI_STREAM
     ):  # a query ends with its last sample; here the others end after half of its time
@@ -610,16 +678,32 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
         "result_max_latency_ns": latencies[-1],
         "result_mean_latency_ns": mean,
     }
-    return found | percentiles(latencies, "") | {"num_errors": 0}
+    found |= percentiles(latencies, "")
+    return found | (token_results(load, found) if load.measures_tokens else {}) | {"num_errors": 0}
 
 
-def estimate(load: Load, percentile: float) -> int:
+def bounded_latencies(load: Load) -> list[int]:
+    """The sorted latencies that early stopping is about: of queries, or of first tokens."""
+    return token_latencies(load)["ttft"] if load.measures_tokens else load.latencies
+
+
+def told_stopping(load: Load) -> dict[str, str]:
+    """LoadGen's early-stopping results, as the detail log has them."""
+    if not load.measures_tokens:
+        return {"early_stopping_result": " ".join(stopping(load, load.latencies))}
+    return {
+        f"early_stopping_{name}_result": " ".join(stopping(load, values))
+        for name, values in token_latencies(load).items()
+    }
+
+
+def estimate(latencies: Sequence[int], percentile: float) -> int:
     """Early stopping's estimate; 0 where there are too few queries."""
-    place = early_stopping.estimate_early_stopping(load.queries, percentile).rank_from_top
-    return load.latencies[-place] if place else 0
+    place = early_stopping.estimate_early_stopping(len(latencies), percentile).rank_from_top
+    return latencies[-place] if place else 0
 
 
-def stopping(load: Load) -> list[str]:
+def stopping(load: Load, latencies: Sequence[int]) -> list[str]:
     """The lines of LoadGen's early-stopping result."""
     if load.scenario is Scenario.OFFLINE:
         return []
@@ -634,7 +718,7 @@ def stopping(load: Load) -> list[str]:
         else [load.row.percentile, 99.0]
     )
     return lines + [
-        f" * Early stopping {percentile}th percentile estimate: {estimate(load, percentile)}"
+        f" * Early stopping {percentile}th percentile estimate: {estimate(latencies, percentile)}"
         for percentile in estimates
     ]
 
@@ -643,7 +727,7 @@ def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
     """The percentiles that LoadGen writes, of queries or of samples."""
     return {
         f"result_{share:.2f}_percentile_{of}latency_ns": select_latency_ns(latencies, share)
-        for share in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
+        for share in LOGGED_SHARES
     }
 
 
@@ -669,18 +753,14 @@ def summary(load: Load, facts: Mapping[str, Any]) -> str:
         f"{rule}MLPerf Results Summary\n{rule}SUT name : {facts['sut_name']}\nScenario :"
         f" {load.scenario.label}\nMode     : PerformanceOnly\n"
     )
-    text += f"{headline}\nResult is : VALID\n"
+    text += f"{headline}\n{token_headline(load, facts)}Result is : VALID\n"
     if load.scenario is Scenario.SERVER:
         text += "  Performance constraints satisfied : Yes\n"
     text += (
         "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied:"
         " Yes\n"
     )
-    text += (
-        "".join(f"{line}\n" for line in ["Early Stopping Result:", *stopping(load)])
-        if stopping(load)
-        else ""
-    )
+    text += stopping_text(load)
     text += f"\n{rule}Additional Stats\n{rule}"
     if load.scenario is Scenario.SERVER:
         text += f"Scheduled samples per second : {facts['result_scheduled_samples_per_sec']:.2f}\n"
@@ -704,7 +784,24 @@ def summary(load: Load, facts: Mapping[str, Any]) -> str:
             f"{share} percentile latency (ns)   :"
             f" {facts[f'result_{share}_percentile_{per_query}latency_ns']}\n"
         )
+    text += token_statistics(load, facts)
     return text + f"\n{rule}Test Parameters Used\n{rule}" + parameters(facts) + CLOSING
+
+
+def stopping_text(load: Load) -> str:
+    """The summary's lines about early stopping."""
+    titled = {"Early Stopping Result:": load.latencies}
+    if load.measures_tokens:
+        titled = {
+            f"{name.upper()} Early Stopping Result:": values
+            for name, values in token_latencies(load).items()
+        }
+    return "".join(
+        f"{line}\n"
+        for title, values in titled.items()
+        if stopping(load, values)
+        for line in (title, *stopping(load, values))
+    )
 
 
 CLOSING = "\nNo warnings encountered during test.\n\nNo errors encountered during test.\n"
@@ -740,17 +837,21 @@ SPELT = {
 def parameters(facts: Mapping[str, Any]) -> str:
     """The summary's part about settings."""
     values = {name: facts[f"effective_{name}"] for name in NAMES}
+    if facts.get("requested_use_token_latencies"):
+        values = token_parameters(facts) | values
+        del values["target_latency_ns"]
     return "".join(
         f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n"
         for name, value in values.items()
     )
 
 
-def accuracy_log(answered: Sequence[tuple[int, int]], answers: Sequence[bytes]) -> str:
+def accuracy_log(answered: Sequence[tuple[int, int]], load: Load) -> str:
     """LoadGen's accuracy log, as it writes it, of numbers and samples."""
+    answers = load.subject.answers
     rows = [
         f'{{ "seq_id" : {number}, "qsl_idx" : {sample}, "data" :'
-        f' "{answers[sample].hex().upper()}" }}'
+        f' "{answers[sample].hex().upper()}"{token_fields(load, answers[sample])} }}'
         for number, sample in answered
     ]
     return "[\n" + ",\n".join(rows) + "\n]\n"
@@ -778,7 +879,7 @@ def of_run(load: Load, mode: str, _nonce: str) -> Written:
         detail="".join(line(key, value, round(time, 3), {}) for key, value, time in lines),
         summary=summary(load, facts) if performance else CLOSING,
         accuracy=accuracy_log(
-            load.answered() if performance else list(enumerate(order(load))), load.subject.answers
+            load.answered() if performance else list(enumerate(order(load))), load
         ),
     )
 
@@ -787,13 +888,18 @@ def write_run(folder: Path, load: Load, mode: str, where: ResultsEntry | None = 
     """One LoadGen run with its record."""
     folder.mkdir(parents=True)
     made = of_run(load, mode, NONCE)
+    if load.measures_tokens and mode == "performance":
+        write_token_records(folder, load)
     (folder / DETAIL_LOG).write_text(made.detail)
     (folder / SUMMARY_LOG).write_text(made.summary)
     (folder / ACCURACY_LOG).write_text(made.accuracy)
     if mode == "accuracy":
+        sha256 = compute_file_sha256(folder / ACCURACY_LOG)
         (folder / "accuracy.txt").write_text(
-            f"{load.subject.metric}={load.subject.served:.6f},"
-            f" hash={compute_file_sha256(folder / ACCURACY_LOG)}\n"
+            "".join(
+                f"{metric}={score:.6f}, hash={sha256}\n"
+                for metric, score in load.subject.scores.items()
+            )
         )
     write_record(folder / "run.json", record(load, mode, where, made.facts))
     return folder
@@ -824,7 +930,9 @@ def record(
 ) -> RunRecord:
     """podium's record of a run."""
     metric, key = (
-        HEADLINE_METRICS[load.scenario] if mode == "performance" else (load.subject.metric, "")
+        select_headline_metric(load.scenario, load.measures_tokens)
+        if mode == "performance"
+        else (load.subject.metric, "")
     )
     asked = settings(Profile.SMOKE, load.subject) | knob(load)
     asked |= {
@@ -876,7 +984,7 @@ def write_entry(
     """One scenario with what belongs to it, but the training set."""
     where, load, name = (
         entry_of(root),
-        replace(LOADS[scenario], subject=subject),
+        load_of(scenario, subject),
         subject.row.inference_name,
     )
     write_run(where.locate_accuracy_run(name, scenario), load, "accuracy", where)
@@ -914,7 +1022,7 @@ def measurements(
         "device": "cpu",
         "threads": 2,
         "checkpoint_sha256": SHA256,
-        "reference_accuracy": {subject.metric: subject.served},
+        "reference_accuracy": subject.reference,
         "truth_sha256": compute_folder_sha256(where.locate_ground_truth(subject.workload)),
         "settings": settings(Profile.SMOKE, subject),
         "engine_description": {subject.workload: {"torch": "2.13.0", "compiled": False}},
@@ -981,8 +1089,8 @@ def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
         run_index=0,
         training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt",
         target_reached=True,
-        scores={subject.metric: 0.875},
-        reference_accuracy={subject.metric: subject.served},
+        scores={next(iter(subject.row.metrics)): subject.trained[-1]},
+        reference_accuracy=subject.reference,
         settings=settings(Profile.SMOKE, subject),
         version="0.1.0",
     )

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import msgspec
 import numpy
-from making import LOADS, SHA256, Load, write_run
+from making import LOADS, SHA256, Load, load_of, write_run
+from making_llama import build_llama_subject
 from making_study import read_facts
+from making_tokens import STRIDE
 from spoiling import setting
 
 from suite.files.json_files import write_json
@@ -36,13 +38,13 @@ from suite.studies.rates import (
     compute_peak_answer,
     count_queries_over_bound,
     replay_peak_search,
+    select_latency_keys,
 )
 
 LOAD: Final = LOADS[Scenario.SERVER]
 PERCENTILE: Final = 99.0
 HALF: Final = 84.0
 """Queries/s at which one query in a hundred is late."""
-STRIDE: Final = 331
 AT_MS: Final = 100_000.0
 
 
@@ -143,6 +145,52 @@ def write_peak(root: Path) -> Path:
             )
         ),
     )
+    return folder
+
+
+def write_token_peak(root: Path) -> Path:
+    """A search within bounds of tokens that a VALID run of Llama has begun."""
+    subject = build_llama_subject()
+    load = replace(load_of(Scenario.SERVER, subject), begin_ms=AT_MS)
+    folder = root / STUDIES_FOLDER / "llama-peak"
+    place = "box-torch-fp32/trial-01"
+    write_run(folder / place, load, "performance")
+    run = msgspec.json.decode((folder / place / RUN_RECORD).read_bytes(), type=RunRecord)
+    facts = read_facts(folder / place)
+    sought = PeakRequest(
+        scenario="Server",
+        percentile=load.row.percentile,
+        bound_ns=load.row.first_token_ns or 0,
+        of_round=True,
+        min_queries=load.row.min_queries,
+        min_duration_ms=load.row.min_duration_ms,
+        tolerance=0.1,
+        seen=90.0,
+        per_token_ns=load.row.per_token_ns,
+    )
+    latency_key, token_key = select_latency_keys(sought)
+    trial = RateAttempt(
+        folder=place,
+        purpose=RUN_PURPOSE,
+        rate=load.rate,
+        queries=load.queries,
+        over=0,
+        dispersion=1.0,
+        latency_ns=facts[latency_key],
+        verdict="VALID",
+        seconds=6.0,
+        per_token_ns=facts[token_key or ""],
+    )
+    record = RateAttemptRecord(stamps=stamps_of(run), sought=sought, settings={}, trial=trial)
+    write_json(folder / place / RATE_ATTEMPT_FILE, asdict(record))
+    made = PeakStudy(
+        kind=PEAK_KIND,
+        stamps=record.stamps,
+        sought=sought,
+        trials=(trial,),
+        answer=compute_peak_answer(sought, [trial]),
+    )
+    write_json(folder / STUDY_FILE, asdict(made))
     return folder
 
 

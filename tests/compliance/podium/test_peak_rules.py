@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from examples import result_of
 from kinds.rates import first, peak, precision, speed
+from making_rates import write_token_peak
 from spoiling import put, setting
 
 from compliance.verdict import Severity
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.studies.documents import STUDY_FILE
 from suite.studies.rates import RATE_ATTEMPT_FILE, PeakRequest, RateAttempt, compute_peak_answer
 
@@ -200,3 +201,38 @@ def test_an_unfinished_table_of_precisions_is_a_warning(tmp_path: Path) -> None:
     put(finished=False)(next(tmp_path.rglob(STUDY_FILE)))
     assert found(tmp_path, Severity.WARNING) == {"precision.rows"}
     assert not found(tmp_path, Severity.ERROR)
+
+
+def put_first_trial(**changes: Any) -> Edit:
+    """Change the first trial in the table and in its record."""
+
+    def change(folder: Path) -> None:
+        (path,) = folder.rglob(STUDY_FILE)
+        document = study_of(folder)
+        document["trials"][0] |= changes
+        path.write_text(json.dumps(document))
+        (record,) = folder.rglob(RATE_ATTEMPT_FILE)
+        put(**{f"trial__{name}": value for name, value in changes.items()})(record)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("edit", "rules"),
+    [
+        (lambda folder: None, set()),
+        (lambda folder: next(folder.rglob(TOKEN_RECORD_FILE)).unlink(), {"peak.trials"}),
+        (put_first_trial(per_token_ns=1.0), {"peak.figures"}),
+        (put_first_trial(over=7), {"peak.figures"}),
+        (sought(per_token_ns=20_000_000), {"peak.trials", "peak.answer"}),
+        (sought(per_token_ns=None), {"peak.trials", "peak.figures", "peak.answer"}),
+        (sought(of_round=False), {"peak.answer"}),
+    ],
+)
+def test_a_search_within_bounds_of_tokens_is_recomputed_from_them(
+    tmp_path: Path, edit: Edit, rules: set[str]
+) -> None:
+    """Both bounds are the row's, and late answers are counted from tokens.npy."""
+    write_token_peak(tmp_path)
+    edit(tmp_path)
+    assert found(tmp_path, Severity.ERROR) == rules

@@ -1,55 +1,77 @@
-"""Rules about latencies where LoadGen measures tokens: what its figures are then about."""
+"""Rules about the tokens of generated answers, on what Llama's Server and SingleStream write."""
 
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy
 import pytest
 from examples import result_of
-from kinds.tokens import insert_facts, padded_entry, server, single_stream
-from making import LOADS
-from spoiling import set_value, value_in
+from kinds.tokens import BASES, TOKENS_PER_SECOND_KEY, multiply_tokens
+from making import LOADS, write_tree
+from making_llama import build_llama_subject
+from spoiling import SINGLE, SRV, put, run, set_value, swap, value_in
 
-from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.inference import POWER_TIME_FORMAT, LoadGenRun
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
 from compliance.rules.podium.inference.tokens import COMPARED_PERCENTILES
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
+from suite.files.layout import (
+    ACCURACY_LOG,
+    DETAIL_LOG,
+    RUN_RECORD,
+    SUMMARY_LOG,
+    TOKEN_RECORD_FILE,
+)
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow, TokenBounds
 
+Edit = Callable[[Path], None]
 
-def write_measuring(folder: Path, build: Callable[[Path], None], measures: bool) -> Path:
-    """A run that measures tokens, or does not say so; its detail log."""
-    build(folder)
-    path = next(folder.rglob(DETAIL_LOG))
-    if measures:
-        insert_facts(path, "requested_server_ttft_latency", {REQUESTED_TOKENS_KEY: True})
-    return path
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign that served Server and SingleStream."""
+    root = tmp_path_factory.mktemp("served") / "results"
+    return write_tree(root, SRV, SINGLE, subject=build_llama_subject())
+
+
+@pytest.fixture
+def tree(served: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be edited."""
+    return Path(shutil.copytree(served, tmp_path / "results"))
+
+
+def find_run(tree: Path, scenario: Scenario = SRV) -> Path:
+    """The performance run of a scenario."""
+    return next(tree.glob(f"open/*/results/*/*/{scenario.folder}/performance/run_1"))
 
 
 def list_found(folder: Path, rule: str) -> list[str]:
     return [finding.found for finding in result_of(folder).findings if finding.rule == rule]
 
 
-@pytest.mark.parametrize("measures", [True, False])
+@pytest.mark.parametrize("of_tokens", [True, False])
 def test_the_estimate_of_single_stream_is_that_of_first_tokens(
-    tmp_path: Path, measures: bool
+    tmp_path: Path, of_tokens: bool
 ) -> None:
     """LoadGen takes early stopping's estimate from them, under the key of latencies."""
-    path = write_measuring(tmp_path, single_stream, measures)
-    load = LOADS[Scenario.SINGLE_STREAM]
-    rank = early_stopping.estimate_early_stopping(load.queries, load.row.percentile).rank_from_top
+    BASES["generated-single-stream"](tmp_path)
+    load = LOADS[SINGLE]
+    rank = early_stopping.estimate_early_stopping(load.queries, 90.0).rank_from_top
     of_queries = load.latencies[-(rank or 1)]
-    for estimate, of_tokens in ((of_queries, False), (of_queries // 2, True)):
-        set_value(path, "early_stopping_latency_ss", estimate)
-        found = list_found(tmp_path, "loadgen.early_stopping")
-        assert bool(found) == (of_tokens != measures)
+    set_value(
+        next(tmp_path.rglob(DETAIL_LOG)),
+        "early_stopping_latency_ss",
+        of_queries // 2 if of_tokens else of_queries,
+    )
+    assert bool(list_found(tmp_path, "loadgen.early_stopping")) != of_tokens
 
 
 @pytest.mark.parametrize("measures", [True, False])
@@ -57,11 +79,11 @@ def test_an_answer_with_many_tokens_may_end_after_the_last_query(
     tmp_path: Path, measures: bool
 ) -> None:
     """Server's rate ends with the last query; the run goes on for at most the longest latency."""
-    path = write_measuring(tmp_path, server, measures)
-    end = value_in(path, "power_end")
-    whole, thousandths = end.rsplit(".", 1)
-    assert int(thousandths) < 800, "or the seconds have to change, too"
-    set_value(path, "power_end", f"{whole}.{int(thousandths) + 150:03}")
+    (BASES["generated"] if measures else run(SRV))(tmp_path)
+    path = next(tmp_path.rglob(DETAIL_LOG))
+    end = datetime.strptime(value_in(path, "power_end"), POWER_TIME_FORMAT)
+    later = (end + timedelta(milliseconds=150)).strftime(POWER_TIME_FORMAT)[:-3]
+    set_value(path, "power_end", later)
     set_value(path, "result_max_latency_ns", 200_000_000)
     late = [each for each in list_found(tmp_path, "loadgen.span") if "imply" in each]
     assert bool(late) != measures
@@ -69,41 +91,55 @@ def test_an_answer_with_many_tokens_may_end_after_the_last_query(
     assert list_found(tmp_path, "loadgen.span")
 
 
-def find_performance_log(folder: Path) -> Path:
-    """The detail log of the performance run."""
-    return next(folder.rglob(TOKEN_RECORD_FILE)).with_name(DETAIL_LOG)
-
-
-def type_in(form: str, share: float) -> Callable[[Path], None]:
+def type_in(form: str, share: float) -> Edit:
     """Multiply a latency of tokens in the detail log, at all percentiles that are compared."""
 
-    def edit(folder: Path) -> None:
-        path = find_performance_log(folder)
+    def edit(run: Path) -> None:
         for percentile in COMPARED_PERCENTILES:
             key = form.format(percentile)
-            set_value(path, key, int(share * value_in(path, key)))
+            set_value(run / DETAIL_LOG, key, int(share * value_in(run / DETAIL_LOG, key)))
 
     return edit
 
 
-def multiply_tokens(times: int) -> Callable[[Path], None]:
-    """Multiply all token counts in tokens.npy, and LoadGen's rate of tokens with them."""
+def multiply_rate(times: float) -> Edit:
+    """Multiply LoadGen's rate of tokens alone."""
 
-    def edit(folder: Path) -> None:
-        path = next(folder.rglob(TOKEN_RECORD_FILE))
-        table = numpy.load(path)
-        table[:, 3] *= times
-        numpy.save(path, table)
-        log, key = find_performance_log(folder), "result_completed_tokens_per_second"
-        set_value(log, key, times * value_in(log, key))
+    def edit(run: Path) -> None:
+        rate = value_in(run / DETAIL_LOG, TOKENS_PER_SECOND_KEY)
+        set_value(run / DETAIL_LOG, TOKENS_PER_SECOND_KEY, times * rate)
 
     return edit
 
 
-def inflate_rate(folder: Path) -> None:
-    """Double LoadGen's rate of tokens alone."""
-    log, key = find_performance_log(folder), "result_completed_tokens_per_second"
-    set_value(log, key, 2 * value_in(log, key))
+def change_lengths(times: float) -> Edit:
+    """Make all answers of a run longer or shorter, in every file that tells of them: the answers
+    that LoadGen logged, tokens.npy, LoadGen's rate and podium's record.
+    """
+
+    def edit(run: Path) -> None:
+        multiply_tokens(times)(run / TOKEN_RECORD_FILE)
+        rate = value_in(run / DETAIL_LOG, TOKENS_PER_SECOND_KEY)
+        swap(r"(Completed tokens per second *): .*", rf"\g<1>: {rate:.2f}")(run / SUMMARY_LOG)
+        put(value=rate)(run / RUN_RECORD)
+        counts = dict(numpy.load(run / TOKEN_RECORD_FILE)[:, [0, 3]].tolist())
+        log = run / ACCURACY_LOG
+        log.write_text(ANSWER.sub(lambda found: resize_answer(found, counts), log.read_text()))
+
+    return edit
+
+
+ANSWER: Final = re.compile(
+    r'"qsl_idx" : (\d+), "data" : "([0-9A-F]+)"(, "token_data" : "[0-9A-F]+"), "token_count" : \d+'
+)
+
+
+def resize_answer(found: re.Match[str], counts: Mapping[int, int]) -> str:
+    """An answer of so many tokens, its end token still the last."""
+    sample, count = int(found[1]), counts[int(found[1])]
+    body, end = found[2][:-8], found[2][-8:]
+    data = (body * count)[: 8 * (count - 1)] + end
+    return f'"qsl_idx" : {sample}, "data" : "{data}"{found[3]}, "token_count" : {count}'
 
 
 @pytest.mark.parametrize(
@@ -112,41 +148,17 @@ def inflate_rate(folder: Path) -> None:
         (type_in(FIRST_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
         (type_in(OUTPUT_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
         (type_in(FIRST_TOKEN_KEY, 2.0), "tokens.times", Severity.WARNING),
-        (inflate_rate, "tokens.count", Severity.ERROR),
-        (multiply_tokens(2), "tokens.total", Severity.ERROR),
+        (multiply_rate(2), "tokens.count", Severity.ERROR),
+        (change_lengths(2), "tokens.total", Severity.ERROR),
+        (change_lengths(0.5), "tokens.total", Severity.ERROR),
     ],
 )
-def test_edited_tokens_are_found(
-    tmp_path: Path, edit: Callable[[Path], None], rule: str, severity: Severity
-) -> None:
-    """TTFT and TPOT typed in, tokens inflated in one place or in all of them."""
-    equal_entry(tmp_path)
-    assert list_severities(tmp_path, rule) == set()
-    edit(tmp_path)
-    assert list_severities(tmp_path, rule) == {severity}
-
-
-def equal_entry(folder: Path) -> None:
-    """An accuracy run and a performance run whose answers have one token each, but for the first
-    and last tokens' times, which need two.
-    """
-    padded_entry(folder)
-    path = next(folder.rglob(TOKEN_RECORD_FILE))
-    accuracy = next(folder.rglob("accuracy")) / ACCURACY_LOG
-    text = accuracy.read_text()
-    counts = dict(numpy.load(path)[:, [0, 3]].tolist())
-    accuracy.write_text(
-        re.sub(
-            r'("qsl_idx" : (\d+), "data" : ")([0-9A-F]{8})',
-            lambda found: found[1] + counts.get(int(found[2]), 1) * found[3],
-            text,
-        )
-    )
-
-
-def list_severities(folder: Path, rule: str) -> set[Severity]:
-    """The severities of a rule's findings."""
-    return {finding.severity for finding in result_of(folder).findings if finding.rule == rule}
+def test_edited_tokens_are_found(tree: Path, edit: Edit, rule: str, severity: Severity) -> None:
+    """TTFT and TPOT typed in, tokens inflated in one place, answers cut or padded in all places."""
+    assert result_of(tree).findings == ()
+    edit(find_run(tree))
+    found = {finding.severity for finding in result_of(tree).findings if finding.rule == rule}
+    assert found == {severity}
 
 
 @pytest.mark.parametrize(

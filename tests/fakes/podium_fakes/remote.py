@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Process = TypeVar("Process", "subprocess.Popen[str]", "Child")
 SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=400")
-READY = re.compile(r"on (grpcs?://\S+:\d+); Ctrl-C")
+READY = re.compile(r"on ((?:grpc|http)s?://\S+:\d+); Ctrl-C")
 START_S = 120.0
 
 
@@ -92,7 +92,8 @@ def ended(process: Process) -> Iterator[Process]:
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

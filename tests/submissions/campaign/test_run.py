@@ -505,6 +505,23 @@ def test_all_goes_on_after_a_workload_that_missed_its_target(
     assert stage.steps() == ["train", "train"]
 
 
+def test_all_runs_a_campaign_of_each_of_the_seven(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with the name of its workload, one after the other."""
+    begun: list[str] = []
+
+    def begin(name: str, *arguments: object, **options: object) -> Path:
+        begun.append(name)
+        raise JudgedError(f"{name} missed its target")
+
+    monkeypatch.setattr(campaign, "run_single_campaign", begin)
+    with pytest.raises(JudgedError, match="llama missed its target"):
+        go(stage, workload="all")
+    own = {"gnmt", "llama", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"}
+    assert own <= set(begun) and len(begun) == len(set(begun))
+
+
 def test_a_refusal_of_the_judge_ends_the_campaign_before_packing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

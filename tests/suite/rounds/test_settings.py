@@ -145,3 +145,14 @@ def test_an_assignment_of_any_text_is_one_sentence(value: str) -> None:
     """The same parser reads --set."""
     with pytest.raises(RequestError):
         read_chosen_settings(KNOWN, None, [f"lr={value}"])
+
+
+def test_a_setting_may_stand_for_all_names_that_begin_so(tmp_path: Path) -> None:
+    known = {**KNOWN, "header.*": Setting(kind=SettingKind.TEXT, help="h")}
+    path = tmp_path / "chosen.toml"
+    path.write_text('[header]\nX-Key = "file"\n')
+    chosen = read_chosen_settings(known, path, ["header.X-Other=3"])
+    assert chosen == {"header.X-Key": "file", "header.X-Other": "3"}
+    for key in ("header.", "header", "headers.X"):
+        with pytest.raises(RequestError, match="unknown setting"):
+            read_chosen_settings(known, None, [f"{key}=3"])

@@ -130,6 +130,14 @@ def check_encoded_prompts(
             )
 
 
+def extract_article(prompt: str) -> str:
+    """Return the article of a prompt; ValueError if it is not one of the template's."""
+    before, after = ARTICLE_PROMPT.split("{input}")
+    if not prompt.startswith(before) or not prompt.endswith(after):
+        raise ValueError("a prompt that is not the template with an article")
+    return prompt[len(before) : len(prompt) - len(after)]
+
+
 def create_articles_folder(cache: Path, path: Path, tokenizer: PublishedTokenizer) -> Path:
     """Return the cache folder of prompts and summaries, written once per file; RequestError for a
     file that cannot be served.

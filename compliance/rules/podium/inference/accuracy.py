@@ -9,7 +9,7 @@ from typing import Final
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
+from suite.files.layout import ACCURACY_TEXT, RUN_RECORD, compute_file_sha256
 from suite.rounds import InferenceRow
 from suite.terms import Precision, Profile
 
@@ -167,6 +167,27 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
             f"{wanted} for the embedded data",
             entry.measurements_path,
         )
+
+
+@rule("accuracy.truth_files", InferenceEntry, About.QUALITY, severity=Severity.WARNING)
+def truth_files(entry: InferenceEntry) -> Iterator[Fault]:
+    """Files of the ground truth that everybody takes from one place are those of the row. A
+    tokenizer with shorter tokens needs more of them for the same text, and so gives more tokens/s.
+
+    Source: the row's truth_files. A copy that a program wrote anew differs, though it may mean the
+    same, so this is a warning.
+    Advice: serve the data with the published file, byte for byte.
+    """
+    for name, wanted in entry.inference.truth_files.items() if entry.inference else ():
+        path = entry.truth / name if entry.truth else None
+        try:
+            sha256 = compute_file_sha256(path) if path and path.is_file() else None
+        except OSError:
+            continue  # which accuracy.packed finds
+        if sha256 not in (None, wanted):
+            yield entry.build_fault(
+                f"{name} with SHA-256 {sha256}", f"{wanted}, the published one", path
+            )
 
 
 @rule("accuracy.reference", InferenceEntry, About.QUALITY)

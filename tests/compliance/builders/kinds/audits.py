@@ -6,16 +6,22 @@ from pathlib import Path
 from typing import Any, Final
 
 import making
-from making import LOADS, NONCE, SHA256, Load
+from kinds.tokens import count_one_more
+from making import LOADS, NONCE, RESNET50, SHA256, Load, Subject, load_of
+from making_llama import build_llama_subject
 from spoiling import Builder, add, first_answer, put, remove, setting, then
 
 from harness.serving.audits import files
+from harness.serving.loadgen.result_files import read_logged_tokens
+from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRules, require_audit_rules
+from suite.audits.tokens import count_token_contradictions
 from suite.audits.verdict import compare_best_runs, select_compared_metric
 from suite.files.layout import ACCURACY_LOG, AUDIT_RECORD, DETAIL_LOG, REFERENCE_RUNS_FOLDER
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
+from suite.terms import Profile
 
 OFF: Final = Scenario.OFFLINE
 TURNS: Final = 2
@@ -25,22 +31,33 @@ APART_MS: Final = 10_000.0
 TESTS: Final = f"open/acme/compliance/*/{making.ROW.inference_name}/Offline"
 
 
-def audited(test: AuditTest, faster: float = 1.0, rules: str = "podium-v1") -> Builder:
+def audited(
+    test: AuditTest,
+    faster: float = 1.0,
+    rules: str = "podium-v1",
+    subject: Callable[[], Subject] = lambda: RESNET50,
+) -> Builder:
     """A tree with one test; its runs are so many times faster than the result."""
 
     def build(folder: Path) -> None:
-        making.write_tree(folder, OFF)
-        write_test(folder, test, require_audit_rules(rules), faster)
+        making.write_tree(folder, OFF, subject=subject())
+        write_test(folder, test, require_audit_rules(rules), faster, subject())
 
     return build
 
 
-def write_test(root: Path, test: AuditTest, rules: AuditRules, faster: float = 1.0) -> Path:
+def write_test(
+    root: Path,
+    test: AuditTest,
+    rules: AuditRules,
+    faster: float = 1.0,
+    subject: Subject = RESNET50,
+) -> Path:
     """The runs of a test in turns, with the files that podium writes beside them."""
-    where, name = making.entry_of(root), making.ROW.inference_name
+    where, name = making.entry_of(root), subject.row.inference_name
     knobs = rules.tests[test].build_loadgen_settings(test, OFF, name, NONCE, SHA256)
     place = where.locate_audits(name, OFF) / test
-    plain = LOADS[OFF]
+    plain = load_of(OFF, subject)
     _, key = select_compared_metric(rules, OFF)
     figures: dict[str, list[float]] = {REFERENCE_RUNS_FOLDER: [], "performance": []}
     for number in range(2 * TURNS):
@@ -53,8 +70,20 @@ def write_test(root: Path, test: AuditTest, rules: AuditRules, faster: float = 1
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
         figures[kind].append(float(value(run / DETAIL_LOG, key)))
-    files.write_audit_files(place, record(test, rules, knobs, figures))
+    told = record(test, rules, knobs, figures, subject)
+    files.write_audit_files(place, replace(told, **check_tokens(place, test)))
     return place
+
+
+def check_tokens(place: Path, test: AuditTest) -> dict[str, Any]:
+    """What podium records of the tokens that TEST06's runs logged."""
+    if test is not AuditTest.TEST06:
+        return {}
+    answers, wrong, checks = count_token_contradictions(
+        (each for run in place.glob("performance/run_*") for each in read_logged_tokens(run)),
+        registry.list_end_tokens("llama", Profile.SMOKE),
+    )
+    return {"answers": answers, "differing": wrong, "token_checks": checks}
 
 
 def value(path: Path, key: str) -> Any:
@@ -67,7 +96,11 @@ def value(path: Path, key: str) -> Any:
 
 
 def record(
-    test: AuditTest, rules: AuditRules, knobs: Mapping[str, Any], figures: Mapping[str, list[float]]
+    test: AuditTest,
+    rules: AuditRules,
+    knobs: Mapping[str, Any],
+    figures: Mapping[str, list[float]],
+    subject: Subject,
 ) -> AuditRecord:
     """What podium says of such runs."""
     compared = compare_best_runs(
@@ -75,7 +108,7 @@ def record(
     )
     answers = TURNS * LOADS[OFF].samples_per_query if test is AuditTest.TEST01 else 0
     return AuditRecord(
-        workload=making.WORKLOAD,
+        workload=subject.workload,
         round=making.ROUND.name,
         profile="smoke",
         system=making.SERVER,
@@ -96,7 +129,7 @@ def record(
         differing=0,
         repeated=0,
         passed=compared.passed,
-        command=("podium", "audit", making.WORKLOAD),
+        command=("podium", "audit", subject.workload),
         version="0.1.0",
     )
 
@@ -111,9 +144,13 @@ def spoilt(
 BASES: Final[Mapping[str, Builder]] = {
     "audited": audited(AuditTest.TEST04),
     "audited-answers": audited(AuditTest.TEST01),
+    "audited-tokens": audited(AuditTest.TEST06, subject=build_llama_subject),
 }
 KINDS: Final = {"audit": "audited"}
-VALID: Final[Mapping[str, str | Builder]] = {"audit.answers": "audited-answers"}
+VALID: Final[Mapping[str, str | Builder]] = {
+    "audit.answers": "audited-answers",
+    "audit.tokens": "audited-tokens",
+}
 INVALID: Final[Mapping[str, Builder]] = {
     "audit.result": spoilt(AUDIT_RECORD, put(system="other")),
     "audit.settings": spoilt(
@@ -126,7 +163,11 @@ INVALID: Final[Mapping[str, Builder]] = {
         first_answer(lambda line: line.replace("000000", "000001")),
         AuditTest.TEST01,
     ),
-    "audit.tokens": audited(AuditTest.TEST06),
+    "audit.tokens": then(
+        audited(AuditTest.TEST06, subject=build_llama_subject),
+        f"**/TEST06/performance/run_1/{ACCURACY_LOG}",
+        first_answer(count_one_more),
+    ),
     "audit.told": spoilt(AUDIT_RECORD, put(ratio=1.02)),
     "audit.failed": spoilt(AUDIT_RECORD, put(passed=False)),
     "audit.strays": spoilt("performance", add("notes.txt", "the second try\n")),

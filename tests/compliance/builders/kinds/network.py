@@ -28,6 +28,21 @@ NETWORK: Final[Mapping[str, Any]] = {
     "bytes_out": 1228800,
     "bytes_in": 400,
 }
+PROMPTS: Final[Mapping[str, Any]] = {
+    **NETWORK,
+    "endpoints": [f"https://{HOST}"],
+    "form": "prompts",
+    "api": "chat",
+    "targets": [f"https://{HOST}/v1/chat/completions"],
+    "tokenizer": "3d" * 32,
+    "in_flight": 64,
+    "connections": 64,
+    "streamed": False,
+    "tokens_logged": 8200,
+    "tokens_recounted": 8100,
+    "answers_differing": 100,
+    "server": None,
+}
 KNOWN: Final = dict.fromkeys(NETWORK_FIELDS, "as on the sheet of the NIC") | {"is_network": "true"}
 RUNS: Final = "**/run.json"
 SYSTEM: Final = f"**/systems/{making.SERVER}.json"
@@ -53,6 +68,13 @@ def networked(folder: Path) -> None:
         put(**KNOWN)(path)
 
 
+def prompted(folder: Path) -> None:
+    """The same over an OpenAI-compatible API, whose answers were counted."""
+    networked(folder)
+    for path in folder.glob(RUNS):
+        put(network=dict(PROMPTS))(path)
+
+
 def in_division(**fields: Any) -> Callable[[Path], None]:
     """Claim the division network for a run."""
     return put(division="network", **fields)
@@ -63,8 +85,9 @@ def other_network(path: Path) -> None:
     put(network__nodes=["h2"])(path)
 
 
-BASES: Final[Mapping[str, Builder]] = {"networked": networked}
+BASES: Final[Mapping[str, Builder]] = {"networked": networked, "prompted": prompted}
 KINDS: Final = {"network": "networked"}
+VALID: Final = {"network.prompts": "prompted", "network.tokens": "prompted"}
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
     "network.name": then(
@@ -72,6 +95,10 @@ INVALID: Final[Mapping[str, Builder]] = {
     ),
     "network.requests": then(
         networked, PERFORMANCE + "run.json", put(batches__count=4.0, batches__mean_size=4.0)
+    ),
+    "network.prompts": then(prompted, RUNS, put(network__tokenizer="")),
+    "network.tokens": then(
+        prompted, PERFORMANCE + "run.json", put(network__tokens_logged=2 * 8200)
     ),
     "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),

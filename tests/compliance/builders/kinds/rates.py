@@ -1,17 +1,20 @@
-"""Examples of the rules about studies of rates, and of engines and precisions."""
+"""Examples of the rules about studies of rates, of engines and precisions, and of curves."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy
+from making_curve import write_curve
 from making_precision import write_precision
 from making_rates import write_peak, write_speed
 from spoiling import Builder, put, setting, then
 
-from suite.files.layout import DETAIL_LOG
+from suite.files.layout import DETAIL_LOG, START_RECORD_FILE
 from suite.studies.documents import STUDY_FILE
 
 TABLE: Final = f"**/{STUDY_FILE}"
+STARTS: Final = f"**/in-flight-2/{START_RECORD_FILE}"
 
 
 def peak(folder: Path) -> None:
@@ -29,6 +32,11 @@ def precision(folder: Path) -> None:
     write_precision(folder)
 
 
+def curve(folder: Path) -> None:
+    """A curve that keeps all rules."""
+    write_curve(folder)
+
+
 def first(table: str, **changes: Any) -> Callable[[Path], None]:
     """Change the first element of a list."""
 
@@ -42,13 +50,27 @@ def first(table: str, **changes: Any) -> Callable[[Path], None]:
     return change
 
 
-BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed, "precision": precision}
-KINDS: Final = {"peak": "peak", "speed": "speed", "precision": "precision"}
+def begin_at_once(path: Path) -> None:
+    """Let all prompts begin with the first."""
+    starts = numpy.load(path)
+    numpy.save(path, numpy.full_like(starts, starts.min()))
+
+
+BASES: Final[Mapping[str, Builder]] = {
+    "peak": peak,
+    "speed": speed,
+    "precision": precision,
+    "curve": curve,
+}
+KINDS: Final = {"peak": "peak", "speed": "speed", "precision": "precision", "curve": "curve"}
 INVALID: Final[Mapping[str, Builder]] = {
     "peak.trials": then(peak, f"**/trial-01/{DETAIL_LOG}", setting("effective_target_qps", 40.0)),
     "peak.figures": then(peak, TABLE, first("trials", over=7)),
     "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
     "peak.steps": then(peak, TABLE, put(sought__tolerance=0.01)),
+    "curve.points": then(curve, TABLE, put(note="the best there is")),
+    "curve.figures": then(curve, TABLE, first("points", tps_per_user=500.0)),
+    "curve.loop": then(curve, STARTS, begin_at_once),
     "precision.rows": then(precision, TABLE, first("rows", samples_per_second=500.0)),
     "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
 }

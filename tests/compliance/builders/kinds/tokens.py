@@ -1,117 +1,50 @@
-"""Examples of the rules about generated answers: Server and SingleStream with tokens.npy, each
-answer of two to four tokens.
+"""Examples of the rules about generated answers: what Llama's Server and SingleStream write, and a
+campaign of Server.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy
-from making import LOADS, Load, due_ns, line, write_run
-from making_rates import issued
-from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then
+from making import load_of, write_run, write_tree
+from making_llama import build_llama_subject
+from spoiling import SINGLE, SRV, Builder, first_answer, put, set_value, then, value_in
 
-from compliance.loadgen_replay import take_first_values
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
-from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, REQUESTED_TOKENS_KEY
-from suite.loadgen.percentiles import select_latency_ns
-from suite.loadgen.query_record import QUERY_RECORD_FIELDS
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
+from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from workloads.llama.checkpoint import TOKENIZER_FILE
+from workloads.llama.vocabulary import format_tokenizer
 
 Table = numpy.ndarray[Any, Any]
-SHARES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
-BOUND_NS: Final = 1_000_000_000
-"""Of the first token and of each further one."""
 LOG, TOKENS = f"**/{DETAIL_LOG}", f"**/{TOKEN_RECORD_FILE}"
+BOUND_KEY: Final = "requested_server_ttft_latency"
+TOKENS_PER_SECOND_KEY: Final = "result_completed_tokens_per_second"
 
 
-def write_generated(folder: Path, scenario: Scenario) -> None:
-    """One run with the records of its queries and tokens, and what LoadGen says of the tokens: the
-    first comes after half of a query's latency.
-    """
-    load = LOADS[scenario]
-    place = folder / scenario.folder / "performance" / "run_1"
-    write_run(place, load, "performance")
-    queries = list_queries(load)
-    numpy.save(place / QUERY_RECORD_FILE, queries)
-    begun, ended = queries["issued_ns"], queries["done_ns"]
-    table = numpy.empty((len(queries), len(TOKEN_RECORD_FIELDS)), "<i8")
-    counts = 2 + numpy.arange(len(queries)) % 3
-    columns = (numpy.arange(len(queries)) % load.samples, (begun + ended) // 2, ended, counts)
-    for column, values in enumerate(columns):
-        table[:, column] = values
-    numpy.save(place / TOKEN_RECORD_FILE, table)
-    insert_facts(place / DETAIL_LOG, "effective_samples_per_query", asked())
-    insert_facts(place / DETAIL_LOG, "result_query_count", measured(load, begun, table))
+def write_generated(scenario: Scenario) -> Builder:
+    """One performance run that keeps all rules."""
+    return lambda folder: write_run(
+        folder / scenario.folder / "performance" / "run_1",
+        load_of(scenario, build_llama_subject()),
+        "performance",
+    )
 
 
-def list_queries(load: Load) -> Table:
-    """The record of queries with latencies in no order: Server's are issued when they are due,
-    SingleStream's when the one before is done.
-    """
-    took = issued(load)
-    rows = numpy.zeros(load.queries, list(QUERY_RECORD_FIELDS))
-    if load.scenario is Scenario.SERVER:
-        rows["issued_ns"] = take_first_values(
-            load.plan(performance=True).replay_due_ns(), load.queries
-        )
-    else:
-        rows["issued_ns"] = numpy.cumsum(took) - took
-    rows["done_ns"] = rows["issued_ns"] + took
-    rows["samples"] = 1
-    return rows
+def write_server_tree(folder: Path) -> None:
+    """A campaign that served Server."""
+    write_tree(folder, SRV, subject=build_llama_subject())
 
 
-def asked() -> dict[str, Any]:
-    """LoadGen's settings of tokens."""
-    return {
-        "requested_server_ttft_latency": BOUND_NS,
-        "requested_server_tpot_latency": BOUND_NS,
-    }
-
-
-def measured(load: Load, begun: Table, table: Table) -> dict[str, Any]:
-    """LoadGen's results of tokens."""
-    _, first, last, counts = table.T
-    facts = list_percentiles(FIRST_TOKEN_KEY, first - begun)
-    facts |= {
-        f"result_first_token_{name}_latency_ns": int(value)
-        for name, value in (("min", (first - begun).min()), ("max", (first - begun).max()))
-    }
-    facts |= list_percentiles(OUTPUT_TOKEN_KEY, (last - first) // (counts - 1))
-    if load.scenario is Scenario.SERVER:
-        due_s = due_ns(load.plan(performance=True), load.queries - 1) / 1e9
-        span_s = due_s + load.latencies[-1] / 1e9
-        answers = (load.queries - 1) / span_s
-        facts["result_completed_tokens_per_second"] = answers * int(counts.sum()) / len(table)
-    return facts
-
-
-def list_percentiles(form: str, values: Table) -> dict[str, int]:
-    """Percentiles under LoadGen's keys."""
-    ordered: Sequence[int] = sorted(values.tolist())
-    return {form.format(share): select_latency_ns(ordered, share) for share in SHARES}
-
-
-def insert_facts(path: Path, behind: str, facts: Mapping[str, Any]) -> None:
-    """Insert lines of a detail log behind that of a key, with its time."""
-    lines = path.read_text().splitlines(keepends=True)
-    at = next(place for place, each in enumerate(lines) if f'"key": "{behind}"' in each)
-    time_ms = json.loads(lines[at].removeprefix(":::MLLOG "))["time_ms"]
-    added = [line(key, value, time_ms, {}) for key, value in facts.items()]
-    path.write_text("".join([*lines[: at + 1], *added, *lines[at + 1 :]]))
-
-
-def server(folder: Path) -> None:
-    """A Server run that keeps all rules."""
-    write_generated(folder, SRV)
-
-
-def single_stream(folder: Path) -> None:
-    """A SingleStream run that keeps all rules."""
-    write_generated(folder, SINGLE)
+def write_other_tokenizer(folder: Path) -> None:
+    """The campaign as one of profile full, with a tokenizer of its own in the truth."""
+    write_server_tree(folder)
+    (folder / "open/acme/truth/llama" / TOKENIZER_FILE).write_text(format_tokenizer())
+    for path in folder.glob("open/acme/results/*/*/*/**/run.json"):
+        put(profile="full")(path)
 
 
 def edit_table(change: Callable[[Table], Table]) -> Callable[[Path], None]:
@@ -125,54 +58,66 @@ def later(table: Table) -> Table:
     return table
 
 
+def raise_bound(path: Path) -> None:
+    """A bound of first tokens ten times as high as the row's."""
+    set_value(path, BOUND_KEY, 10 * value_in(path, BOUND_KEY))
+
+
 def measured_too_late(path: Path) -> None:
     """A first token after the bound, as LoadGen measured it."""
-    set_value(path, FIRST_TOKEN_KEY.format(99.0), BOUND_NS + 1)
+    set_value(path, FIRST_TOKEN_KEY.format(90.0), value_in(path, BOUND_KEY) + 1)
 
 
-def measuring(folder: Path) -> None:
-    """A Server run that says that it measures tokens; its logged answers have one token each, and
-    tokens.npy states two to four.
-    """
-    server(folder)
-    insert_facts(
-        next(folder.rglob(DETAIL_LOG)),
-        "requested_server_ttft_latency",
-        {REQUESTED_TOKENS_KEY: True},
+def count_one_more(line: str) -> str:
+    """A line of the accuracy log that states one token more than its answer has."""
+    return re.sub(
+        r'"token_count" : (\d+)', lambda found: f'"token_count" : {int(found[1]) + 1}', line
     )
 
 
-def padded_entry(folder: Path) -> None:
-    """An accuracy run whose answers have one token each, and a performance run whose answers have
-    two to four.
-    """
-    load = LOADS[SRV]
-    write_generated(folder, SRV)
-    write_run(folder / SRV.folder / "accuracy", load, "accuracy")
+def cut_last_token(line: str) -> str:
+    """A line whose answer lacks its last token, and that states so."""
+    document = json.loads(line.rstrip().rstrip(","))
+    short = line.replace(document["data"], document["data"][:-8], 1)
+    count = document["token_count"]
+    return short.replace(f'"token_count" : {count}', f'"token_count" : {count - 1}')
+
+
+def multiply_tokens(times: float) -> Callable[[Path], None]:
+    """Multiply all token counts in tokens.npy, and LoadGen's rate of tokens with them."""
+
+    def edit(path: Path) -> None:
+        table = numpy.load(path)
+        before = table[:, 3].sum()
+        table[:, 3] = numpy.maximum(1, numpy.round(times * table[:, 3]))
+        numpy.save(path, table)
+        log, share = path.with_name(DETAIL_LOG), table[:, 3].sum() / before
+        rate = value_in(log, TOKENS_PER_SECOND_KEY)
+        set_value(log, TOKENS_PER_SECOND_KEY, float(f"{share * rate:.6g}"))
+
+    return edit
 
 
 BASES: Final[Mapping[str, Builder]] = {
-    "generated": server,
-    "generated-single-stream": single_stream,
+    "generated": write_generated(SRV),
+    "generated-single-stream": write_generated(SINGLE),
+    "generated-tree": write_server_tree,
 }
 KINDS: Final = {"tokens": "generated"}
-VALID: Final[Mapping[str, str | Builder]] = {"tokens.times": "generated-single-stream"}
+VALID: Final[Mapping[str, str | Builder]] = {
+    "tokens.times": "generated-single-stream",
+    "tokens.total": "generated-tree",
+    "accuracy.truth_files": "generated-tree",
+}
 INVALID: Final[Mapping[str, Builder]] = {
-    "tokens.settings": then(
-        server,
-        LOG,
-        lambda path: insert_facts(
-            path, "requested_server_ttft_latency", {REQUESTED_TOKENS_KEY: True}
-        ),
+    "tokens.settings": then(write_generated(SRV), LOG, raise_bound),
+    "tokens.bounds": then(write_generated(SRV), LOG, measured_too_late),
+    "tokens.logged": then(write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(count_one_more)),
+    "tokens.lengths": then(
+        write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(cut_last_token)
     ),
-    "tokens.bounds": then(server, LOG, measured_too_late),
-    "tokens.logged": then(
-        server,
-        f"**/{ACCURACY_LOG}",
-        first_answer(lambda line: line.replace(" }", ', "token_count" : 2 }')),
-    ),
-    "tokens.lengths": measuring,
-    "tokens.total": padded_entry,
-    "tokens.count": then(server, TOKENS, edit_table(lambda table: table[:-1])),
-    "tokens.times": then(single_stream, TOKENS, edit_table(later)),
+    "tokens.total": then(write_server_tree, TOKENS, multiply_tokens(2)),
+    "tokens.count": then(write_generated(SRV), TOKENS, edit_table(lambda table: table[:-1])),
+    "accuracy.truth_files": write_other_tokenizer,
+    "tokens.times": then(write_generated(SINGLE), TOKENS, edit_table(later)),
 }

@@ -119,7 +119,7 @@ def test_something_else_listens_there(folder: Path):
 
 
 @pytest.mark.parametrize(
-    "url", ["h1:8001", "http://h1:8001", "grpc://h1", "grpc://h1:99999", "grpc://:8001"]
+    "url", ["h1:8001", "ftp://h1:8001", "grpc://h1", "grpc://h1:99999", "grpc://:8001"]
 )
 def test_an_endpoint_that_is_none(folder: Path, url: str):
     refused(folder / "results", RequestError, r"write grpc://HOST:PORT", url)

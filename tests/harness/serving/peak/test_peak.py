@@ -3,8 +3,10 @@ without sense is refused at once.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,10 +16,15 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.commands.peak import peak
+from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.peak import command as driven
+from harness.serving.peak.command import PeakOptions, check_peak_bound, resolve_peak_request
 from harness.serving.peak.multi_stream import choose_multi_stream_step
+from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
+from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow
 from suite.studies import peak_search
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.rates import RATE_ATTEMPT_FILE, RUN_PURPOSE, PeakRequest, RateAttempt
@@ -337,3 +344,56 @@ def test_integers_are_doubled_then_bisected() -> None:
     assert (
         max(trial.rate for trial in trials if trial.verdict == "VALID") == 37 and len(trials) < 14
     )
+
+
+BOUNDED: Final = ScenarioRow(
+    percentile=90.0,
+    token_latencies=True,
+    first_token_ns=200_000_000,
+    per_token_ns=10_000_000,
+    min_duration_ms=5000,
+    min_queries=64,
+)
+"""A Server that bounds first and further tokens."""
+
+
+def ask(within_ms: float | None = None) -> PeakOptions:
+    """A request for a search of Server."""
+    return PeakOptions(
+        scenario=Scenario.SERVER,
+        within_ms=within_ms,
+        percentile=None,
+        budget_s=600.0,
+        tolerance=0.02,
+    )
+
+
+def set_up(row: ScenarioRow) -> ServingSetup:
+    """As much of a system as the request is resolved from."""
+    request = SimpleNamespace(name="fake", row=SimpleNamespace(latency_budget_ms=None))
+    return cast(
+        ServingSetup, SimpleNamespace(request=request, require_scenario_rules=lambda each: row)
+    )
+
+
+def test_bounds_of_tokens_are_searched_together() -> None:
+    """Both are the round's, so the best run is a result."""
+    seen = cast(
+        ProbeResult, SimpleNamespace(probe=SimpleNamespace(samples_per_second=90.0, latency_ns=1))
+    )
+    check_peak_bound(set_up(BOUNDED), ask())
+    made = resolve_peak_request(set_up(BOUNDED), ask(), seen)
+    assert (made.bound_ns, made.per_token_ns, made.of_round) == (200_000_000, 10_000_000, True)
+    plain = replace(BOUNDED, bound_ns=50, first_token_ns=None, per_token_ns=None)
+    made = resolve_peak_request(set_up(plain), ask(), seen)
+    assert (made.bound_ns, made.per_token_ns, made.of_round) == (50, None, True)
+
+
+def test_one_bound_for_two_is_refused() -> None:
+    """In one sentence, before anything is measured; so is a search without a bound."""
+    with pytest.raises(RequestError, match="--within-ms 50: Server of fake is bounded by its tok"):
+        check_peak_bound(set_up(BOUNDED), ask(within_ms=50))
+    plain = replace(BOUNDED, first_token_ns=None, per_token_ns=None)
+    with pytest.raises(RequestError, match="Server of fake has no bound in the round: name one"):
+        check_peak_bound(set_up(plain), ask())
+    check_peak_bound(set_up(plain), ask(within_ms=50))

@@ -1,0 +1,192 @@
+"""Check curves of podium's: every figure is recomputed from the tokens of its LoadGen run, which
+the rules about LoadGen runs judge too.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from compliance.documents.podium.curve_study import CurveFile, CurveRun
+from compliance.rules import rule
+from compliance.verdict import About, Fault
+from suite import registry
+from suite.files.layout import START_RECORD_FILE, TOKEN_RECORD_FILE, is_inside_folder
+from suite.studies.concurrency_curve import (
+    CURVE_NOTE,
+    CURVE_ROUND,
+    LOADGEN_TOKEN_RATE_KEY,
+    LOCAL_CONCURRENCY_SETTING,
+    MAX_TOKEN_RATE_GAP,
+    REMOTE_CONCURRENCY_SETTING,
+    compute_curve_figures,
+    count_most_in_flight,
+    divide_into_regions,
+    find_curve_region,
+)
+from suite.studies.rates import RUN_STAMP_FIELDS, VALID_VERDICT
+
+CURVE_FIGURE_TOLERANCE: Final = 1e-9
+"""Tolerance between figures and their recomputed values: the same arithmetic on the same numbers.
+"""
+
+
+@rule("curve.points", CurveFile, About.SCORE)
+def points(study: CurveFile) -> Iterator[Fault]:
+    """Each point of a curve is a separate VALID LoadGen run of one system, with as many requests in
+    flight as the table says; each run has a point, and the table states that it is not a result.
+
+    Source: docs/STUDIES.md.
+    Advice: run podium curve again: it measures missing points and rewrites the table.
+    """
+    whole = study.study
+    if whole.note != CURVE_NOTE:
+        yield study.build_fault(f"note {whole.note!r}", repr(CURVE_NOTE))
+    named = [each.folder for each in whole.points]
+    for folder in sorted({each for each in named if named.count(each) > 1}):
+        yield study.build_fault(f"{named.count(folder)} points for the run {folder!r}", "one")
+    for folder in sorted(each for each in named if not each or not is_inside_folder(each)):
+        yield study.build_fault(f"a point for {folder!r}", "a folder of the study")
+    for folder in sorted(set(study.folders) - set(named)):
+        yield study.build_fault(
+            f"the run {folder!r} in the study's folder", "only the runs in the table"
+        )
+    measured = tuple(each.concurrency for each in whole.points)
+    if measured != tuple(sorted(set(measured))) or not set(measured) <= set(whole.asked):
+        yield study.build_fault(
+            f"points with {format_numbers(measured)} in flight",
+            f"different rising numbers of {format_numbers(whole.asked)}",
+        )
+    if whole.finished != (set(measured) == set(whole.asked)):
+        yield study.build_fault(f"finished {whole.finished}", "true once all points are there")
+    for run in study.runs:
+        yield from check_curve_run(study, run)
+
+
+def format_numbers(numbers: Sequence[int]) -> str:
+    """Format numbers of requests."""
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def check_curve_run(study: CurveFile, run: CurveRun) -> Iterator[Fault]:
+    """Yield differences between a run's record and the table."""
+    record = run.run.record
+    if record is None:
+        return
+    whole, row = study.study, run.table_row
+    name = REMOTE_CONCURRENCY_SETTING if whole.endpoints else LOCAL_CONCURRENCY_SETTING
+    wanted: dict[str, Any] = {each: getattr(whole.stamps, each) for each in RUN_STAMP_FIELDS}
+    wanted["verdict"] = VALID_VERDICT
+    found: dict[str, Any] = {each: getattr(record, each) for each in wanted}
+    wanted[name], found[name] = row.concurrency, record.settings.get(name)
+    network = record.network
+    wanted["endpoints"], found["endpoints"] = whole.endpoints, network.endpoints if network else ()
+    wanted["tokenizer"], found["tokenizer"] = (
+        whole.tokenizer_sha256,
+        network.tokenizer if network else "",
+    )
+    for key, value in wanted.items():
+        if found[key] != value:
+            yield run.build_fault(f"{key} {found[key]!r}", f"{value!r}, as in the table")
+
+
+@rule("curve.loop", CurveFile, About.SCORE)
+def loop(study: CurveFile) -> Iterator[Fault]:
+    """At no time are more answers in progress than the point has requests in flight, no prompt
+    begins before LoadGen issues it, and no first token comes before its prompt begins.
+
+    Source: house rule: harness/serving/loadgen/generation.py; both records have one clock.
+    Advice: restore starts.npy and tokens.npy as the run wrote them, or repeat the curve.
+    """
+    for run in study.runs:
+        starts, tokens, queries = run.starts_ns, run.run.tokens, run.run.queries
+        if tokens is None or starts is None or len(starts) != len(tokens):
+            yield run.build_fault(
+                f"{0 if starts is None else len(starts)} starts,"
+                f" {0 if tokens is None else len(tokens)} answers",
+                "both records, with a row for each answer",
+                START_RECORD_FILE,
+            )
+            continue
+        most = count_most_in_flight(starts, tokens.last_ns)
+        if most > run.table_row.concurrency:
+            yield run.build_fault(
+                f"{most} answers in progress at once",
+                f"at most {run.table_row.concurrency}",
+                START_RECORD_FILE,
+            )
+        if bool((tokens.first_ns < starts).any()):
+            yield run.build_fault(
+                "a first token before its prompt", "prompts before tokens", START_RECORD_FILE
+            )
+        if queries is not None and len(queries) and int(starts.min()) < queries.issued_ns.min():
+            yield run.build_fault(
+                "a prompt that begins before LoadGen's query", "after it", START_RECORD_FILE
+            )
+
+
+@rule("curve.figures", CurveFile, About.SCORE)
+def figures(study: CurveFile) -> Iterator[Fault]:
+    """Every figure of a point follows from its records of tokens and starts, the regions from the
+    concurrencies that were asked for, and LoadGen's own tokens/s are within 1 % of the record's.
+
+    Source: suite/studies/concurrency_curve.py; Endpoints rules, 4.1 and 5.5.
+    Advice: run podium curve again: it rewrites the table from the existing runs.
+    """
+    whole = study.study
+    regions = (
+        divide_into_regions(registry.load_endpoints_round(CURVE_ROUND), whole.asked)
+        if whole.asked
+        else None
+    )
+    for name, made in (
+        ("c_min", min(whole.asked, default=0)),
+        ("c_max", max(whole.asked, default=0)),
+        ("regions", regions),
+    ):
+        if getattr(whole, name) != made:
+            yield study.build_fault(f"{name} {getattr(whole, name)}", f"{made}")
+    for run in study.runs:
+        region = find_curve_region(regions, run.table_row.concurrency)
+        if run.table_row.region != region:
+            yield study.build_fault(
+                f"region {run.table_row.region} of {run.table_row.folder}", f"{region}"
+            )
+        yield from check_point_figures(study, run)
+
+
+def check_point_figures(study: CurveFile, run: CurveRun) -> Iterator[Fault]:
+    """Yield figures of a point that its records do not give."""
+    made = recompute_point_figures(run)
+    if made is None:
+        yield run.build_fault(
+            "no figures", "answers of several tokens, as the table states", TOKEN_RECORD_FILE
+        )
+        return
+    row, logged = run.table_row, run.run.find_number(LOADGEN_TOKEN_RATE_KEY)
+    for name, value in (made | {"loadgen_tps": logged}).items():
+        stated = getattr(row, name)
+        if value is None or not math.isclose(stated, value, rel_tol=CURVE_FIGURE_TOLERANCE):
+            yield study.build_fault(
+                f"{name} {stated!r} of {row.folder}", f"{value!r}, as in its files"
+            )
+    rate = made["system_tps"]
+    if logged is not None and not math.isclose(logged, rate, rel_tol=MAX_TOKEN_RATE_GAP):
+        yield run.run.build_detail_fault(
+            LOADGEN_TOKEN_RATE_KEY,
+            f"{logged:.6g} tokens/s",
+            f"within {MAX_TOKEN_RATE_GAP:.0%} of {rate:.6g}, from the records",
+        )
+
+
+def recompute_point_figures(run: CurveRun) -> dict[str, Any] | None:
+    """Recompute the figures of a point; None if its records do not give them."""
+    starts, tokens, record = run.starts_ns, run.run.tokens, run.run.record
+    if tokens is None or starts is None or record is None or record.sample_count < 1:
+        return None
+    if len(starts) != len(tokens):
+        return None
+    found = compute_curve_figures(
+        starts, tokens.first_ns, tokens.last_ns, tokens.tokens, record.sample_count
+    )
+    return None if found is None else asdict(found)

@@ -1,0 +1,70 @@
+"""Tokens of answers that come as text: counted with the checkpoint's own tokenizer."""
+
+import hashlib
+from array import array
+from pathlib import Path
+from typing import Any, Final
+
+from suite.errors import MissingError, RequestError
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.process.installation import format_install_command
+
+CLIENT_EXTRA: Final = "openai"
+CHECKPOINT_TOKENIZER: Final = "tokenizer.json"
+MAX_ANSWER_TOKENIZER_BYTES: Final = 64 << 20
+"""Size limit of a tokenizer's file; Llama 3.1's has 9 MB."""
+
+
+class AnswerTokenizer:
+    """Turns the text of an answer into the token ids that LoadGen's log has.
+
+    Args:
+        path: a `tokenizer.json`. RequestError if it is none; MissingError if the package for
+            tokenizers is not installed.
+        end_token: of answers that the model ended itself.
+    """
+
+    def __init__(self, path: Path, end_token: int) -> None:
+        self.sha256, self.end_token = "", end_token
+        content = read_tokenizer_file(path)
+        self.sha256 = hashlib.sha256(content).hexdigest()
+        self._encode = parse_tokenizer_file(path, content).encode
+
+    def encode_answer(self, text: str, ended: bool) -> "array[int]":
+        """Return the ids of a whole text, with the end token if the model ended the answer."""
+        ids = array("i", self._encode(text, add_special_tokens=False).ids)
+        if ended:
+            ids.append(self.end_token)
+        return ids
+
+    def find_first_token(self, text: str) -> "array[int]":
+        """Return the first id of the begin of an answer; empty if that is less than a token."""
+        return array("i", self._encode(text, add_special_tokens=False).ids[:1])
+
+
+def read_tokenizer_file(path: Path) -> bytes:
+    """Read a tokenizer's file; RequestError if there is none."""
+    try:
+        return read_untrusted_file(path, bytes, MAX_ANSWER_TOKENIZER_BYTES)
+    except UnreadableError as error:
+        raise RequestError(
+            f"no tokenizer: {path}: {error.reason}; answers come as text, and their tokens are"
+            " counted with it: name the checkpoint's tokenizer.json with --set endpoint.tokenizer"
+        ) from error
+
+
+def parse_tokenizer_file(path: Path, content: bytes) -> Any:
+    """Parse a tokenizer, without cutting and padding."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise MissingError(
+            f"tokenizers is not installed: {format_install_command(CLIENT_EXTRA)}"
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_buffer(content)
+    except Exception as error:  # tokenizers raises no narrower class
+        raise RequestError(f"{path}: no tokenizer: {' '.join(str(error).split())}") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,0 +1,244 @@
+"""Set-up of `podium infer --endpoint http://HOST:PORT`: what servers serve, and how to ask it."""
+
+import statistics
+import string
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from harness.children.process import load_ahead
+from harness.request import RunRequest, resolve_request
+from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.network.access import (
+    TOKEN_HEADER,
+    ClientCredentials,
+    read_option_file,
+)
+from harness.serving.network.openai.answer_tokens import CHECKPOINT_TOKENIZER, AnswerTokenizer
+from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
+from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
+from harness.serving.network.openai.prompt_system import PromptServers, PromptSystem
+from harness.serving.network.openai.server_checks import (
+    CheckedServer,
+    check_prompt_server,
+    measure_openings_ns,
+)
+from harness.serving.network.openai.server_pool import import_http_parser
+from harness.serving.network.remote import ElsewhereEngine, check_servers_agree
+from harness.serving.network.setup import (
+    DEFAULT_IN_FLIGHT,
+    MEASURED_ROUND_TRIPS,
+    adopt_remote_settings,
+    check_protocol_settings,
+    check_server_matches,
+    collect_remote_setup,
+    describe_foreign_server,
+    get_positive_setting,
+)
+from harness.serving.network.wire import (
+    Endpoint,
+    ServerDescription,
+    compute_machine_id,
+    is_loopback_host,
+)
+from harness.serving.setup import ServingSetup, read_batching_settings
+from suite.cli import RunOptions
+from suite.errors import RequestError
+from suite.records import PROMPTS_FORM, NetworkRecord
+from suite.rounds import HyperValue, InferenceRow
+
+HEADER_PREFIX: Final = "endpoint.header."
+HEADER_NAME_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~")
+"""RFC 9110, section 5.6.2, token."""
+RESERVED_HEADERS: Final = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept"}
+)
+MAX_HEADER_LENGTH: Final = 4096
+"""House rule: of common servers, header fields end at 8 KiB."""
+MAX_OPENINGS_S: Final = 0.2
+"""How long the opening of connections is timed, for each server."""
+SERVER_FACTS: Final = ("version", "software", "engine", "engine_package", "framework", "device")
+"""What run.json has of podium's servers."""
+
+
+def set_up_prompt_serving(
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    endpoints: tuple[Endpoint, ...],
+    access: ClientCredentials,
+) -> ServingSetup:
+    """Resolve a request to measure servers by their OpenAI-compatible API.
+
+    RequestError for what does not match, MissingError for what is not installed or not there,
+    JudgedError for a server that does not answer as it has to.
+    """
+    import_http_parser()
+    request = resolve_request(
+        replace(options, device="cpu"), workload, serving=True
+    )  # another one is looked for by importing a framework
+    check_protocol_settings(request, endpoints[0].scheme)
+    row = require_prompt_row(request)
+    chosen = choose_checkpoint(request, checkpoint)
+    source = request.workload.build_prompts(
+        request.build_run(chosen.record.seed, request.precision), chosen.folder
+    )
+    path = choose_tokenizer_path(request, chosen)
+    tokenizer = AnswerTokenizer(path, source.end_token)
+    style = read_request_style(request, access)
+    in_flight = get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT)
+    if in_flight < len(endpoints):
+        raise RequestError(
+            f"setting endpoint.in_flight: {in_flight} is less than one for each of"
+            f" {len(endpoints)} endpoints"
+        )
+    checked = [
+        check_prompt_server(endpoint, access, style.headers, style.model) for endpoint in endpoints
+    ]
+    descriptions = [
+        each.description or describe_foreign_server(request, chosen, endpoint, each.name)
+        for endpoint, each in zip(endpoints, checked, strict=True)
+    ]
+    check_servers_agree(endpoints, descriptions)
+    check_server_matches(request, chosen, endpoints[0], descriptions[0])
+    servers = PromptServers(
+        endpoints=endpoints,
+        access=access,
+        style=style,
+        streamed=read_streaming(request),
+        tokenizer=path,
+        in_flight=in_flight,
+        timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
+        description=descriptions[0],
+    )
+    record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
+    return build_prompt_setup(request, row, chosen, servers, record)
+
+
+def require_prompt_row(request: RunRequest) -> InferenceRow:
+    """Return the round's inference rules; RequestError if there are none for this workload."""
+    row = request.row.inference.get(request.profile)
+    if row is None:
+        raise RequestError(
+            f"{request.name} has no inference rules in profile {request.profile} of round"
+            f" {request.round.name}"
+        )
+    return row
+
+
+def choose_tokenizer_path(request: RunRequest, chosen: ExportedCheckpoint) -> Path:
+    """Return the tokenizer's file that the user names, else the checkpoint's."""
+    named = request.settings.get("endpoint.tokenizer")
+    return Path(str(named)) if named is not None else chosen.folder / CHECKPOINT_TOKENIZER
+
+
+def read_streaming(request: RunRequest) -> bool | None:
+    """Return whether answers are to be streamed; None if the scenario decides."""
+    value = request.settings.get("endpoint.stream")
+    return value if isinstance(value, bool) else None
+
+
+def read_request_style(request: RunRequest, access: ClientCredentials) -> RequestStyle:
+    """Read what all requests have."""
+    headers = dict(
+        read_header(key, value)
+        for key, value in request.chosen.items()
+        if key.startswith(HEADER_PREFIX)
+    )
+    if access.token and any(name.lower() == TOKEN_HEADER for name in headers):
+        raise RequestError(f"--token-file and setting {HEADER_PREFIX}{TOKEN_HEADER}: give one")
+    headers |= {name.title(): value for name, value in access.metadata}
+    streamed = read_streaming(request)
+    return RequestStyle(
+        api=PromptApi(str(request.settings.get("endpoint.api", PromptApi.CHAT))),
+        model=str(request.settings.get("endpoint.model", request.name)),
+        streamed=True if streamed is None else streamed,
+        headers=headers,
+    )
+
+
+def read_header(key: str, value: HyperValue) -> tuple[str, str]:
+    """Read a header from the file that a setting names; RequestError if that cannot be sent."""
+    name = key.removeprefix(HEADER_PREFIX)
+    if not HEADER_NAME_CHARACTERS.issuperset(name) or name.lower() in RESERVED_HEADERS:
+        raise RequestError(f"setting {key}: no header of this name can be added")
+    content = read_option_file(f"setting {key}:", Path(str(value))).strip()
+    if not content or len(content) > MAX_HEADER_LENGTH or not is_printable_line(content):
+        raise RequestError(
+            f"setting {key}: {value}: one line of up to {MAX_HEADER_LENGTH:,} printable ASCII"
+            " characters is wanted"
+        )
+    return name, content.decode("ascii")
+
+
+def is_printable_line(content: bytes) -> bool:
+    """Return whether bytes are one line of ASCII."""
+    return all(0x20 <= byte <= 0x7E for byte in content)
+
+
+def describe_prompt_network(
+    servers: PromptServers,
+    checked: Sequence[CheckedServer],
+    descriptions: Sequence[ServerDescription],
+    tokenizer: str,
+) -> NetworkRecord:
+    """Time the opening of connections, and say which machines there are."""
+    endpoints = servers.endpoints
+    openings = [
+        sorted(measure_openings_ns(each, servers.access, MEASURED_ROUND_TRIPS, MAX_OPENINGS_S))
+        for each in endpoints
+    ]
+    first = checked[0].description
+    return NetworkRecord(
+        endpoints=tuple(each.url for each in endpoints),
+        servers=tuple(each.name for each in checked),
+        nodes=tuple(each.node for each in descriptions),
+        machines=tuple(each.machine for each in descriptions),
+        loadgen_machine=compute_machine_id(),
+        loopback=any(is_loopback_host(each.host) for each in endpoints),
+        form=PROMPTS_FORM,
+        model=servers.style.model,
+        round_trip_p50_ns=tuple(int(statistics.median(each)) for each in openings),
+        round_trip_p99_ns=tuple(each[-max(1, len(each) // 100) - 1 :][0] for each in openings),
+        bytes_out=0,
+        bytes_in=0,
+        api=servers.style.api.value,
+        targets=tuple(
+            f"{each.scheme}{'s' if each.tls else ''}://{each.target}"
+            f"{servers.style.build_route(each)}"
+            for each in endpoints
+        ),
+        tokenizer=tokenizer,
+        in_flight=servers.in_flight,
+        server={name: f"{getattr(first, name)}" for name in SERVER_FACTS} if first else None,
+    )
+
+
+def build_prompt_setup(
+    request: RunRequest,
+    row: InferenceRow,
+    chosen: ExportedCheckpoint,
+    servers: PromptServers,
+    record: NetworkRecord,
+) -> ServingSetup:
+    """Collect what LoadGen's side needs: neither a network nor what serves one."""
+    request = adopt_remote_settings(request, row, servers.description)
+    load_ahead((__name__, "tokenizers", "uvloop", "httptools"))
+    run = replace(request.build_run(chosen.record.seed, request.precision), device="cpu")
+    return collect_remote_setup(
+        request,
+        row,
+        chosen,
+        PromptSystem(
+            workload=request.workload,
+            engine=ElsewhereEngine(),
+            run=run,
+            checkpoint=chosen.folder,
+            batching=read_batching_settings(request.settings),
+            driver=run_loadgen_over_http,
+            servers=servers,
+        ),
+        record,
+        servers.description,
+    )

@@ -1,0 +1,254 @@
+"""LoadGen in front of servers of the OpenAI-compatible API: its QDL sends each sample as one
+request, without batching, padding or caching.
+
+LoadGen's thread appends queries to a queue; all else happens on the pool's loop, whose clock stamps
+all tokens. LoadGen is told the server's own count of tokens, or podium's if a server sends none;
+every answer is counted by podium as well, since LoadGen's log has its token ids.
+"""
+
+import gc
+from array import array
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic_ns
+from typing import Any, Final
+
+from harness.children.process import Abort
+from harness.serving.loadgen import query_times
+from harness.serving.loadgen.qsl import SampleLibrary
+from harness.serving.loadgen.query_times import WorkerCompletions
+from harness.serving.loadgen.session import (
+    ABSENT_AUDIT_CONFIG,
+    AnsweredTokens,
+    LoadGenJob,
+    LoadGenOutcome,
+    ignore_flush,
+)
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    build_log_settings,
+    build_test_settings,
+    import_loadgen,
+)
+from harness.serving.network.openai.answer_reader import ReadAnswer
+from harness.serving.network.openai.prompt_system import (
+    PoolThread,
+    PromptInference,
+    PromptServers,
+    PromptSystem,
+)
+from harness.serving.network.openai.server_pool import SentRequest
+from harness.serving.network.qdl import (
+    MIN_SILENCE_LIMIT_S,
+    OFFLINE_SILENCE_LIMIT_S,
+    SILENCE_LATENCY_BOUNDS,
+    SUT_NAME_PREFIX,
+)
+from suite.errors import RequestError
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
+from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.units import MS_PER_S, NS_PER_S
+from suite.workload import Mode
+
+TOKEN_BYTES: Final = 4
+UNKNOWN_FIRST_NS: Final = 0
+"""Of an answer that was not streamed."""
+
+
+@dataclass(slots=True)
+class AnswerTotals:
+    """What was counted of all answers."""
+
+    logged: int = 0
+    """Tokens that LoadGen was told."""
+    recounted: int = 0
+    """Tokens by the checkpoint's tokenizer."""
+    differing: int = 0
+    """Answers of another number of tokens, or that begin otherwise, than LoadGen was told."""
+
+
+class PromptDispatcher:
+    """From LoadGen's queries to requests, and from answers to LoadGen's responses."""
+
+    def __init__(self, lg: Any, inference: PromptInference, abort: Abort, silence_s: float) -> None:
+        self.first_token_complete, self.complete = lg.FirstTokenComplete, lg.QuerySamplesComplete
+        self.response = lg.QuerySampleResponse
+        self.inference, self.abort = inference, abort
+        self.tokenizer = inference.tokenizer
+        self.thread = PoolThread(inference, silence_s, self)
+        self.pool = self.thread.pool
+        self.inbox: deque[Sequence[Any]] = deque()
+        self.issued = array("q")
+        """When each query was issued (monotonic ns)."""
+        self.taken = self.answered = 0
+        self.completions = WorkerCompletions()
+        self.token_rows = array("q")
+        """TOKEN_RECORD_FIELDS of each answer, in the order of completion."""
+        self.starts = array("q")
+        """When each answer's request was sent, in the same order."""
+        self.totals = AnswerTotals()
+
+    def open_connections(self) -> None:
+        """Open all connections; MissingError if one cannot be."""
+        self.thread.start_loop()
+
+    def close_connections(self) -> None:
+        """Close all connections."""
+        self.thread.stop_loop()
+
+    def enqueue_query(self, query: Sequence[Any]) -> None:
+        """Enqueue one query; called on LoadGen's thread, inside its clock."""
+        self.issued.append(monotonic_ns())
+        self.inbox.append(query)
+        self.thread.call_on_loop(self.send_queries)
+
+    def send_queries(self) -> None:
+        """Send the samples of all queries that have been issued."""
+        bodies, requests = self.inference.requests, list[SentRequest]()
+        while self.inbox:
+            query = self.inbox.popleft()
+            requests += [
+                SentRequest(sample.id, sample.index, self.taken, bodies[sample.index])
+                for sample in query
+            ]
+            self.taken += 1
+        if requests:
+            self.pool.submit_requests(requests)
+
+    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
+        """Tell LoadGen that an answer begins."""
+        token = self.tokenizer.find_first_token("".join(answer.content or answer.hidden))
+        address, count = token.buffer_info()
+        request.first_token, request.first_ns = token.tobytes(), now_ns
+        self.first_token_complete([self.response(request.identity, address, count * TOKEN_BYTES)])
+
+    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
+        """Tell LoadGen a whole answer and its number of tokens."""
+        tokens = self.tokenizer.encode_answer("".join(answer.content), answer.ended)
+        recounted = len(tokens) + self.count_hidden(answer)
+        counted = answer.counted or recounted
+        totals = self.totals
+        totals.logged += counted
+        totals.recounted += recounted
+        if counted != len(tokens) or tokens.tobytes()[: len(request.first_token)] != (
+            request.first_token
+        ):
+            totals.differing += 1
+        address, count = tokens.buffer_info()
+        now = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
+        self.completions.add_completion(now, self.answered, request.query, 1, 1)
+        self.answered += 1
+        if len(self.token_rows) < len(TOKEN_RECORD_FIELDS) * MAX_QUERY_RECORD_ROWS:
+            self.token_rows.extend((request.sample, request.first_ns, now, counted))
+            self.starts.append(request.sent_ns)
+        # last: after the last answer LoadGen returns, and the record is written
+        self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
+
+    def count_hidden(self, answer: ReadAnswer) -> int:
+        """Count the tokens of reasoning."""
+        return len(self.tokenizer.encode_answer("".join(answer.hidden), False)) * bool(
+            answer.hidden
+        )
+
+    def handle_failure(self, error: Exception) -> None:
+        """End the process: LoadGen would wait for ever."""
+        self.abort(error)
+
+    def build_sut_name(self) -> str:
+        """Name the system under test."""
+        names = [f"{server.endpoint.address}" for server in self.pool.servers]
+        model = self.inference.style.model
+        return f"{SUT_NAME_PREFIX}: {', '.join(f'{model} at {name}' for name in names)}"
+
+
+def choose_prompt_silence_s(
+    schedule: LoadGenSchedule, servers: PromptServers, most_tokens: int
+) -> float:
+    """Return how long a server that owes answers may send nothing of one: what the user says, else
+    ten times the bounds of a whole answer, at least ten seconds; a minute without bounds.
+    """
+    if servers.timeout_ms is not None:
+        return servers.timeout_ms / MS_PER_S
+    first_ns, token_ns = schedule.first_token_ns, schedule.per_token_ns
+    bounded = schedule.scenario is Scenario.SERVER and schedule.mode is Mode.PERFORMANCE
+    if not bounded or first_ns is None or token_ns is None:
+        return OFFLINE_SILENCE_LIMIT_S
+    bound_ns = first_ns + token_ns * most_tokens
+    return max(MIN_SILENCE_LIMIT_S, SILENCE_LATENCY_BOUNDS * bound_ns / NS_PER_S)
+
+
+def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
+    """Run LoadGen in this process over the servers; it returns when all queries are answered."""
+    lg = import_loadgen()
+    assert isinstance(job.system, PromptSystem)
+    inference, recorder = job.system.open_inference()
+    assert isinstance(inference, PromptInference)
+    servers = job.system.servers
+    offline = job.schedule.scenario is Scenario.OFFLINE
+    streamed = not offline if servers.streamed is None else servers.streamed
+    if not (offline or streamed):
+        raise RequestError(
+            "setting endpoint.stream: Server measures the time to the first token: stream answers"
+        )
+    inference.choose_streaming(streamed)
+    library = SampleLibrary(inference, abort)
+    silence_s = choose_prompt_silence_s(job.schedule, servers, inference.source.max_new_tokens)
+    dispatcher = PromptDispatcher(lg, inference, abort, silence_s)
+    dispatcher.open_connections()
+    gc.freeze()  # the garbage collector skips objects built before the clock
+    count = inference.sample_count
+    sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
+    qsl = lg.ConstructQSL(
+        count, min(count, inference.performance_sample_count), library.load, library.unload
+    )
+    lg.StartTestWithLogSettings(
+        sut,
+        qsl,
+        build_test_settings(job.schedule),
+        build_log_settings(lg, job.folder),
+        str(job.folder / ABSENT_AUDIT_CONFIG),
+    )
+    lg.DestroyQSL(qsl)
+    lg.DestroyQDL(sut)
+    dispatcher.close_connections()
+    inference.close()
+    return LoadGenOutcome(
+        sample_count=count,
+        batches=dispatcher.answered,
+        samples=dispatcher.answered,
+        built=recorder.built,
+        longest=library.longest,
+        lost=tuple(filter(None, write_answer_times(job, dispatcher))),
+        traffic=(
+            sum(server.bytes_out for server in dispatcher.pool.servers),
+            sum(server.bytes_in for server in dispatcher.pool.servers),
+        ),
+        answered_tokens=AnsweredTokens(
+            connections=dispatcher.pool.connections,
+            streamed=streamed,
+            tokens_logged=dispatcher.totals.logged,
+            tokens_recounted=dispatcher.totals.recounted,
+            answers_differing=dispatcher.totals.differing,
+        ),
+    )
+
+
+def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterator[str]:
+    """Write the records of a performance run's queries and tokens; yield why one is lost, "" for
+    each that is written.
+    """
+    if job.schedule.mode is Mode.ACCURACY:
+        return
+    completions = [dispatcher.completions]
+    yield query_times.write_query_times(
+        job.folder, job.schedule.scenario, dispatcher.issued, completions
+    )
+    yield query_times.write_token_times(
+        job.folder, dispatcher.issued, completions, dispatcher.token_rows
+    )
+    if job.has_starts:
+        yield query_times.write_start_times(
+            job.folder, dispatcher.issued, completions, dispatcher.starts
+        )

@@ -1,0 +1,88 @@
+"""Requests as bytes, built before the clock: one for each sample.
+
+Field names: OpenAI, API reference, "Chat" and "Completions". Requests have no fields but those that
+every server of the API knows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from harness.serving.network.wire import Endpoint
+from suite import __version__
+from suite.workload import PromptSource
+
+LINE_END: Final = "\r\n"
+CHAT_ROUTE: Final = "/v1/chat/completions"
+COMPLETIONS_ROUTE: Final = "/v1/completions"
+ROUTE_PREFIX: Final = "/v1"
+encode_body: Final = msgspec.json.Encoder().encode
+
+
+class PromptApi(StrEnum):
+    """The two routes that answer prompts."""
+
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStyle:
+    """What all requests of a run have."""
+
+    api: PromptApi
+    model: str
+    streamed: bool
+    headers: Mapping[str, str]
+    """Beside those of every request; values may be secret."""
+
+    def build_route(self, endpoint: Endpoint) -> str:
+        """Return the path of the route; a base that ends in /v1 is the whole beginning of it."""
+        route = CHAT_ROUTE if self.api is PromptApi.CHAT else COMPLETIONS_ROUTE
+        return build_route_path(endpoint, route)
+
+    def build_body(self, source: PromptSource, sample: int) -> bytes:
+        """Return a sample's request without its head: greedy, cut at the workload's length."""
+        asked: dict[str, Any] = {"model": self.model}
+        if self.api is PromptApi.CHAT:
+            asked["messages"] = [
+                {"role": message.role, "content": message.content}
+                for message in source.build_messages(sample)
+            ]
+        else:
+            asked["prompt"] = list(source.tokenize_prompt(sample))
+        asked |= {
+            "max_tokens": source.max_new_tokens,
+            "temperature": 0,
+            "stream": self.streamed,
+        }
+        if self.streamed:
+            asked["stream_options"] = {"include_usage": True}
+        return encode_body(asked)
+
+    def build_head(self, endpoint: Endpoint) -> bytes:
+        """Return the head of an endpoint's requests, up to the body's length."""
+        fields = {
+            "Host": endpoint.target,
+            "User-Agent": f"podium/{__version__}",
+            "Accept": "text/event-stream" if self.streamed else "application/json",
+            "Content-Type": "application/json",
+            **self.headers,
+        }
+        lines = [f"POST {self.build_route(endpoint)} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in fields.items()]
+        return (LINE_END.join(lines) + f"{LINE_END}Content-Length: ").encode("ascii")
+
+
+def build_route_path(endpoint: Endpoint, route: str) -> str:
+    """Return a route's path on a server, whether or not the server's base ends in /v1."""
+    base = endpoint.base
+    return base.removesuffix(ROUTE_PREFIX) + route if base.endswith(ROUTE_PREFIX) else base + route
+
+
+def join_request(head: bytes, body: bytes) -> bytes:
+    """Return a whole request."""
+    return b"%b%d\r\n\r\n%b" % (head, len(body), body)

@@ -1,0 +1,198 @@
+"""A system under test behind an OpenAI-compatible API, as LoadGen's side sees it: its samples are
+requests that are ready to send.
+"""
+
+import asyncio
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final, cast
+
+from harness.serving.loadgen.session import EngineRecorder, SystemUnderTest
+from harness.serving.network.access import ClientCredentials
+from harness.serving.network.openai.answer_reader import ReadAnswer
+from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.open_files import allow_open_files
+from harness.serving.network.openai.prompt_requests import RequestStyle
+from harness.serving.network.openai.server_pool import (
+    AnswerHandler,
+    SentRequest,
+    ServerPool,
+    create_event_loop,
+)
+from harness.serving.network.remote import RequestInference
+from harness.serving.network.wire import Endpoint, ServerDescription
+from suite.workload import Inference, Predictor, PromptSource, Workload
+
+PROBE_SHARE: Final = 0.3
+"""House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
+the command within some seconds.
+"""
+PROBE_SILENCE_S: Final = 60.0
+"""As long as Offline may go without any answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptServers:
+    """The servers of one system under test."""
+
+    endpoints: tuple[Endpoint, ...]
+    access: ClientCredentials
+    style: RequestStyle
+    """Of the probe; a run's scenario decides whether its answers are streamed."""
+    streamed: bool | None
+    """The user's choice; None: all but Offline."""
+    tokenizer: Path
+    in_flight: int
+    timeout_ms: int | None
+    """Longest time without any answer; None: from the latency bound."""
+    description: ServerDescription
+
+    def open_pool(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        style: RequestStyle,
+        silence_s: float,
+        handler: AnswerHandler,
+    ) -> ServerPool:
+        """Build the pool of connections, which opens none yet."""
+        return ServerPool(
+            loop, self.endpoints, style, self.access, self.in_flight, silence_s, handler
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSystem(SystemUnderTest):
+    """A System that answers prompts elsewhere."""
+
+    servers: PromptServers
+    probe_share: float = PROBE_SHARE
+
+    def open_inference(self) -> tuple[Inference, EngineRecorder]:
+        """Build LoadGen's side: the samples; no network is compiled."""
+        source = cast(Workload, self.workload).build_prompts(self.run, self.checkpoint)
+        facts = self.servers.description
+        recorder = cast(
+            EngineRecorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated)
+        )
+        return PromptInference(source, self.servers), recorder
+
+
+class PromptInference(RequestInference):
+    """Samples as bodies of requests, and predictors that send them."""
+
+    def __init__(self, source: PromptSource, servers: PromptServers) -> None:
+        super().__init__()
+        self.source, self.servers, self.style = source, servers, servers.style
+        self.tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token)
+
+    def choose_streaming(self, streamed: bool) -> None:
+        """Choose whether answers are streamed, before samples are loaded."""
+        self.style = replace(self.style, streamed=streamed)
+
+    @property
+    def sample_count(self) -> int:
+        """Samples of the accuracy set."""
+        return self.source.sample_count
+
+    @property
+    def performance_sample_count(self) -> int:
+        """Samples that a performance run keeps in memory at once."""
+        return self.source.performance_sample_count
+
+    def prepare_requests(self, samples: Sequence[int]) -> None:
+        """Prepare the bodies of requests."""
+        self.requests |= {sample: self.style.build_body(self.source, sample) for sample in samples}
+
+    def measure_length(self, sample: int) -> int:
+        """Return the tokens of a prompt."""
+        return len(self.source.tokenize_prompt(sample))
+
+    def connect_predictor(self) -> Predictor:
+        """Build what sends requests."""
+        return PromptPredictor(self)
+
+    def write_truth(self, folder: Path) -> None:
+        """Write the ground truth."""
+        self.source.write_truth(folder)
+
+    def release_source(self) -> None:
+        """Do nothing: prompts hold nothing open."""
+
+
+class PoolThread:
+    """A thread that runs a pool's loop."""
+
+    def __init__(
+        self, inference: PromptInference, silence_s: float, handler: AnswerHandler
+    ) -> None:
+        self.loop = create_event_loop()
+        self.pool = inference.servers.open_pool(self.loop, inference.style, silence_s, handler)
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+
+    def start_loop(self) -> None:
+        """Open all connections; MissingError says why one cannot be."""
+        allow_open_files(sum(server.share for server in self.pool.servers))
+        self.thread.start()
+        asyncio.run_coroutine_threadsafe(self.pool.open_connections(), self.loop).result()
+
+    def call_on_loop(self, work: Callable[[], object]) -> None:
+        """Run something on the loop, soon."""
+        self.loop.call_soon_threadsafe(work)
+
+    def stop_loop(self) -> None:
+        """Close all connections, and end the thread."""
+        asyncio.run_coroutine_threadsafe(self.pool.close_connections(), self.loop).result()
+        self.call_on_loop(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+class PromptPredictor:
+    """Sends samples to the servers and waits for all answers: for the probe, before any run."""
+
+    def __init__(self, owner: PromptInference) -> None:
+        self.owner = owner
+        self.thread = PoolThread(owner, PROBE_SILENCE_S, self)
+        self.answers: dict[int, bytes] = {}
+        self.wanted = 0
+        self.failure: Exception | None = None
+        self.over = threading.Event()
+
+    def warm_up(self) -> None:
+        """Connect; a server is warm before it is measured."""
+        self.thread.start_loop()
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer samples, one request each, all at once."""
+        self.answers, self.wanted = {}, len(samples)
+        self.over.clear()
+        requests = [
+            SentRequest(place, sample, 0, self.owner.requests[sample])
+            for place, sample in enumerate(samples)
+        ]
+        self.thread.call_on_loop(lambda: self.thread.pool.submit_requests(requests))
+        self.over.wait()
+        if self.failure is not None:
+            raise self.failure
+        return [self.answers[place] for place in range(len(samples))]
+
+    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
+        """Do nothing: the probe times whole answers."""
+
+    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
+        """Keep an answer."""
+        tokens: array[int] = self.owner.tokenizer.encode_answer(
+            "".join(answer.content), answer.ended
+        )
+        self.answers[request.identity] = tokens.tobytes()
+        if len(self.answers) == self.wanted:
+            self.over.set()
+
+    def handle_failure(self, error: Exception) -> None:
+        """Let the caller raise it."""
+        self.failure = error
+        self.over.set()

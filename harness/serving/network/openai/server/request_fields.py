@@ -1,0 +1,356 @@
+"""What a client asks for: the body of a completion's request, checked field by field.
+
+A field that would change the answer, and that is not supported, is refused, never dropped: the
+answer would be another one than was asked for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+JSON_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+NEUTRAL_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
+    "add_generation_prompt": (True,),
+    "best_of": (1,),
+    "diversity_penalty": (0,),
+    "frequency_penalty": (0,),
+    "length_penalty": (1,),
+    "logprobs": (False,),
+    "min_new_tokens": (0,),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "num_beams": (1,),
+    "parallel_tool_calls": (True, False),
+    "presence_penalty": (0,),
+    "repetition_penalty": (1,),
+    "response_format": ({"type": "text"},),
+    "service_tier": ("auto", "default"),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
+    "tool_choice": ("none", "auto"),
+    "typical_p": (1,),
+}
+"""Fields with the values that change nothing; null changes nothing anywhere."""
+EMPTY_VALUES: Final[tuple[Any, ...]] = (False, 0, "", [], {})
+"""Values that switch any other field off."""
+SILENT_FIELDS: Final = frozenset(
+    {"metadata", "prompt_cache_key", "request_id", "safety_identifier", "store", "user"}
+)
+"""Fields that never change an answer."""
+GREEDY_FIELDS: Final = frozenset({"seed", "top_k", "top_p"})
+"""Fields that choose among tokens, of which a greedy answer takes the likeliest anyway."""
+READ_FIELDS: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "prompt",
+        "stream",
+        "stream_options",
+        "temperature",
+    }
+)
+ANSWERED_FIELDS: Final = READ_FIELDS | GREEDY_FIELDS | SILENT_FIELDS
+MESSAGE_FIELDS: Final = frozenset({"role", "content", "name"})
+
+
+class ApiError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionRequest:
+    """What is to be answered, and how."""
+
+    is_chat: bool
+    prompt: Sequence[int]
+    """Token ids."""
+    max_tokens: int
+    is_streamed: bool
+    has_usage: bool
+    """Whether the numbers of tokens are told at the end of a stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptLimits:
+    """What the served model can answer."""
+
+    model: str
+    vocabulary_size: int
+    max_sequence_tokens: int
+    max_new_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEncoders:
+    """How text becomes token ids."""
+
+    encode_text: Callable[[str], Sequence[int]]
+    encode_chat: Callable[[Sequence[Mapping[str, Any]]], Sequence[int]]
+
+
+def build_field_error(message: str) -> ApiError:
+    """Return the error of a request that cannot be answered as it is."""
+    return ApiError(HTTPStatus.BAD_REQUEST, "invalid_value", message)
+
+
+def parse_completion_request(
+    body: bytes, *, is_chat: bool, limits: PromptLimits, encoders: PromptEncoders
+) -> CompletionRequest:
+    """Read a request's body; ApiError for what is not as it must be."""
+    fields = parse_json_object(body)
+    require_served_model(fields, limits.model)
+    check_other_fields(fields, is_chat)
+    check_sampling_fields(fields)
+    is_streamed = require_bool(fields, "stream")
+    has_usage = read_stream_options(fields.get("stream_options"), is_streamed)
+    asked = read_max_tokens(fields, limits)
+    prompt = (
+        encoders.encode_chat(require_messages(fields.get("messages")))
+        if is_chat
+        else read_prompt(fields.get("prompt"), encoders)
+    )
+    return CompletionRequest(
+        is_chat=is_chat,
+        prompt=prompt,
+        max_tokens=choose_max_tokens(prompt, asked, limits),
+        is_streamed=is_streamed,
+        has_usage=has_usage,
+    )
+
+
+def parse_json_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object; ApiError if it is none."""
+    try:
+        return JSON_DECODER.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "invalid_json", f"the body is no JSON object: {error}"
+        ) from error
+
+
+def require_served_model(fields: Mapping[str, Any], model: str) -> None:
+    """ApiError if a request names no model, or another one."""
+    asked = fields.get("model")
+    if not isinstance(asked, str):
+        raise build_field_error(f"model: a name is needed; this server has {model}")
+    if asked != model:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND,
+            "model_not_found",
+            f"no model {asked!r:.80} here; this server has {model}",
+        )
+
+
+def check_other_fields(fields: Mapping[str, Any], is_chat: bool) -> None:
+    """ApiError for a field that would change the answer, and is not supported."""
+    other = "prompt" if is_chat else "messages"
+    if fields.get(other) is not None:
+        raise build_field_error(f"{other}: this is not the route for it")
+    own = {"add_special_tokens": (not is_chat,)}  # a template has written them already
+    for name, value in fields.items():
+        if name in ANSWERED_FIELDS:
+            continue
+        neutral = own.get(name) or NEUTRAL_VALUES.get(name, EMPTY_VALUES)
+        if not is_value_among(value, (None, *neutral)):
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST,
+                "unsupported_parameter",
+                f"{name:.80}: {format_value(value)} is not supported, and would change the answer;"
+                f" what changes nothing: {format_values(neutral)}",
+            )
+
+
+def is_value_among(value: Any, known: Sequence[Any]) -> bool:
+    """Return whether a value is one of these: true is not 1, but 1.0 is."""
+    return any(
+        value == each and isinstance(value, bool) == isinstance(each, bool) for each in known
+    )
+
+
+def format_value(value: Any) -> str:
+    """Format a value for a message."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def format_values(values: Sequence[Any]) -> str:
+    """Format values that are possible."""
+    return " or ".join(format_value(each) for each in values)
+
+
+def check_sampling_fields(fields: Mapping[str, Any]) -> None:
+    """ApiError for a temperature, since the served generators choose the likeliest token, and for
+    sampling fields that are no numbers or out of their range.
+    """
+    temperature = require_number(fields, "temperature")
+    if temperature:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "unsupported_parameter",
+            f"temperature: {temperature} is not supported: this server always chooses the likeliest"
+            " token; send 0, or leave it out",
+        )
+    top_p = require_number(fields, "top_p")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise build_field_error(f"top_p: {top_p} is not above 0 and up to 1")
+    for name in ("top_k", "seed"):
+        if not is_integer_or_none(fields.get(name)):
+            raise build_field_error(f"{name}: an integer is wanted")
+    top_k = fields.get("top_k")
+    if top_k is not None and top_k < -1:
+        raise build_field_error(f"top_k: {top_k} is below -1")
+
+
+def is_integer_or_none(value: Any) -> bool:
+    """Return whether a value is an integer, or not given."""
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def require_number(fields: Mapping[str, Any], name: str) -> float | None:
+    """Return a field's number, None if it is not given; ApiError for something else."""
+    value = fields.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise build_field_error(f"{name}: a number is wanted")
+    return value
+
+
+def require_bool(fields: Mapping[str, Any], name: str) -> bool:
+    """Return a field that is true or false, false if it is not given; ApiError for something
+    else.
+    """
+    value = fields.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise build_field_error(f"{name}: true or false is wanted")
+    return bool(value)
+
+
+def read_stream_options(options: Any, is_streamed: bool) -> bool:
+    """Return whether a stream tells the numbers of tokens at its end; ApiError for an option that
+    is not supported.
+    """
+    if options is None:
+        return False
+    if not isinstance(options, dict):
+        raise build_field_error("stream_options: an object is wanted")
+    if not is_streamed:
+        raise build_field_error("stream_options: only with stream true")
+    for name, value in options.items():
+        if name != "include_usage" and not is_value_among(value, (None, *EMPTY_VALUES)):
+            raise build_field_error(f"stream_options.{name:.80}: it is not supported")
+    return require_bool(options, "include_usage")
+
+
+def read_max_tokens(fields: Mapping[str, Any], limits: PromptLimits) -> int | None:
+    """Return the longest answer that is asked for, None if no limit is; ApiError for more than the
+    server generates.
+    """
+    found = {
+        name: fields[name]
+        for name in ("max_completion_tokens", "max_tokens")
+        if fields.get(name) is not None
+    }
+    if len(set(map(repr, found.values()))) > 1:
+        raise build_field_error("max_tokens and max_completion_tokens differ")
+    for name, value in found.items():
+        if not is_integer_or_none(value) or value < 1:
+            raise build_field_error(f"{name}: an integer from 1 is wanted")
+        if value > limits.max_new_tokens:
+            raise build_field_error(
+                f"{name}: {value} is more than the {limits.max_new_tokens} tokens that this server"
+                " generates for an answer"
+            )
+        return int(value)
+    return None
+
+
+def require_messages(messages: Any) -> list[dict[str, str]]:
+    """Return messages with their text; ApiError for something else."""
+    if not isinstance(messages, list) or not messages:
+        raise build_field_error("messages: a list with at least one message is wanted")
+    return [require_message(each, f"messages[{place}]") for place, each in enumerate(messages)]
+
+
+def require_message(message: Any, place: str) -> dict[str, str]:
+    """Return a message with its text; ApiError for something else."""
+    if not isinstance(message, dict):
+        raise build_field_error(f"{place}: an object is wanted")
+    if not isinstance(message.get("role"), str):
+        raise build_field_error(f"{place}.role: a text is wanted")
+    for name, value in message.items():
+        if name not in MESSAGE_FIELDS and not is_value_among(value, (None, *EMPTY_VALUES)):
+            raise build_field_error(f"{place}.{name:.80}: it is not supported")
+    if not isinstance(message.get("name", ""), str | None):
+        raise build_field_error(f"{place}.name: a text is wanted")
+    named = {"name": message["name"]} if message.get("name") else {}
+    text = require_message_text(message.get("content"), place)
+    return {"role": message["role"], "content": text} | named
+
+
+def require_message_text(content: Any, place: str) -> str:
+    """Return the text of a message's content: a text, or parts that are text; ApiError for
+    something else.
+    """
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [
+        part["text"]
+        for part in parts
+        if isinstance(part, dict)
+        and part.get("type") == "text"
+        and isinstance(part.get("text"), str)
+        and len(part) == len(("type", "text"))
+    ]
+    if not texts or len(texts) != len(parts):
+        raise build_field_error(f"{place}.content: a text, or parts of type text are wanted")
+    return "\n".join(texts)
+
+
+def read_prompt(prompt: Any, encoders: PromptEncoders) -> Sequence[int]:
+    """Return a prompt's token ids: of a text, of ids, or of a list with one of either; ApiError for
+    something else.
+    """
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):
+        prompt = prompt[0]
+    if isinstance(prompt, str):
+        return encoders.encode_text(prompt)
+    if isinstance(prompt, list) and prompt and all(type(each) is int for each in prompt):
+        return prompt
+    raise build_field_error("prompt: a text, or the token ids of one prompt are wanted")
+
+
+def choose_max_tokens(prompt: Sequence[int], asked: int | None, limits: PromptLimits) -> int:
+    """Return the longest answer to a prompt; ApiError if there is no room for it."""
+    if not prompt:
+        raise build_field_error("the prompt has no tokens")
+    if min(prompt) < 0 or max(prompt) >= limits.vocabulary_size:
+        raise build_field_error(
+            f"the prompt has tokens outside 0 to {limits.vocabulary_size - 1}, which the model has"
+        )
+    room = limits.max_sequence_tokens - len(prompt)
+    if room < 1:
+        raise ApiError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            "context_length_exceeded",
+            f"the prompt has {len(prompt):,} tokens; this server takes up to"
+            f" {limits.max_sequence_tokens - 1:,}",
+        )
+    if asked is not None and asked > room:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "context_length_exceeded",
+            f"a prompt of {len(prompt):,} tokens leaves room for {room:,} more, and {asked:,} are"
+            " asked for",
+        )
+    return min(room, limits.max_new_tokens) if asked is None else asked

@@ -1,0 +1,193 @@
+"""What is asked of a server before a run: whether it is there, what it serves, and whether it is
+podium's. Each question is asked once.
+"""
+
+import http.client
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from harness.serving.network.access import ClientCredentials
+from harness.serving.network.connection import CONNECT_TIMEOUT_S, check_server_reachable
+from harness.serving.network.openai.answer_reader import describe_refusal, shorten_text
+from harness.serving.network.openai.prompt_requests import build_route_path
+from harness.serving.network.tls import build_client_context
+from harness.serving.network.wire import (
+    SERVER_DESCRIPTION_DECODER,
+    Endpoint,
+    ServerDescription,
+)
+from suite.errors import JudgedError, MissingError, RequestError
+
+MODELS_ROUTE: Final = "/v1/models"
+DESCRIPTION_ROUTE: Final = "/podium/facts"
+MAX_REPLY_BYTES: Final = 1 << 22
+"""House rule: a list of ten thousand models has some 2 MB."""
+HTTP_1_1: Final = 11
+"""As http.client writes it."""
+UNAUTHORISED: Final = frozenset({401, 403})
+LACKING: Final = frozenset({404, 405, 501})
+"""Statuses of a server that has no such route."""
+OK_STATUS: Final = 200
+REDIRECTS: Final = range(300, 400)
+
+
+class ListedModel(msgspec.Struct):
+    """A model of a server."""
+
+    id: str
+
+
+class ModelList(msgspec.Struct):
+    """The answer of /v1/models."""
+
+    data: list[ListedModel]
+
+
+MODEL_LIST_DECODER: Final = msgspec.json.Decoder(ModelList)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpReply:
+    """What a server answers to GET."""
+
+    status: int
+    body: bytes
+    server: str
+    """The header `Server`."""
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedServer:
+    """What a server says of itself."""
+
+    description: ServerDescription | None
+    """None of servers that are not podium's."""
+    name: str
+
+
+def check_prompt_server(
+    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str], model: str
+) -> CheckedServer:
+    """Ask a server what it serves; MissingError if there is none, RequestError if it does not serve
+    the model, JudgedError if it does not answer as HTTP/1.1 demands.
+    """
+    check_server_reachable(endpoint, access)
+    reply = request_page(endpoint, access, headers, MODELS_ROUTE)
+    if reply.status in REDIRECTS:
+        raise JudgedError(
+            f"{endpoint.url} redirects with {reply.status} to"
+            f" {shorten_text(reply.location) or 'nowhere'}; name the server itself with --endpoint"
+        )
+    if reply.status in UNAUTHORISED:
+        why = (
+            "the token of --token-file is not the server's"
+            if access.token
+            else "the server wants a token: --token-file"
+        )
+        raise MissingError(f"{endpoint.url}: {why}")
+    if reply.status == OK_STATUS:
+        check_model_served(endpoint, reply.body, model)
+    elif reply.status not in LACKING:
+        raise JudgedError(
+            f"{endpoint.url} answers {reply.status} to GET {MODELS_ROUTE}"
+            f"{describe_refusal(reply.body)}"
+        )
+    description = request_podium_description(endpoint, access, headers)
+    return CheckedServer(
+        description=description,
+        name=description.server if description else shorten_text(reply.server) or "unknown",
+    )
+
+
+def check_model_served(endpoint: Endpoint, body: bytes, model: str) -> None:
+    """RequestError if a list of models lacks the one that is asked for."""
+    try:
+        served = [each.id for each in MODEL_LIST_DECODER.decode(body).data]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise JudgedError(
+            f"{endpoint.url} answers GET {MODELS_ROUTE} with what is no list of models"
+        ) from error
+    if model not in served:
+        raise RequestError(
+            f"{endpoint.url} does not serve the model {model!r}; it serves"
+            f" {shorten_text(', '.join(served)) or 'none'}: --set endpoint.model=NAME"
+        )
+
+
+def request_podium_description(
+    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str]
+) -> ServerDescription | None:
+    """Return what one of podium's servers serves; None of another server."""
+    reply = request_page(endpoint, access, headers, DESCRIPTION_ROUTE)
+    if reply.status != OK_STATUS:
+        return None
+    try:
+        return SERVER_DESCRIPTION_DECODER.decode(reply.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def request_page(
+    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str], route: str
+) -> HttpReply:
+    """Request one of a server's pages, on a connection of its own."""
+    path = build_route_path(endpoint, route) if route == MODELS_ROUTE else f"{endpoint.base}{route}"
+    connection = (
+        http.client.HTTPSConnection(
+            endpoint.host,
+            endpoint.port,
+            timeout=CONNECT_TIMEOUT_S,
+            context=build_client_context(access),
+        )
+        if endpoint.tls
+        else http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=CONNECT_TIMEOUT_S)
+    )
+    try:
+        connection.request("GET", path, headers={"Connection": "close", **headers})
+        response = connection.getresponse()
+        body = response.read(MAX_REPLY_BYTES + 1)
+    except TimeoutError as error:
+        raise JudgedError(
+            f"{endpoint.url} does not answer GET {path} within {CONNECT_TIMEOUT_S:g} s"
+        ) from error
+    except (http.client.HTTPException, ssl.SSLError, OSError) as error:
+        raise JudgedError(
+            f"{endpoint.url} does not answer GET {path} by HTTP/1.1:"
+            f" {shorten_text(f'{error}') or type(error).__name__}"
+        ) from error
+    finally:
+        connection.close()
+    if len(body) > MAX_REPLY_BYTES:
+        raise JudgedError(
+            f"{endpoint.url} answers GET {path} with more than {MAX_REPLY_BYTES:,} bytes"
+        )
+    if response.version != HTTP_1_1:
+        raise JudgedError(
+            f"{endpoint.url} speaks HTTP/1.0; HTTP/1.1 is needed, whose connections stay open"
+        )
+    return HttpReply(
+        status=response.status,
+        body=body,
+        server=response.getheader("Server", ""),
+        location=response.getheader("Location", ""),
+    )
+
+
+def measure_openings_ns(
+    endpoint: Endpoint, access: ClientCredentials, count: int, most_s: float
+) -> list[int]:
+    """Time openings of connections, one after another: so many, or as many as fit into the time; at
+    least one. By TCP that is one round trip, by TLS at least two.
+    """
+    found, end = list[int](), time.monotonic() + most_s
+    while not found or (len(found) < count and time.monotonic() < end):
+        start = time.perf_counter_ns()
+        check_server_reachable(endpoint, access)
+        found.append(time.perf_counter_ns() - start)
+    return found

@@ -1,0 +1,322 @@
+"""The connections to all servers of a system: opened before the run, and given to requests, the
+least busy server first.
+
+No request is ever sent twice: whatever happens to one that was sent ends the run. A connection that
+a server closed while nothing was asked of it is replaced when it is needed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic_ns
+from typing import Any, Final, Protocol
+
+from harness.serving.network.access import ClientCredentials
+from harness.serving.network.openai.answer_reader import ReadAnswer
+from harness.serving.network.openai.client_connection import ClientConnection
+from harness.serving.network.openai.prompt_requests import RequestStyle, join_request
+from harness.serving.network.tls import build_client_context
+from harness.serving.network.wire import Endpoint
+from suite.errors import JudgedError, MissingError, PodiumError
+from suite.process.installation import format_install_command
+from suite.units import NS_PER_S
+
+OPENING_TIMEOUT_S: Final = 10.0
+"""For each connection: house rule, many times the round trip around the world."""
+OPENED_AT_ONCE: Final = 64
+"""A listening socket has a queue of limited length: Linux, listen(2), often 128."""
+SILENCE_CHECK_S: Final = 0.1
+NOTHING_COUNTS: Final = "nothing of that run counts"
+
+
+def import_http_parser() -> Any:
+    """Import the parser of responses; MissingError if httptools is not installed."""
+    try:
+        from httptools import HttpResponseParser
+    except ImportError as error:
+        raise MissingError(
+            f"httptools is not installed: {format_install_command('openai')}"
+        ) from error
+    return HttpResponseParser
+
+
+def create_event_loop() -> asyncio.AbstractEventLoop:
+    """Create a loop: uvloop's where it is installed, which halves the client's work."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+@dataclass(slots=True)
+class SentRequest:
+    """A request that waits for a connection or for its answer."""
+
+    identity: int
+    """LoadGen's, or a number of the caller's."""
+    sample: int
+    query: int
+    """Number of its query, from 0."""
+    body: bytes
+    content: bytes = b""
+    """The whole request, once its server is chosen."""
+    first_token: bytes = b""
+    """Of the answer, as int32; empty before it has come."""
+    sent_ns: int = 0
+    first_ns: int = 0
+
+
+class AnswerHandler(Protocol):
+    """What is done with answers, on the pool's loop."""
+
+    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
+        """Take note of the begin of an answer."""
+
+    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
+        """Take a whole answer."""
+
+    def handle_failure(self, error: Exception) -> None:
+        """End everything."""
+
+
+@dataclass(slots=True)
+class PooledServer:
+    """One server and its connections."""
+
+    pool: "ServerPool"
+    endpoint: Endpoint
+    head: bytes
+    share: int
+    """Connections that it has at most."""
+    handler: AnswerHandler
+    idle: list[ClientConnection] = field(default_factory=list)
+    """The one that was used last is taken first: servers close those that are idle for long."""
+    live: set[ClientConnection] = field(default_factory=set)
+    """All that are open."""
+    open_count: int = 0
+    """Connections that are open or being opened."""
+    busy: int = 0
+    """Requests that are owed an answer."""
+    progress_ns: int = 0
+    """When it was last heard of, or when it began to owe an answer."""
+    answered: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another request can be sent now."""
+        return self.busy < self.share
+
+    def start_request(self, request: SentRequest) -> None:
+        """Send a request on an idle connection, or on a new one in place of a closed one."""
+        request.content = join_request(self.head, request.body)
+        if not self.busy:
+            self.progress_ns = monotonic_ns()
+        self.busy += 1
+        while self.idle:
+            connection = self.idle.pop()
+            if not connection.is_closed:
+                self.send_on(connection, request)
+                return
+        self.pool.start_task(self.send_on_new(request))
+
+    def send_on(self, connection: ClientConnection, request: SentRequest) -> None:
+        """Send a request on an open connection."""
+        self.bytes_out += len(request.content)
+        connection.send_request(request, self.pool.style.streamed)
+
+    async def send_on_new(self, request: SentRequest) -> None:
+        """Open a connection, and send a request on it."""
+        self.send_on(await self.open_connection(), request)
+
+    async def open_connection(self) -> ClientConnection:
+        """Open a connection; MissingError or JudgedError says why that fails."""
+        pool, self.open_count = self.pool, self.open_count + 1
+        factory = lambda: ClientConnection(self, pool.parser_class)  # noqa: E731
+        try:
+            async with asyncio.timeout(OPENING_TIMEOUT_S):
+                _, connection = await pool.loop.create_connection(
+                    factory,
+                    self.endpoint.host,
+                    self.endpoint.port,
+                    ssl=pool.tls if self.endpoint.tls else None,
+                    server_hostname=self.endpoint.host if self.endpoint.tls else None,
+                )
+        except (OSError, TimeoutError) as error:
+            raise self.build_opening_error(error) from error
+        return connection
+
+    def build_opening_error(self, error: Exception) -> PodiumError:
+        """Describe why a connection cannot be opened."""
+        reason = (
+            f"no connection within {OPENING_TIMEOUT_S:g} s"
+            if isinstance(error, TimeoutError)
+            else f"{getattr(error, 'strerror', None) or error}"
+        )
+        if self.pool.is_running:
+            return JudgedError(
+                f"{self.endpoint.target} takes no more connections {self.pool.format_progress()}:"
+                f" {reason}; {NOTHING_COUNTS}"
+            )
+        return MissingError(
+            f"{self.endpoint.url}: {len(self.live):,} of {self.share:,} connections could be opened"
+            f": {reason}; --set endpoint.in_flight=N opens fewer"
+        )
+
+    def take_back_connection(self, connection: ClientConnection, keeps: bool) -> None:
+        """Take back a connection whose answer has been read."""
+        self.busy -= 1
+        self.answered += 1
+        if keeps:
+            self.idle.append(connection)
+        else:
+            connection.close_transport()
+            self.open_count -= 1
+        self.pool.send_waiting()
+
+    def forget_connection(self, connection: ClientConnection) -> None:
+        """Note that the server closed a connection on which it owed nothing."""
+        self.open_count -= 1
+        if connection in self.idle:
+            self.idle.remove(connection)
+        else:  # between an answer's last event and its end
+            self.busy -= 1
+            self.answered += 1
+            self.pool.send_waiting()
+
+    def fail_request(self, connection: ClientConnection, what: str) -> None:
+        """End the run: a request was sent, and its answer is none."""
+        request = connection.request
+        connection.close_transport()
+        sample = f" to sample {request.sample}" if request is not None else ""
+        self.pool.fail_run(
+            JudgedError(
+                f"{self.endpoint.target} {what}{sample and f', in answer{sample}'},"
+                f" {self.pool.format_progress()}; {NOTHING_COUNTS}"
+            )
+        )
+
+
+class ServerPool:
+    """All servers of a system. Build it and call its methods on its loop.
+
+    Args:
+        loop: runs everything.
+        endpoints: one for each server.
+        style: of the requests.
+        access: who the servers are to be, and the token.
+        in_flight: connections over all servers, which have equal shares.
+        silence_s: how long a server that owes answers may send nothing of one.
+        handler: takes the answers.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        endpoints: Sequence[Endpoint],
+        style: RequestStyle,
+        access: ClientCredentials,
+        in_flight: int,
+        silence_s: float,
+        handler: AnswerHandler,
+    ) -> None:
+        self.loop, self.style, self.silence_s, self.handler = loop, style, silence_s, handler
+        self.parser_class = import_http_parser()
+        self.tls = build_client_context(access) if any(each.tls for each in endpoints) else None
+        shares = [
+            in_flight // len(endpoints) + (place < in_flight % len(endpoints))
+            for place in range(len(endpoints))
+        ]
+        self.servers = [
+            PooledServer(self, endpoint, style.build_head(endpoint), share, handler)
+            for endpoint, share in zip(endpoints, shares, strict=True)
+        ]
+        self.waiting: deque[SentRequest] = deque()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.asked = self.turn = self.connections = 0
+        self.is_running = self.has_failed = False
+
+    async def open_connections(self) -> None:
+        """Open all connections; MissingError says why one cannot be."""
+        for server in self.servers:
+            while server.open_count < server.share:
+                count = min(OPENED_AT_ONCE, server.share - server.open_count)
+                opened = await asyncio.gather(*(server.open_connection() for _ in range(count)))
+                server.idle += opened
+        self.connections = sum(server.open_count for server in self.servers)
+        self.is_running = True
+        self.start_task(self.watch_silence())
+
+    def submit_requests(self, requests: Sequence[SentRequest]) -> None:
+        """Send requests, as far as there are connections; the others wait for one."""
+        self.asked += len(requests)
+        self.waiting.extend(requests)
+        self.send_waiting()
+
+    def send_waiting(self) -> None:
+        """Send what waits."""
+        while self.waiting and not self.has_failed:
+            server = self.choose_server()
+            if server is None:
+                return
+            server.start_request(self.waiting.popleft())
+
+    def choose_server(self) -> PooledServer | None:
+        """Return the least busy server, in turns where several are; None if all are full."""
+        count = len(self.servers)
+        if count == 1:
+            server = self.servers[0]
+            return server if server.has_room else None
+        self.turn = (self.turn + 1) % count
+        in_turn = (*self.servers[self.turn :], *self.servers[: self.turn])
+        free = [server for server in in_turn if server.has_room]
+        return min(free, key=lambda server: server.busy, default=None)
+
+    def start_task(self, work: Any) -> None:
+        """Run a coroutine; its error ends the run."""
+        task = self.loop.create_task(self.run_guarded(work))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def run_guarded(self, work: Any) -> None:
+        """Run a coroutine, and report its error."""
+        try:
+            await work
+        except Exception as error:
+            self.fail_run(error)
+
+    async def watch_silence(self) -> None:
+        """End the run if a server owes answers and sends nothing of one."""
+        while True:
+            await asyncio.sleep(SILENCE_CHECK_S)
+            now = monotonic_ns()
+            for server in self.servers:
+                if server.busy and now - server.progress_ns > self.silence_s * NS_PER_S:
+                    raise JudgedError(
+                        f"{server.endpoint.target} gave no answer for {self.silence_s:g} s,"
+                        f" {self.format_progress()}; {NOTHING_COUNTS}"
+                    )
+
+    def fail_run(self, error: Exception) -> None:
+        """Report the first failure; nothing is sent after it."""
+        if not self.has_failed:
+            self.has_failed = True
+            self.handler.handle_failure(error)
+
+    def format_progress(self) -> str:
+        """Report the run's progress."""
+        answered = sum(server.answered for server in self.servers)
+        return f"after {answered:,} of {self.asked:,} answers"
+
+    async def close_connections(self) -> None:
+        """End all tasks, and close all connections."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        for server in self.servers:
+            for connection in tuple(server.live):
+                connection.close_transport()
+        await asyncio.sleep(0)  # transports close in the loop's next turn

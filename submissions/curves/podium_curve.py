@@ -1,0 +1,145 @@
+"""Curves that podium traced, as records beside those of MLPerf Endpoints: with them the same
+tables, figures and comparisons are made.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.verdict import Finding, Severity
+from submissions import compliance_check
+from submissions.curves.curve import (
+    WHOLE_RUN,
+    ErrorIndex,
+    ScoredCurve,
+    ScoredPoint,
+    display_folder,
+    has_curves,
+    has_only_curves,
+    index_errors,
+    read_path_curves,
+    sort_rules,
+)
+from submissions.machines import ComparedMachine
+from suite.errors import JudgedError
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.studies.concurrency_curve import (
+    CURVE_KIND,
+    CURVE_NOTE,
+    ConcurrencyCurve,
+    CurvePoint,
+)
+from suite.studies.documents import STUDY_FILE
+
+PODIUM_RULES: Final = "podium curve"
+"""Stands for the round of a curve of podium's, which is comparable with none of MLPerf's."""
+CPU_DEVICE: Final = "cpu"
+TRACED_CURVE_DECODER: Final = msgspec.json.Decoder(ConcurrencyCurve)
+
+
+class StudyKindHeader(msgspec.Struct, frozen=True):
+    """What is read of a study of any kind."""
+
+    kind: str = ""
+
+
+STUDY_KIND_DECODER: Final = msgspec.json.Decoder(StudyKindHeader)
+
+
+def is_podium_curve(path: Path) -> bool:
+    """Return whether a path is the folder of a curve that podium traced."""
+    if recognise_path(path).kind is not PathKind.STUDY:
+        return False
+    try:
+        return read_untrusted_file(path / STUDY_FILE, STUDY_KIND_DECODER.decode).kind == CURVE_KIND
+    except UnreadableError:
+        return False
+
+
+def has_comparable_curves(path: Path) -> bool:
+    """Return whether a path is, or contains, a curve of either kind."""
+    return is_podium_curve(path) or has_curves(path)
+
+
+def has_only_comparable_curves(path: Path) -> bool:
+    """Return whether a path has curves of either kind, and no other results."""
+    return is_podium_curve(path) or has_only_curves(path)
+
+
+def read_comparable_curves(path: Path) -> list[ScoredCurve]:
+    """Read and judge the curves of either kind in a path."""
+    if is_podium_curve(path):
+        return [read_podium_curve(path, compliance_check.judge_path(path), path)]
+    return read_path_curves(path)
+
+
+def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> ScoredCurve:
+    """Read a curve that podium traced; JudgedError if its table cannot be read. `found` are the
+    judge's findings about it, `given` is the path that the user wrote.
+    """
+    try:
+        study = read_untrusted_file(folder / STUDY_FILE, TRACED_CURVE_DECODER.decode)
+    except UnreadableError as error:
+        raise JudgedError(f"{folder / STUDY_FILE}: {error.reason}") from error
+    home = Path(os.path.abspath(folder))  # noqa: PTH100 # resolve follows links
+    errors = index_errors(
+        (Path(os.path.abspath(each.file)), each.rule)  # noqa: PTH100
+        for each in found
+        if each.severity is Severity.ERROR
+    )
+    points = tuple(build_traced_point(home, each, errors, given) for each in study.points)
+    of_points = {rule for point in points for rule in point.failed_rules}
+    own = tuple(rule for rule in sort_rules(errors.get(home, ())) if rule not in of_points)
+    stamps = study.stamps
+    return ScoredCurve(
+        path=display_folder(folder, given),
+        org="",
+        submission="",
+        system=stamps.system,
+        model=stamps.workload,
+        dataset=stamps.profile,
+        data_set=stamps.profile,
+        division="",
+        round=PODIUM_RULES,
+        cohort="",
+        precision=stamps.precision,
+        tokenizer=study.tokenizer_sha256,
+        c_min=study.c_min,
+        c_max=study.c_max,
+        regions=study.regions,
+        machine=ComparedMachine(accelerators=0 if stamps.device == CPU_DEVICE else None),
+        kw=None,
+        points=points,
+        point_count=len(points),
+        peak=max((each.system_tps for each in study.points), default=None),
+        offline_tps=None,
+        compliant=not own and all(each.compliant for each in points),
+        failed_rules=own,
+        origin=CURVE_NOTE,
+    )
+
+
+def build_traced_point(
+    home: Path, point: CurvePoint, errors: ErrorIndex, given: Path
+) -> ScoredPoint:
+    """Build the record of a point, with the rules that are broken in the folder of its run."""
+    folder = home / point.folder
+    failed = sort_rules(errors.get(folder, ()))
+    return ScoredPoint(
+        path=display_folder(folder, given),
+        concurrency=point.concurrency,
+        region=point.region,
+        offline=None,
+        system_tps=point.system_tps,
+        tps_per_user=point.tps_per_user,
+        ttft_p90_ms=point.ttft_p90_ms,
+        tps_per_kw=None,
+        basis=WHOLE_RUN,
+        declared_basis=WHOLE_RUN,
+        compliant=not failed,
+        failed_rules=failed,
+    )

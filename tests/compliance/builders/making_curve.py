@@ -1,0 +1,141 @@
+"""Makes a small curve, as `podium curve` writes it: Offline runs with two numbers of answers in
+flight.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from heapq import heapify, heappop, heappush
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy
+from making import LOADS, Load, line, write_run
+from making_rates import stamps_of
+from spoiling import put
+
+from suite import registry
+from suite.files.json_files import write_json
+from suite.files.layout import (
+    DETAIL_LOG,
+    QUERY_RECORD_FILE,
+    RUN_RECORD,
+    START_RECORD_FILE,
+    TOKEN_RECORD_FILE,
+)
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
+from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.records import RunRecord
+from suite.studies.concurrency_curve import (
+    CURVE_KIND,
+    CURVE_NOTE,
+    CURVE_ROUND,
+    LOADGEN_TOKEN_RATE_KEY,
+    LOCAL_CONCURRENCY_SETTING,
+    ConcurrencyCurve,
+    CurvePoint,
+    compute_curve_figures,
+    divide_into_regions,
+    find_curve_region,
+)
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+
+Table = numpy.ndarray[Any, Any]
+CONCURRENCIES: Final = (2, 40)
+LOAD: Final = LOADS[Scenario.OFFLINE]
+TOKENS: Final = 5
+"""Of each answer, and up to two more."""
+ISSUED_NS: Final = 1_000_000_000
+BATCHES: Final = 4
+"""As in the record of a run."""
+FIRST_TOKEN_SHARE: Final = 10
+"""The first token comes after this part of an answer's time."""
+
+
+def write_curve(root: Path) -> Path:
+    """A curve that keeps all rules."""
+    folder = root / STUDIES_FOLDER / "resnet50-curve-box"
+    regions = divide_into_regions(registry.load_endpoints_round(CURVE_ROUND), CONCURRENCIES)
+    points, record = [], None
+    for place, concurrency in enumerate(CONCURRENCIES):
+        name = f"box/in-flight-{concurrency}"
+        load = replace(LOAD, begin_ms=100_000.0 + place * 20_000.0)
+        record, figures = write_point(folder / name, load, concurrency)
+        points.append(
+            CurvePoint(
+                concurrency=concurrency,
+                region=find_curve_region(regions, concurrency),
+                folder=name,
+                **figures,
+            )
+        )
+    assert record is not None
+    study = ConcurrencyCurve(
+        kind=CURVE_KIND,
+        note=CURVE_NOTE,
+        stamps=stamps_of(record),
+        endpoints=(),
+        tokenizer_sha256="",
+        seconds=LOAD.row.min_duration_ms / 1000,
+        asked=CONCURRENCIES,
+        c_min=min(CONCURRENCIES),
+        c_max=max(CONCURRENCIES),
+        regions=regions,
+        points=tuple(points),
+        finished=True,
+    )
+    write_json(folder / STUDY_FILE, msgspec.to_builtins(study))
+    return folder
+
+
+def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, dict[str, Any]]:
+    """One run, with the records of its queries, tokens and starts; its figures."""
+    write_run(folder, load, "performance")
+    put(**{f"settings__{LOCAL_CONCURRENCY_SETTING}": concurrency})(folder / RUN_RECORD)
+    starts, ends = list_answer_times(load, concurrency)
+    queries = numpy.zeros(len(ends), list(QUERY_RECORD_FIELDS))
+    queries["issued_ns"], queries["done_ns"], queries["samples"] = ISSUED_NS, ends, 1
+    queries["batch"] = numpy.arange(len(ends)) * BATCHES // len(ends)
+    numpy.save(folder / QUERY_RECORD_FILE, queries)
+    table = numpy.empty((len(ends), len(TOKEN_RECORD_FIELDS)), "<i8")
+    counts = TOKENS + numpy.arange(len(ends)) % 3
+    first = starts + (ends - starts) // FIRST_TOKEN_SHARE
+    for column, values in enumerate((numpy.arange(len(ends)) % load.samples, first, ends, counts)):
+        table[:, column] = values
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+    numpy.save(folder / START_RECORD_FILE, starts)
+    answers = load.queries * load.samples_per_query / (load.latencies[0] / 1e9)
+    rate = float(f"{answers * counts.sum() / len(counts):.6g}")
+    insert_facts(folder / DETAIL_LOG, "result_samples_per_second", {LOADGEN_TOKEN_RATE_KEY: rate})
+    found = compute_curve_figures(starts, first, ends, counts, load.samples)
+    assert found is not None
+    record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
+    return record, asdict(found) | {"loadgen_tps": rate}
+
+
+def list_answer_times(load: Load, concurrency: int) -> tuple[Table, Table]:
+    """When each answer of a closed loop began and ended, by rising ends: the last one at the run's
+    end.
+    """
+    count = load.queries * load.samples_per_query
+    free = [0] * concurrency
+    heapify(free)
+    times = []
+    for place in range(count):
+        begun = heappop(free)
+        times.append((begun + 1000 + place % 4 * 100, begun))
+        heappush(free, times[-1][0])
+    ends, starts = numpy.array(sorted(times)).T
+    scale = load.latencies[0] // int(ends.max())
+    return ISSUED_NS + starts * scale, ISSUED_NS + ends * scale
+
+
+def insert_facts(path: Path, behind: str, facts: Mapping[str, Any]) -> None:
+    """Insert lines of a detail log behind that of a key, with its time."""
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(place for place, each in enumerate(lines) if f'"key": "{behind}"' in each)
+    time_ms = json.loads(lines[at].removeprefix(":::MLLOG "))["time_ms"]
+    added = [line(key, value, time_ms, {}) for key, value in facts.items()]
+    path.write_text("".join([*lines[: at + 1], *added, *lines[at + 1 :]]))

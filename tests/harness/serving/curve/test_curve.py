@@ -1,0 +1,148 @@
+"""`podium curve`: points under the real LoadGen, which the judge finds valid, and what is refused
+before.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from podium_fakes.drive import options
+from podium_fakes.kept import keep_checkpoint
+from podium_fakes.llama import keep_llama_checkpoint
+from podium_fakes.remote import served
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from harness.commands.curve import curve
+from harness.serving.curve import points
+from harness.serving.curve.command import CurveOptions, measure_curve, read_curve_study
+from harness.serving.network.setup import EndpointOptions
+from suite.errors import RequestError
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def trace(results: Path, *concurrencies: int, **more: Any) -> None:
+    """Trace a curve in this process."""
+    chosen = options(results, framework="torch", engine="torch")
+    asked = CurveOptions(concurrencies=concurrencies, seconds=None, endpoint_options=None)
+    measure_curve("llama", chosen, asked, None, "text")
+
+
+@pytest.mark.slow
+def test_a_curve_is_traced_judged_and_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there is not measured again; more users get more tokens together, and fewer each."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_llama_checkpoint(tmp_path / "results")
+    trace(tmp_path / "results", 2)
+    (study_folder,) = (tmp_path / "results/studies").iterdir()
+    first = read_curve_study(study_folder)
+    trace(tmp_path / "results", 2, 40)
+    study = read_curve_study(study_folder)
+    assert first is not None and study is not None
+    assert study.points[0].system_tps == first.points[0].system_tps
+    assert [each.concurrency for each in study.points] == [2, 40] and study.finished
+    few, many = study.points
+    assert many.system_tps > few.system_tps and many.tps_per_user < few.tps_per_user
+    assert 1.5 < few.in_flight_mean <= 2 and 20 < many.in_flight_mean <= 40
+    assert (few.region, many.region) == ("low_latency", "high_concurrency")
+    assert "not an MLPerf Endpoints result" in capsys.readouterr().out
+    findings = Judge().judge_path(str(study_folder)).findings
+    assert [each for each in findings if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.slow
+def test_a_curve_of_a_server_is_traced_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same commands' machinery: requests in flight in place of slots."""
+    pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    results = tmp_path / "results"
+    keep_llama_checkpoint(results)
+    chosen = options(results, framework="torch", engine="torch", precision=None)
+    with served(results, "--api", "openai", workload="llama", framework="torch") as server:
+        servers = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
+        asked = CurveOptions(concurrencies=(3,), seconds=None, endpoint_options=servers)
+        measure_curve("llama", chosen, asked, None, "json")
+    (study_folder,) = (results / "studies").iterdir()
+    study = read_curve_study(study_folder)
+    assert study is not None and study.endpoints == (server.url,)
+    assert len(study.tokenizer_sha256) == 64
+    (point,) = study.points
+    assert point.concurrency == 3 and 2 < point.in_flight_mean <= 3
+    findings = Judge().judge_path(str(study_folder)).findings
+    assert [each for each in findings if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.slow
+def test_a_run_that_was_too_short_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe's rate may be far too low."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(points, "OFFLINE_MARGIN", 0.25)
+    keep_llama_checkpoint(tmp_path / "results")
+    lengths = list[float]()
+    whole = points.run_curve_point
+
+    def run(subject: points.CurveSubject, schedule: Any) -> Any:
+        lengths.append(schedule.rate)
+        monkeypatch.setattr(points, "OFFLINE_MARGIN", 1.2)
+        return whole(subject, schedule)
+
+    monkeypatch.setattr(points, "run_curve_point", run)
+    trace(tmp_path / "results", 4)
+    assert len(lengths) > 1 and lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        (("--points", "0"), "numbers from 1 to 65,536"),
+        (("--points", "1,1"), "different comma-separated"),
+        (("--points", "1,x"), "different comma-separated"),
+        (("--points", ""), "different comma-separated"),
+        (("--points", "65537"), "numbers from 1 to 65,536"),
+        (("--seconds", "0"), "is not in the range"),
+        (("--ca", "x.pem"), "--ca requires --endpoint"),
+        (("--endpoint", "http://h:1", "--device", "cpu"), "--device: podium serve has set it"),
+    ],
+)
+def test_words_that_make_no_curve_are_refused(words: tuple[str, ...], why: str) -> None:
+    result = CliRunner().invoke(curve, ["resnet50", *words])
+    assert why in f"{result.output} {result.exception}"
+
+
+def refuse(results: Path, *assignments: str, workload: str = "fake", **changes: Any) -> None:
+    """Ask for a curve that is refused before anything is measured."""
+    framework = "fake" if workload == "fake" else "torch"
+    chosen = options(results, *assignments, framework=framework, engine=framework)
+    asked = {"concurrencies": (1, 2), "seconds": None, "endpoint_options": None} | changes
+    measure_curve(workload, chosen, CurveOptions(**asked), None, "text")
+
+
+def test_a_workload_without_tokens_is_refused(tmp_path: Path) -> None:
+    keep_checkpoint(tmp_path / "results")
+    with pytest.raises(RequestError, match="fake: its answers are not generated token by token"):
+        refuse(tmp_path / "results")
+
+
+def test_the_setting_of_the_points_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"--set batching\.max_batch: --points decides it"):
+        refuse(tmp_path / "results", "batching.max_batch=4")
+
+
+def test_a_server_without_streams_is_refused(tmp_path: Path) -> None:
+    servers = EndpointOptions(endpoints=("grpc://far:8001",), ca=None, token_file=None)
+    with pytest.raises(RequestError, match="a curve needs a server that streams tokens"):
+        refuse(tmp_path / "results", endpoint_options=servers)
+
+
+def test_points_shorter_than_the_round_s_runs_are_refused(tmp_path: Path) -> None:
+    keep_llama_checkpoint(tmp_path / "results")
+    with pytest.raises(RequestError, match="--seconds 3: Offline of profile smoke lasts at least"):
+        refuse(tmp_path / "results", workload="llama", seconds=3.0)

@@ -1,0 +1,161 @@
+"""Who may use the server of OpenAI's API, how many at once, and how it ends."""
+
+import ssl
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+
+from podium_fakes.certificates import Certificates
+from podium_fakes.token_server import (
+    RawClient,
+    chat_fields,
+    format_request,
+    serve_echo,
+    wait_until,
+)
+
+from harness.serving.network.access import ServerCredentials
+from harness.serving.network.openai.server import openai_server as server_module
+from harness.serving.network.openai.server.openai_server import OpenAiServer
+from harness.serving.network.wire import Endpoint
+from suite.errors import RequestError
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/models", "/health", "/podium/facts", "/other"])
+def test_without_the_token_nothing_is_told(tmp_path: Path, path: str):
+    fields = chat_fields("one") if path == CHAT else None
+    with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
+        for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+            response = echo.ask(path, fields, **given)
+            assert response.status == 401 and "www-authenticate: bearer" in response.head
+            assert response.document["error"]["code"] == "invalid_api_key"
+        assert echo.generator.admitted == []
+        allowed = echo.ask(path, fields, Authorization="Bearer secret")
+        assert allowed.status == (404 if path == "/other" else 200)
+
+
+@pytest.mark.slow
+def test_tls_with_a_token(tmp_path: Path, certificates: Certificates):
+    guard = ServerCredentials(
+        certificate=certificates.certificate.read_bytes(),
+        key=certificates.key.read_bytes(),
+        token="secret",
+    )
+    with serve_echo(tmp_path, guard=guard, trusted=certificates.authority) as echo:
+        fields = chat_fields("one", stream=True)
+        response = echo.ask(CHAT, fields, Authorization="Bearer secret")
+        assert response.events[-1] == "[DONE]" and len(response.events) == 5
+        assert echo.ask(CHAT, fields).status == 401
+        echo.trusted = certificates.stranger
+        with pytest.raises(ssl.SSLCertVerificationError):
+            echo.connect()
+        echo.trusted = None
+        plain = echo.connect()
+        plain.send(format_request("/health"))
+        assert plain.is_closed()
+
+
+@pytest.mark.slow
+def test_a_client_behind_tls_that_goes_away_frees_its_slot(
+    tmp_path: Path, certificates: Certificates
+):
+    gate = threading.Semaphore(0)
+    guard = ServerCredentials(
+        certificate=certificates.certificate.read_bytes(), key=certificates.key.read_bytes()
+    )
+    with serve_echo(tmp_path, guard=guard, trusted=certificates.authority, gate=gate) as echo:
+        client = echo.connect()
+        client.send(format_request(CHAT, chat_fields("long", stream=True)))
+        wait_until(lambda: len(echo.generator.live) == 1)
+        client.close()
+        wait_until(lambda: echo.server.open_calls == 0)
+        gate.release()
+        wait_until(lambda: not echo.generator.live)
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path: Path):
+    server = OpenAiServer(
+        Endpoint(tls=True, host="127.0.0.1", port=0), ServerCredentials(certificate=b"x", key=b"y")
+    )
+    with pytest.raises(RequestError, match=r"--listen 127\.0\.0\.1:0: "):
+        server.start_server()
+
+
+def test_a_port_in_use_is_told(tmp_path: Path):
+    with serve_echo(tmp_path) as echo:
+        other = OpenAiServer(
+            Endpoint(tls=False, host="127.0.0.1", port=echo.port), ServerCredentials()
+        )
+        with pytest.raises(RequestError, match="in use"):
+            other.start_server()
+
+
+def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
+    """At once, so that a client sees that the server is overloaded; later ones are taken again."""
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, slots=1, queue=2, gate=gate) as echo:
+        clients = [echo.connect() for _ in range(4)]
+        for place, client in enumerate(clients[:3]):
+            client.send(format_request(CHAT, chat_fields("one")))
+            wait_until(lambda place=place: echo.server.open_calls == place + 1)  # type: ignore[misc]
+        clients[3].send(format_request(CHAT, chat_fields("one")))
+        refused = clients[3].read_response()
+        assert refused.status == 503 and "3 answers are in progress or wait" in refused.message
+        gate.release(1000)
+        assert [client.read_response().status for client in clients[:3]] == [200] * 3
+        clients[3].send(format_request(CHAT, chat_fields("one")))
+        assert clients[3].read_response().status == 200
+
+
+def end_in_background(server: OpenAiServer) -> threading.Thread:
+    """Stop a server, which waits for its answers."""
+    thread = threading.Thread(target=server.stop_server)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_ends_finishes_its_answers_and_takes_no_more(tmp_path: Path):
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, gate=gate) as echo:
+        busy, idle = echo.connect(), echo.connect()
+        idle.send(format_request("/health"))
+        assert idle.read_response().status == 200
+        busy.send(format_request(CHAT, chat_fields("one", stream=True)) * 2)
+        wait_until(lambda: len(echo.generator.live) == 1)
+        ending = end_in_background(echo.server)
+        assert idle.is_closed()
+        with pytest.raises(ConnectionRefusedError):
+            echo.connect()
+        gate.release(1000)
+        assert busy.read_response().events[-1] == "[DONE]"
+        assert_refused_or_closed(busy)
+        ending.join(5)
+        assert not ending.is_alive() and not echo.server.connections
+        assert len(echo.generator.admitted) == 1
+
+
+def assert_refused_or_closed(client: RawClient) -> None:
+    """A request that was sent ahead is not answered."""
+    rest = client.read_rest()
+    assert rest == b"" or rest.startswith(b"HTTP/1.1 503 ")
+
+
+def test_a_server_that_ends_cuts_answers_that_take_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server_module, "STOP_GRACE_S", 0.2)
+    with serve_echo(tmp_path, gate=threading.Semaphore(0)) as echo:
+        busy = echo.connect()
+        busy.send(format_request(CHAT, chat_fields("one", stream=True)))
+        wait_until(lambda: len(echo.generator.live) == 1)
+        began = time.monotonic()
+        ending = end_in_background(echo.server)
+        assert busy.is_closed()
+        ending.join(5)
+        assert time.monotonic() - began < 5 and not ending.is_alive()

@@ -1,0 +1,240 @@
+"""Connections to the server of OpenAI's API: bytes in any pieces, clients that are slow, that send
+too much, or that go away.
+"""
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+
+from podium_fakes.token_server import (
+    EchoServer,
+    chat_fields,
+    format_request,
+    serve_echo,
+    wait_until,
+)
+
+from harness.serving.network.openai.server import http_connection
+from harness.serving.network.openai.server.http_connection import MAX_BODY_BYTES, MAX_HEAD_BYTES
+
+CHAT = "/v1/chat/completions"
+HEALTH = format_request("/health")
+LONG_STREAM = chat_fields("x" * 500, stream=True)
+
+
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EchoServer]:
+    """One server for most tests."""
+    with serve_echo(tmp_path_factory.mktemp("echo")) as ready:
+        yield ready
+
+
+def contents(body: bytes) -> str:
+    """Join the texts of a stream."""
+    return "".join(part.split(b'"', 1)[0].decode() for part in body.split(b'"content":"')[1:])
+
+
+def test_a_request_may_come_byte_by_byte(echo: EchoServer):
+    client = echo.connect()
+    for byte in format_request(CHAT, chat_fields("one")):
+        client.send(bytes([byte]))
+    response = client.read_response()
+    assert response.document["choices"][0]["message"]["content"] == "one"
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order(echo: EchoServer):
+    """More than the server keeps at once; streams between documents."""
+    client, count = echo.connect(), 60
+    ahead = [format_request(CHAT, chat_fields(f"t{n}", stream=n % 2 == 0)) for n in range(count)]
+    client.send(b"".join(ahead))
+    for number in range(count):
+        response = client.read_response()
+        text = (
+            contents(response.body)
+            if number % 2 == 0
+            else response.document["choices"][0]["message"]["content"]
+        )
+        assert text == f"t{number}"
+    client.send(HEALTH)
+    assert client.read_response().status == 200
+
+
+def test_a_body_may_come_in_chunks(echo: EchoServer):
+    body = format_request(CHAT, chat_fields("one")).partition(b"\r\n\r\n")[2]
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    pieces = [b"%x\r\n%b\r\n" % (len(body[at : at + 7]), body[at : at + 7]) for at in range(0, len(body), 7)]  # fmt: skip
+    client = echo.connect()
+    client.send(head + b"".join(pieces) + b"0\r\n\r\n")
+    assert client.read_response().document["choices"][0]["message"]["content"] == "one"
+
+
+def test_a_client_that_waits_for_a_word_gets_it(echo: EchoServer):
+    """curl does with large bodies."""
+    request = format_request(CHAT, chat_fields("one"), Expect="100-continue")
+    head, _, body = request.partition(b"\r\n\r\n")
+    client = echo.connect()
+    client.send(head + b"\r\n\r\n")
+    assert client.read_until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.send(body)
+    assert client.read_response().status == 200
+
+
+def test_old_clients_get_a_stream_without_chunks(echo: EchoServer):
+    client = echo.connect()
+    request = format_request(CHAT, chat_fields("one", stream=True), Connection="keep-alive")
+    client.send(request.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    response = client.read_response()
+    assert "connection: close" in response.head and "transfer-encoding" not in response.head
+    assert contents(response.body) == "one" and response.body.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_connection_closes_where_the_client_asks_for_it(echo: EchoServer):
+    client = echo.connect()
+    client.send(format_request(CHAT, chat_fields("one", stream=True), Connection="close"))
+    response = client.read_response()
+    assert response.events[-1] == "[DONE]" and "connection: close" in response.head
+    assert client.is_closed()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        b"GET /health HTTP/1.1\r\nno colon\r\n\r\n",
+        b"NONSENSE /health HTTP/1.1\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_and_the_connection_closed(echo: EchoServer, garbage: bytes):
+    client = echo.connect()
+    client.send(garbage)
+    response = client.read_response()
+    assert response.status == 400 and "connection: close" in response.head
+    assert client.is_closed()
+
+
+def test_a_body_that_is_too_large_is_refused_unread(echo: EchoServer):
+    """At once, by its own word: nobody waits for a gigabyte."""
+    client = echo.connect()
+    client.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n".encode())
+    response = client.read_response()
+    assert response.status == 413 and "more than 4,194,304 bytes" in response.message
+    assert client.is_closed()
+
+
+def test_chunks_without_end_are_refused_when_they_are_too_many(echo: EchoServer):
+    """The client still reads why, although it sends on; the server keeps none of it."""
+    client = echo.connect()
+    client.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+    piece = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    for _ in range(MAX_BODY_BYTES // 0x10000 + 20):
+        client.send(piece)
+    assert client.read_response().status == 413
+    assert client.is_closed()
+
+
+def test_a_head_without_end_is_refused(echo: EchoServer):
+    client = echo.connect()
+    client.send(b"GET /health HTTP/1.1\r\nX: " + b"y" * 2 * MAX_HEAD_BYTES)
+    assert client.read_response().status == 431
+
+
+def test_a_request_that_does_not_arrive_is_refused(
+    echo: EchoServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(http_connection, "REQUEST_TIMEOUT_S", 0.05)
+    client = echo.connect()
+    client.send(HEALTH + b"GET /hea")
+    assert client.read_response().status == 200
+    assert client.read_response().status == 408
+    assert client.is_closed()
+
+
+def leave_by_close(client: socket.socket) -> None:
+    client.close()
+
+
+def leave_by_reset(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+def leave_by_end(client: socket.socket) -> None:
+    client.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.parametrize("leave", [leave_by_close, leave_by_reset, leave_by_end])
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_client_that_goes_away_frees_its_slot_within_one_step(
+    tmp_path: Path, leave: object, is_streamed: bool
+):
+    """Another one gets it, and what still waits of those who left is never answered."""
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, slots=1, gate=gate) as echo:
+        gone, waiting, other = (echo.connect() for _ in range(3))
+        gone.send(format_request(CHAT, chat_fields("gone", stream=is_streamed)))
+        wait_until(lambda: len(echo.generator.live) == 1)
+        waiting.send(format_request(CHAT, chat_fields("waiting", stream=is_streamed)))
+        wait_until(lambda: echo.server.open_calls == 2)
+        other.send(format_request(CHAT, chat_fields("other")))
+        gate.release()
+        wait_until(lambda: echo.generator.steps == 1)
+        for client in (gone, waiting):
+            leave(client.socket)  # type: ignore[operator]
+        wait_until(lambda: echo.server.open_calls == 1)
+        gate.release()  # the step that has begun
+        wait_until(lambda: len(echo.generator.admitted) == 2)
+        assert echo.generator.steps == 2
+        gate.release(100)
+        document = other.read_response().document
+        assert document["choices"][0]["message"]["content"] == "other"
+        assert echo.generator.admitted == [[*b"gone"], [*b"other"]]
+        assert echo.server.open_calls == 0
+
+
+def test_a_client_with_requests_ahead_that_goes_away_leaves_nothing(tmp_path: Path):
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, slots=1, gate=gate) as echo:
+        client = echo.connect()
+        client.send(format_request(CHAT, LONG_STREAM) * 5)
+        wait_until(lambda: len(echo.generator.live) == 1)
+        client.close()
+        wait_until(lambda: echo.server.open_calls == 0)
+        gate.release(3)
+        wait_until(lambda: not echo.generator.live and not echo.service.waiting)
+        assert len(echo.generator.admitted) == 1
+
+
+def test_a_client_that_does_not_read_delays_nobody_and_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What it does not read is bounded, and so is the time."""
+    monkeypatch.setattr(http_connection, "STALLED_TIMEOUT_S", 0.3)
+    with serve_echo(tmp_path) as echo:
+        slow = echo.connect(receive_buffer=4096)
+        slow.send(format_request(CHAT, chat_fields("x" * 900, stream=True)) * 16)
+        for _ in range(20):
+            assert echo.ask(CHAT, chat_fields("one")).status == 200
+        wait_until(lambda: len(echo.server.connections) == 0)
+        assert len(echo.generator.admitted) < 36
+        with pytest.raises((AssertionError, ConnectionError)):
+            for _ in range(16):
+                slow.read_response()
+
+
+def test_a_slow_reader_gets_everything(echo: EchoServer):
+    client = echo.connect(receive_buffer=4096)
+    client.send(format_request(CHAT, chat_fields("y" * 800, stream=True)) * 3)
+    for _ in range(3):
+        response = client.read_response()
+        assert contents(response.body) == "y" * 800
+        assert len(response.events) == 802

@@ -1,0 +1,421 @@
+"""Real LoadGen over HTTP: what comes of a scripted server's answers, and of requests and servers
+that are wrong.
+"""
+
+import json
+import socket
+import ssl
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from podium_fakes.certificates import Certificates
+from podium_fakes.drive import options
+from podium_fakes.kept import NONCE, keep_ceiling, run_record
+from podium_fakes.scripted import (
+    OPENING,
+    Asked,
+    Behaviour,
+    answering,
+    chunk,
+    closing,
+    delta,
+    document,
+    event,
+    reply,
+    scripted,
+    sending,
+    silent,
+    stream,
+)
+
+from harness.serving import infer
+from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.network.openai import server_pool
+from harness.serving.network.setup import EndpointOptions
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.files.layout import (
+    QUERY_RECORD_FILE,
+    TOKEN_RECORD_FILE,
+    compute_folder_sha256,
+    locate_checkpoint_folder,
+)
+from suite.loadgen.scenario import Scenario
+from suite.records import CheckpointRecord, write_record
+from workloads.llama.checkpoint import LlamaTokens, write_llama_documents
+from workloads.llama.serving_set import generate_serving_documents
+from workloads.llama.shape import LlamaShape
+from workloads.llama.vocabulary import (
+    BEGIN_ID,
+    END_ID,
+    compute_tokenizer_sha256,
+    encode_prompt,
+    encode_text,
+    format_tokenizer,
+)
+
+SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=200", "endpoint.in_flight=8")
+TEXT = "Anna Bruno Dora sells"
+IDS = [*encode_text(TEXT), END_ID]
+SHAPE = LlamaShape(
+    layers=1,
+    width=8,
+    heads=2,
+    key_value_heads=1,
+    feed_forward=8,
+    vocabulary=384,
+    context=256,
+    rope_theta=10_000.0,
+)
+
+
+def keep_llama(results: Path) -> Path:
+    """A checkpoint without weights: LoadGen's side needs none."""
+    made = results / "made"
+    made.mkdir(parents=True)
+    tokens = LlamaTokens(
+        tokenizer=format_tokenizer().encode(), begin=BEGIN_ID, ends=(END_ID,), chat_template=""
+    )
+    write_llama_documents(SHAPE, "float32", tokens, made)
+    record = CheckpointRecord(
+        workload="llama",
+        round="podium-v1",
+        profile="smoke",
+        framework="torch",
+        sha256=compute_folder_sha256(made),
+        nonce=NONCE,
+        seed=1,
+        run_index=0,
+        training_log="",
+        target_reached=True,
+        scores={"loss": 1.0},
+        reference_accuracy={},
+        settings={},
+        version="0",
+    )
+    place = locate_checkpoint_folder(results, "llama", record.sha256)
+    place.parent.mkdir(parents=True)
+    made.rename(place)
+    write_record(place / "record.json", record)
+    return place
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A results folder with a checkpoint, and a cache of its own."""
+    keep_llama(tmp_path / "results")
+    keep_ceiling(tmp_path / "cache")
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    yield tmp_path / "results"
+
+
+def measure(
+    results: Path,
+    *urls: str,
+    settings: tuple[str, ...] = (),
+    scenario: Scenario = Scenario.SERVER,
+    mode: str = "performance",
+    **more: Any,
+) -> None:
+    """Measure servers as podium infer --endpoint does."""
+    asked = EndpointOptions(
+        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
+    )
+    chosen = options(
+        results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
+    )
+    infer.serve_workload(
+        "llama", chosen, scenarios=(scenario,), mode=mode, checkpoint=None, endpoint_options=asked
+    )
+
+
+def find_run(results: Path) -> Path:
+    (place,) = results.glob("**/run.json")
+    return place.parent
+
+
+def nothing_left(results: Path) -> bool:
+    """No run, finished or not."""
+    return not [
+        *results.rglob("run.json"),
+        *results.rglob("*.partial"),
+        *results.rglob("mlperf_log_*"),
+    ]
+
+
+def byte_by_byte(asked: Asked) -> None:
+    content = OPENING + b"".join(map(chunk, stream(counted=5))) + b"0\r\n\r\n"
+    for place in range(len(content)):
+        asked.send(content[place : place + 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "behave",
+    [
+        answering(stream(counted=5)),
+        answering(stream()),
+        answering([event(delta("", role="assistant")), *stream(counted=5)]),
+        byte_by_byte,
+        answering(stream(["Anna Bruno", "Dora sells"])),
+    ],
+    ids=["counted", "not counted", "empty first chunk", "byte by byte", "two tokens a chunk"],
+)
+def test_a_server_run_has_the_same_tokens_in_every_form(results: Path, behave: Behaviour):
+    with scripted(behave) as server:
+        measure(results, server.url, settings=("loadgen.min_queries=64",))
+    folder = find_run(results)
+    tokens, queries = (numpy.load(folder / name) for name in (TOKEN_RECORD_FILE, QUERY_RECORD_FILE))
+    assert len(tokens) == len(queries) >= 64
+    assert set(tokens[:, 3]) == {5}
+    assert (queries["issued_ns"] < tokens[:, 1]).all() and (tokens[:, 1] <= tokens[:, 2]).all()
+    network = run_record(folder).network
+    assert network is not None and network.form == "prompts" and network.api == "chat"
+    assert network.tokens_logged == network.tokens_recounted == 5 * len(tokens)
+    assert network.answers_differing == 0 and network.streamed and network.connections == 8
+    assert network.tokenizer == compute_tokenizer_sha256() and network.server is None
+    assert network.targets == (f"{server.url}/v1/chat/completions",)
+    log = read_detail_log(folder)
+    assert log.errors == ()
+    assert dict(read_logged_answers(folder))[int(tokens[0, 0])] == numpy.array(IDS, "<i4").tobytes()
+
+
+@pytest.mark.slow
+def test_a_count_that_is_not_the_texts_is_recorded_beside_it(results: Path):
+    with scripted(answering(stream(counted=7))) as server:
+        measure(results, server.url)
+    network = run_record(find_run(results)).network
+    assert network is not None
+    answers = network.answers_differing
+    assert (network.tokens_logged, network.tokens_recounted) == (7 * answers, 5 * answers)
+    assert set(numpy.load(find_run(results) / TOKEN_RECORD_FILE)[:, 3]) == {7}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_an_accuracy_run_asks_every_sample_once(results: Path, api: str):
+    """Offline's answers are not streamed; the probe's were."""
+    streamed = answering(stream())
+
+    def either(asked: Asked) -> None:
+        if asked.body["stream"]:
+            streamed(asked)
+        else:
+            asked.send(document(TEXT))
+
+    with scripted(either) as server:
+        measure(
+            results,
+            server.url,
+            settings=(f"endpoint.api={api}",),
+            scenario=Scenario.OFFLINE,
+            mode="accuracy",
+        )
+    documents = generate_serving_documents()
+    asked = [each.body for each in server.requests if not each.body["stream"]]
+    wanted = (
+        [encode_prompt(each) for each in documents]
+        if api == "completions"
+        else [[{"role": "user", "content": each.article}] for each in documents]
+    )
+    found = [each["prompt" if api == "completions" else "messages"] for each in asked]
+    assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted))
+    assert {each["max_tokens"] for each in asked} == {24}
+    assert {each["temperature"] for each in asked} == {0}
+    assert {each["model"] for each in asked} == {"llama"}
+    answers = dict(read_logged_answers(find_run(results)))
+    assert set(answers.values()) == {numpy.array(IDS, "<i4").tobytes()} and len(answers) == 512
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("behave", "why"),
+    [
+        (sending(OPENING, chunk(event(delta("Anna"))), then=closing), "cut a stream"),
+        (sending(reply(503, b"{}")), "answered 503"),
+        (closing, "closed the connection after the request was sent"),
+        (silent, "gave no answer for 0.5 s"),
+    ],
+    ids=["cut", "503", "closes", "silent"],
+)
+def test_a_server_that_fails_leaves_nothing(results: Path, behave: Behaviour, why: str):
+    """In the midst of a run, after a probe that went well."""
+    good = answering(stream())
+
+    def answer(asked: Asked) -> None:
+        (behave if len(server.requests) > 2000 else good)(asked)
+
+    with scripted(answer) as server:
+        with pytest.raises(JudgedError, match=why) as error:
+            measure(
+                results,
+                server.url,
+                settings=(
+                    "endpoint.timeout_ms=500",
+                    "loadgen.min_duration_ms=60000",
+                    "server.target_qps=400",
+                ),
+            )
+        assert "nothing of that run counts" in str(error.value)
+    assert nothing_left(results)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "why"),
+    [
+        (
+            ("endpoint.model=other",),
+            RequestError,
+            "does not serve the model 'other'; it serves llama",
+        ),
+        (("endpoint.tokenizer=/nowhere/t.json",), RequestError, "no tokenizer: /nowhere/t.json"),
+        (("endpoint.api=rest",), RequestError, "unknown value of endpoint.api 'rest'"),
+        (("endpoint.header.X-Key=/nowhere",), RequestError, "/nowhere: No such file"),
+        (("endpoint.header.Host=/nowhere",), RequestError, "no header of this name"),
+        (("endpoint.in_flight=0",), RequestError, "endpoint.in_flight"),
+        (("batching.max_batch=3",), RequestError, "it is the server's"),
+        (("endpoint.input=a:FP32:1",), RequestError, "http:// do not have it"),
+    ],
+)
+def test_requests_that_are_wrong(
+    results: Path, settings: tuple[str, ...], error: type[PodiumError], why: str
+):
+    with scripted(answering(stream())) as server:
+        with pytest.raises(error, match=why):
+            measure(results, server.url, settings=settings)
+        assert server.requests == []
+    assert nothing_left(results)
+
+
+@pytest.mark.parametrize(
+    ("page", "error", "why"),
+    [
+        (
+            reply(503, b'{"error": "loading"}'),
+            JudgedError,
+            "answers 503 to GET /v1/models: loading",
+        ),
+        (reply(301, b"", "Location: http://h2"), JudgedError, "redirects with 301 to http://h2"),
+        (reply(401, b""), MissingError, "the server wants a token: --token-file"),
+        (reply(200, b"<html>"), JudgedError, "what is no list of models"),
+        (reply(200, b"{}", version="1.0"), JudgedError, "speaks HTTP/1.0"),
+        (b"HTTP/1.1 200 OK\r\nX: " + bytes(1 << 17), JudgedError, "does not answer GET /v1/models"),
+        (reply(200, b" " * (5 << 20)), JudgedError, "with more than 4,194,304 bytes"),
+    ],
+)
+def test_servers_that_are_no_use(results: Path, page: bytes, error: type[PodiumError], why: str):
+    with scripted(answering(stream()), pages={"/v1/models": page}) as server:
+        with pytest.raises(error, match=why):
+            measure(results, server.url)
+        assert server.requests == [] and server.questions == ["/v1/models"]
+    assert nothing_left(results)
+
+
+def test_a_server_without_a_list_of_models_is_taken_at_its_word(results: Path):
+    with (
+        scripted(sending(reply(500, b"no")), pages={"/v1/models": reply(404, b"")}) as server,
+        pytest.raises(JudgedError, match="answered 500: no, in answer to sample"),
+    ):
+        measure(results, server.url, settings=("endpoint.model=anything",))
+    assert server.requests[0].body["model"] == "anything"
+
+
+def test_nobody_there(results: Path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(MissingError, match="no server there: Connection refused"):
+        measure(results, f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("url", ["h1:8000", "localhost", "ftp://h1:8000", "http://", "http://h1:0"])
+def test_an_address_that_is_none(results: Path, url: str):
+    with pytest.raises(RequestError, match="http://HOST:PORT"):
+        measure(results, url)
+
+
+def test_servers_of_two_kinds_are_not_one_system(results: Path):
+    with pytest.raises(RequestError, match="not one system"):
+        measure(results, "http://h1:8000", "grpc://h2:8001")
+
+
+@pytest.mark.parametrize("module", ["httptools", "tokenizers"])
+def test_without_the_extra(results: Path, monkeypatch: pytest.MonkeyPatch, module: str):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingError, match=rf"{module} is not installed: pip install .*openai"):
+        measure(results, "http://127.0.0.1:9")
+
+
+def test_a_token_and_a_header_are_sent_and_not_recorded(results: Path, tmp_path: Path):
+    for name in ("token", "key"):
+        (tmp_path / name).write_text(f"secret-{name}\n")
+    with scripted(sending(reply(500, b"no"))) as server, pytest.raises(JudgedError) as error:
+        measure(
+            results,
+            server.url,
+            settings=(f"endpoint.header.X-Key={tmp_path / 'key'}",),
+            token_file=tmp_path / "token",
+        )
+    assert server.requests[0].headers["authorization"] == "Bearer secret-token"
+    assert server.requests[0].headers["x-key"] == "secret-key"
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_server_needs_streams(results: Path):
+    with (
+        scripted(lambda asked: asked.send(document(TEXT))) as server,
+        pytest.raises(RequestError, match="Server measures the time to the first token"),
+    ):
+        measure(results, server.url, settings=("endpoint.stream=false",))
+    assert nothing_left(results)
+
+
+@pytest.mark.slow
+def test_over_tls(results: Path, certificates: Certificates):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    with scripted(answering(stream()), context=context) as server:
+        with pytest.raises(MissingError, match="its certificate is not trusted"):
+            measure(results, server.url)
+        with pytest.raises(JudgedError, match="does not answer GET /v1/models by HTTP/1.1"):
+            measure(results, server.url.replace("https", "http"))
+        assert server.requests == []
+        measure(results, server.url, ca=certificates.authority)
+    network = run_record(find_run(results)).network
+    assert network is not None and network.targets[0].startswith("https://")
+
+
+def test_without_tls(results: Path):
+    with scripted(answering(stream())) as server, pytest.raises(MissingError, match="no TLS there"):
+        measure(results, server.url.replace("http", "https"))
+
+
+def test_a_token_does_not_travel_in_the_clear(results: Path, tmp_path: Path):
+    (tmp_path / "token").write_text("secret\n")
+    with pytest.raises(RequestError, match="in the clear to http://h1:8000; use https://"):
+        measure(results, "http://h1:8000", token_file=tmp_path / "token")
+
+
+def test_a_workload_without_prompts(results: Path):
+    asked = EndpointOptions(endpoints=("http://127.0.0.1:9",), ca=None, token_file=None)
+    chosen = options(results, framework="torch", engine="torch", precision=None)
+    with pytest.raises(RequestError, match="resnet50: its Workload names no `prompts`|checkpoint"):
+        infer.serve_workload(
+            "resnet50",
+            chosen,
+            scenarios=(Scenario.OFFLINE,),
+            mode="accuracy",
+            checkpoint=None,
+            endpoint_options=asked,
+        )
+
+
+def test_the_loop_of_asyncio_serves_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = server_pool.create_event_loop()
+    assert type(loop).__module__.startswith("asyncio")
+    loop.close()

@@ -1,0 +1,405 @@
+"""Servers that answer in every legal way give the same answers; servers that fail end the run with
+one sentence, and are never asked twice.
+"""
+
+import asyncio
+import json
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from podium_fakes.scripted import (
+    LAST_CHUNK,
+    OPENING,
+    WORDS,
+    Asked,
+    Behaviour,
+    answering,
+    chunk,
+    closing,
+    delta,
+    document,
+    event,
+    reply,
+    scripted,
+    sending,
+    silent,
+    stream,
+    usage,
+)
+
+from harness.serving.network.access import ClientCredentials
+from harness.serving.network.openai.answer_reader import ReadAnswer
+from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
+from harness.serving.network.openai.server_pool import (
+    SentRequest,
+    ServerPool,
+    create_event_loop,
+)
+from harness.serving.network.wire import parse_endpoint
+from suite.errors import JudgedError, MissingError
+
+TEXT = " ".join(WORDS)
+BODY = b'{"model": "llama"}'
+SOON_S = 20.0
+
+
+@dataclass
+class Heard:
+    """What came of some requests."""
+
+    answers: dict[int, ReadAnswer] = field(default_factory=dict)
+    firsts: dict[int, int] = field(default_factory=dict)
+    first_texts: dict[int, str] = field(default_factory=dict)
+    failure: Exception | None = None
+    wanted: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
+        assert request.sample not in self.firsts
+        self.firsts[request.sample] = now_ns
+        self.first_texts[request.sample] = "".join(answer.content or answer.hidden)
+
+    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
+        assert request.sample not in self.answers
+        self.answers[request.sample] = answer
+        if len(self.answers) >= self.wanted:
+            self.over.set()
+
+    def handle_failure(self, error: Exception) -> None:
+        assert self.failure is None
+        self.failure = error
+        self.over.set()
+
+    @property
+    def texts(self) -> list[str]:
+        return ["".join(self.answers[place].content) for place in sorted(self.answers)]
+
+
+def ask(
+    *urls: str,
+    count: int = 1,
+    in_flight: int = 4,
+    streamed: bool = True,
+    silence_s: float = SOON_S,
+    turns: int = 1,
+    between: Callable[[], None] = lambda: None,
+) -> Heard:
+    """Ask prompts all at once, or in several turns; return what came."""
+    loop, heard = create_event_loop(), Heard()
+    style = RequestStyle(api=PromptApi.CHAT, model="llama", streamed=streamed, headers={"X-A": "b"})
+    pool = ServerPool(
+        loop,
+        [parse_endpoint(url) for url in urls],
+        style,
+        ClientCredentials(),
+        in_flight,
+        silence_s,
+        heard,
+    )
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(pool.open_connections(), loop).result(SOON_S)
+        for turn in range(turns):
+            heard.over.clear()
+            heard.wanted += count
+            first = turn * count
+            requests = [SentRequest(n, n, 0, BODY) for n in range(first, first + count)]
+            loop.call_soon_threadsafe(pool.submit_requests, requests)
+            assert heard.over.wait(SOON_S)
+            between()
+    finally:
+        asyncio.run_coroutine_threadsafe(pool.close_connections(), loop).result(SOON_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(SOON_S)
+        loop.close()
+    return heard
+
+
+def heard_of(behave: Behaviour, **facts: object) -> tuple[Heard, list[str], int]:
+    """Ask one server; return what came, the prompts in its log, and its connections."""
+    with scripted(behave) as server:
+        heard = ask(server.url, **facts)  # type: ignore[arg-type]
+        return heard, server.prompts, server.connections
+
+
+def byte_by_byte(events: Sequence[bytes]) -> Behaviour:
+    """Send every byte of a whole response by itself."""
+    content = OPENING + b"".join(map(chunk, events)) + LAST_CHUNK
+
+    def answer(asked: Asked) -> None:
+        for place in range(len(content)):
+            asked.send(content[place : place + 1])
+
+    return answer
+
+
+def byte_chunks(events: Sequence[bytes]) -> Behaviour:
+    """Make each byte a chunk: UTF-8 is cut everywhere."""
+    content = b"".join(events)
+    return answering([content[place : place + 1] for place in range(len(content))])
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [
+        answering(stream(counted=5)),
+        answering([event(delta("", role="assistant")), *stream(counted=5)]),
+        answering([event(delta(None, role="assistant")), b": ping\n\n", *stream(counted=5)]),
+        byte_by_byte(stream(counted=5)),
+        byte_chunks(stream(counted=5)),
+        answering([b"".join(stream(counted=5))]),
+        answering([each.replace(b"\n", b"\r\n") for each in stream(counted=5)]),
+        answering([each.replace(b"\n", b"\r") for each in stream(counted=5)]),
+        answering(stream(["Anna Bruno", "Dora sells"], counted=5)),
+        sending(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
+            *stream(counted=5),
+            then=closing,
+        ),
+    ],
+    ids=[
+        "plain",
+        "empty first content",
+        "role alone, then a comment",
+        "byte by byte",
+        "chunks of a byte",
+        "one chunk",
+        "CRLF",
+        "CR",
+        "two words an event",
+        "until the connection ends",
+    ],
+)
+def test_the_same_answer_in_every_legal_form(behave: Behaviour):
+    heard, prompts, _ = heard_of(behave, count=3)
+    assert heard.failure is None
+    assert heard.texts == [TEXT] * 3
+    assert [each.counted for each in heard.answers.values()] == [5] * 3
+    assert all(each.ended for each in heard.answers.values())
+    assert set(heard.first_texts.values()) <= {"Anna", "Anna Bruno", TEXT}
+    assert len(prompts) == 3
+
+
+def test_text_of_several_bytes_a_letter():
+    words = ["Ä", "日本", "🦊"]
+    heard, _, _ = heard_of(byte_chunks(stream(words)))
+    assert heard.texts == ["Ä 日本 🦊"]
+    assert heard.answers[0].counted == 0
+
+
+def test_the_first_token_is_the_first_one_with_content():
+    """An empty chunk does not stop the clock; reasoning does."""
+    pause_s = 0.15
+
+    def answer(opening: bytes) -> Behaviour:
+        def send(asked: Asked) -> None:
+            asked.send(OPENING + chunk(opening))
+            time.sleep(pause_s)
+            for each in stream():
+                asked.send(chunk(each))
+            asked.send(LAST_CHUNK)
+
+        return send
+
+    def took_s(opening: bytes) -> float:
+        began = time.monotonic_ns()
+        heard, _, _ = heard_of(answer(opening))
+        return (heard.firsts[0] - began) / 1e9
+
+    assert took_s(event(delta("", role="assistant"))) > pause_s
+    for key in ("reasoning", "reasoning_content"):
+        assert took_s(event(delta(None, **{key: "Hm"}))) < pause_s
+    assert took_s(event(delta(None, tool_calls=[{"index": 0}]))) < pause_s
+
+
+def test_completions_are_read_too():
+    events = [
+        event({"choices": [{"index": 0, "text": text, "finish_reason": reason}]})
+        for text, reason in (("", None), ("Anna", None), (" Dora", "length"))
+    ]
+    heard, _, _ = heard_of(answering([*events, event(usage(2)), b"data: [DONE]\n\n"]))
+    assert heard.texts == ["Anna Dora"] and heard.first_texts == {0: "Anna"}
+    assert not heard.answers[0].ended and heard.answers[0].counted == 2
+
+
+def test_an_answer_that_is_not_streamed():
+    heard, _, _ = heard_of(sending(document(TEXT, counted=5)), streamed=False, count=2)
+    assert heard.texts == [TEXT] * 2 and heard.firsts == {}
+    assert heard.answers[0].counted == 5
+
+
+def test_connections_are_opened_before_and_used_again():
+    heard, prompts, connections = heard_of(answering(stream()), count=40, in_flight=4)
+    assert len(heard.answers) == len(prompts) == 40 and connections == 4
+
+
+def test_at_most_so_many_requests_are_in_flight():
+    most, now, turn = [0], [0], threading.Lock()
+
+    def answer(asked: Asked) -> None:
+        with turn:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.01)
+        with turn:
+            now[0] -= 1
+        answering(stream())(asked)
+
+    heard, _, _ = heard_of(answer, count=30, in_flight=3)
+    assert len(heard.answers) == 30 and most[0] == 3
+
+
+def test_the_least_busy_server_is_asked_first():
+    slow, quick = answering(stream(), pause_s=0.05), answering(stream())
+    with scripted(slow) as one, scripted(quick) as other:
+        heard = ask(one.url, other.url, count=40, in_flight=8)
+        assert len(heard.answers) == 40
+        assert one.connections == other.connections == 4
+        assert len(other.requests) > 2 * len(one.requests) > 0
+
+
+def test_two_servers_take_turns_while_nothing_is_owed():
+    with scripted(answering(stream())) as one, scripted(answering(stream())) as other:
+        ask(one.url, other.url, turns=10, in_flight=4)
+        assert len(one.requests) == len(other.requests) == 5
+
+
+def test_connections_that_a_server_closed_while_idle_are_replaced():
+    with scripted(answering(stream()), idle_s=0.05) as server:
+        heard = ask(server.url, turns=3, count=2, in_flight=2, between=lambda: time.sleep(0.3))
+        assert heard.failure is None and len(heard.answers) == 6
+        assert len(server.prompts) == 6 and server.connections == 6
+
+
+def test_a_server_that_closes_after_each_answer():
+    def answer(asked: Asked) -> None:
+        head = OPENING.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+        asked.send(head + b"".join(map(chunk, stream())) + LAST_CHUNK)
+        asked.close()
+
+    heard, prompts, connections = heard_of(answer, count=10, in_flight=2)
+    assert heard.failure is None and len(prompts) == 10 and connections == 10
+
+
+def test_what_a_server_says_on_an_idle_connection_is_no_answer():
+    """Some say that nothing was asked of them for long, and close."""
+
+    def answer(asked: Asked) -> None:
+        answering(stream())(asked)
+        time.sleep(0.05)
+        asked.send(reply(408, b"{}", "Connection: close"))
+
+    heard, prompts, connections = heard_of(
+        answer, turns=2, in_flight=1, between=lambda: time.sleep(0.3)
+    )
+    assert heard.failure is None and len(prompts) == 2 and connections == 2
+
+
+HALF = [event(delta("Anna")), event(delta(" Bruno"))]
+MIB = 1 << 20
+
+
+def flooding(opening: bytes) -> Behaviour:
+    """Send a gigabyte in one line."""
+
+    def send(asked: Asked) -> None:
+        asked.send(opening)
+        piece = b"x" * MIB
+        for _ in range(1024):
+            asked.send(piece)
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("behave", "why"),
+    [
+        (sending(OPENING, *map(chunk, HALF), then=closing), "cut a stream before its end"),
+        (answering(HALF), "cut a stream before its end"),
+        (answering([*HALF, b"data: [DONE]\n\n"]), "ended an answer without a finish_reason"),
+        (answering(stream()[:-1]), "cut a stream before its end"),
+        (answering(stream(reason="abort")), "with the finish_reason 'abort'"),
+        (answering(stream(())), "sent an empty answer"),
+        (
+            sending(reply(503, b'{"error": {"message": "over\\nloaded"}}')),
+            "answered 503: over loaded",
+        ),
+        (sending(reply(503, b"")), "answered 503, in"),
+        (sending(reply(400, b"x" * MIB)), "answered 400: x"),
+        (sending(reply(307, b"", "Location: http://h2/v1")), "redirects with 307 to http://h2/v1"),
+        (closing, "closed the connection after the request was sent"),
+        (
+            answering([*HALF, event({"error": {"message": "no memory"}})]),
+            "sent an error: no memory",
+        ),
+        (answering([event({"object": "error", "message": "bad"})]), "sent an error: bad"),
+        (answering([b"data: {]\n\n"]), "sent what is no answer of this API: '{]'"),
+        (answering([b'data: {"choices": 3}\n\n']), "sent what is no answer of this API"),
+        (sending(b"HTTP/1.0 200 OK\r\n\r\n", *stream(), then=closing), "speaks HTTP/1.0"),
+        (sending(b"nothing of the kind\r\n\r\n"), "sent what is no HTTP/1.1 response"),
+        (sending(document("Anna")), "did not stream its answer"),
+        (silent, "gave no answer for 0.5 s, after 0 of 1 answers"),
+        (sending(OPENING, chunk(HALF[0]), then=silent), "gave no answer for 0.5 s"),
+        (flooding(OPENING + b"40000000\r\ndata: "), "sent more than 1,048,576 bytes in one event"),
+        (flooding(b"HTTP/1.1 200 OK\r\nX: "), "sent more than 65,536 bytes of headers"),
+        (flooding(b"HTTP/1.1 500 No\r\nContent-Length: 1073741824\r\n\r\n"), "answered 500: xxx"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_server_that_fails_ends_the_run_and_is_not_asked_again(behave: Behaviour, why: str):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    heard, prompts, _ = heard_of(behave, silence_s=0.5)
+    assert isinstance(heard.failure, JudgedError)
+    assert why in str(heard.failure) and "\n" not in str(heard.failure)
+    assert str(heard.failure).endswith("after 0 of 1 answers; nothing of that run counts")
+    assert heard.answers == {} and len(prompts) == 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+def test_comments_alone_are_no_progress():
+    def ping(asked: Asked) -> None:
+        asked.send(OPENING + chunk(HALF[0]))
+        for _ in range(200):
+            asked.send(chunk(b": ping\n\n"))
+            time.sleep(0.05)
+
+    heard, _, _ = heard_of(ping, silence_s=0.5)
+    assert "gave no answer for 0.5 s" in str(heard.failure)
+
+
+def test_one_failure_of_many_ends_the_run():
+    """The others are on their way, and nothing is sent in their place."""
+
+    def answer(asked: Asked) -> None:
+        if json.dumps(asked.body) and asked.connection == 2:
+            asked.send(reply(503, b"{}"))
+        else:
+            time.sleep(0.2)
+            answering(stream())(asked)
+
+    heard, prompts, _ = heard_of(answer, count=50, in_flight=4)
+    assert isinstance(heard.failure, JudgedError) and "answered 503" in str(heard.failure)
+    assert len(prompts) == 4
+
+
+def test_a_server_that_takes_no_connections():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(MissingError, match="0 of 4 connections could be opened: .*refused"):
+        ask(f"http://127.0.0.1:{port}")
+
+
+def test_the_request_is_what_the_api_asks_for():
+    with scripted(answering(stream())) as server:
+        ask(server.url)
+        (asked,) = server.requests
+    assert asked.route == "/v1/chat/completions" and asked.headers["x-a"] == "b"
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["host"] == server.url.removeprefix("http://")

@@ -1,0 +1,71 @@
+"""Curves that podium traced, beside each other and in a report; never beside those of MLPerf
+Endpoints.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from making_curve import write_curve
+from spoiling import put
+
+from submissions.commands.compare import compare
+from submissions.commands.report import report
+from submissions.curves.podium_curve import is_podium_curve, read_comparable_curves
+from suite.studies.documents import STUDY_FILE
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A curve."""
+    return write_curve(tmp_path / "first")
+
+
+def test_the_record_has_the_figures_of_the_table(study: Path) -> None:
+    (curve,) = read_comparable_curves(study)
+    table = json.loads((study / STUDY_FILE).read_text())
+    assert is_podium_curve(study) and curve.compliant
+    assert [each.system_tps for each in curve.points] == [
+        each["system_tps"] for each in table["points"]
+    ]
+    assert (curve.c_min, curve.c_max, curve.round) == (2, 40, "podium curve")
+    assert curve.origin == "a podium curve, not an MLPerf Endpoints result"
+
+
+def test_two_curves_are_compared(study: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other/studies" / study.name
+    shutil.copytree(study, other)
+    result = CliRunner().invoke(compare, [str(study), str(other)])
+    assert result.exception is None, result.output
+    assert "resnet50, podium curve" in result.output and "verdict: equal" in result.output
+
+
+def test_a_point_that_breaks_a_rule_is_left_out(study: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other/studies" / study.name
+    shutil.copytree(study, other)
+    put(verdict="INVALID")(other / "box/in-flight-2/run.json")
+    result = CliRunner().invoke(compare, [str(study), str(other)])
+    assert result.exit_code != 0
+    assert "B: left out: in-flight-2, which breaks curve.points" in result.output
+
+
+def test_a_podium_curve_is_not_compared_with_one_of_mlperf(study: Path, tmp_path: Path) -> None:
+    """The rules differ: duration, percentile, and who counts the tokens."""
+    from kinds.endpoints_curves import BASES
+
+    BASES["endpoints-curve"](tmp_path / "theirs")
+    (theirs,) = (tmp_path / "theirs").iterdir()
+    result = CliRunner().invoke(compare, [str(study), str(theirs)])
+    assert "verdict: not comparable" in result.output
+    assert "rules: podium curve, not endpoints-v1.0" in result.output
+
+
+def test_the_report_draws_it_as_what_it_is(study: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(report, [str(study), "-o", str(page)])
+    assert result.exception is None, result.output
+    text = page.read_text()
+    assert "2 points of a podium curve, not an MLPerf Endpoints result" in text
+    assert text.count("<svg") == 2 and "points of MLPerf Endpoints" not in text

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from testbed import SETTINGS
+from testbed import GENERATING, SETTINGS
 
 from harness.request import build_reading_options
 from harness.serving.setup import set_up_serving
@@ -14,8 +14,6 @@ from harness.serving.weights.initial import export_random_weights
 from suite.rounds import Profile
 from suite.workload import PayloadInference, PayloadPredictor
 
-GENERATING = {"llama"}
-"""Workloads that answer token by token: their payloads are texts, by OpenAI's API."""
 FIXED = {"maskrcnn": ("batching.max_batch=2",), "minigo": ("batching.max_batch=4",)}
 
 

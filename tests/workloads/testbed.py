@@ -76,6 +76,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Workload -> what makes it small; a test says that none is missing."""
+GENERATING = {"llama"}
+"""Workloads that answer token by token, without an engine's calls: samples are token ids on the
+host, and payloads are texts, by OpenAI's API.
+"""
 Around: TypeAlias = Callable[[], AbstractContextManager[None]]
 """What a network is built within."""
 

@@ -16,6 +16,8 @@ from workloads.common.inputs.batches import OptimizerStep, SampleKey
 from workloads.common.optimisation import gradient_exchange, mixed_precision, sharding
 from workloads.common.optimisation.schedules import RateSchedule
 
+WHOLE_STATE_FILE: Final = "state.pt"
+"""What all ranks share; a sharded model has none."""
 RANK_STATE_FORMAT: Final = "rank-{rank}.pt"
 B = TypeVar("B")
 B_co = TypeVar("B_co", covariant=True)
@@ -121,18 +123,19 @@ class Stepper:
                 "optimizer": self._optimizer.state_dict(),
                 "scaler": self._scaler.state_dict(),
             }
-            torch.save(shared, folder / "state.pt")
+            torch.save(shared, folder / WHOLE_STATE_FILE)
         torch.save(
             {"rng": rng.save_generator_state(), "buffers": dict(self.model.named_buffers())},
             self._build_rank_state_path(folder),
         )
 
     def restore(self, folder: Path) -> None:
-        """Restore a saved state; nothing in it is executed. RequestError if other ranks than these
-        saved it.
+        """Restore a saved state; nothing in it is executed. RequestError for the state of a sharded
+        model that another number of ranks saved.
         """
         saved = len(list(folder.glob(RANK_STATE_FORMAT.format(rank="*"))))
-        if saved != self._run.world_size:
+        whole = (folder / WHOLE_STATE_FILE).is_file()
+        if not whole and saved != self._run.world_size:
             raise RequestError(
                 f"{folder}: the checkpoint was saved by {saved} ranks and cannot be resumed by"
                 f" {self._run.world_size}"
@@ -150,7 +153,7 @@ class Stepper:
             sharding.restore_shards(self.model, self._optimizer, folder)
             return
         shared: dict[str, Any] = torch.load(
-            folder / "state.pt", map_location=self._run.device, weights_only=True
+            folder / WHOLE_STATE_FILE, map_location=self._run.device, weights_only=True
         )
         self.model.load_state_dict(shared["model"])
         self._optimizer.load_state_dict(shared["optimizer"])

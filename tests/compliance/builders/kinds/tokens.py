@@ -101,13 +101,12 @@ def multiply_tokens(times: float) -> Callable[[Path], None]:
 BASES: Final[Mapping[str, Builder]] = {
     "generated": write_generated(SRV),
     "generated-single-stream": write_generated(SINGLE),
-    "generated-tree": write_server_tree,
 }
 KINDS: Final = {"tokens": "generated"}
 VALID: Final[Mapping[str, str | Builder]] = {
     "tokens.times": "generated-single-stream",
-    "tokens.total": "generated-tree",
-    "accuracy.truth_files": "generated-tree",
+    "tokens.total": "audited-tokens",
+    "accuracy.truth_files": "audited-tokens",
 }
 INVALID: Final[Mapping[str, Builder]] = {
     "tokens.settings": then(write_generated(SRV), LOG, raise_bound),

@@ -128,6 +128,15 @@ def test_the_log_has_the_steps_of_the_whole_schedule(round: Round) -> None:
     assert select_llama_hyperparameters(settings)["max_steps"] == 1_200_000
 
 
+@pytest.mark.parametrize("profile", list(Profile))
+def test_the_judge_knows_every_name_that_a_run_logs(
+    round: Round, row: Benchmark, profile: Profile
+) -> None:
+    logged = select_llama_hyperparameters(resolve_settings(round, "llama", profile, {}))
+    known = {key for key, setting in row.settings.items() if setting.log}
+    assert set(logged) <= known | set(row.training[profile].required)
+
+
 def test_the_target_of_smoke_is_a_stated_distance_above_the_floor(row: Benchmark) -> None:
     """A change of the news that makes them easier or harder has to move the target."""
     target = row.training[Profile.SMOKE].target["loss"]

@@ -192,6 +192,9 @@ def test_no_model_is_better_than_the_floor(make_run: MakeRun) -> None:
     ("settings", "message"),
     [
         ({"max_sequence_length": 100}, "not a multiple of the 64 tokens"),
+        ({"max_sequence_length": 1_048_576}, "at most 1,000,000 are generated"),
+        ({"opt_adamw_beta_1": 1.0}, "opt_adamw_beta_1 1.0 is not below 1"),
+        ({"opt_adamw_beta_2": 1.0}, "opt_adamw_beta_2 1.0 is not below 1"),
         ({"gradient_accumulation_steps": 3}, "not a multiple of gradient_accumulation_steps 3"),
         ({"model__heads": 3}, "no multiple"),
     ],

@@ -438,13 +438,12 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
             and not math.isclose(batched_samples, samples, rel_tol=1e-9, abs_tol=0.5)
         ):
             yield build_record_fault(run, f"batches of {batched_samples:g} samples", f"{samples:g}")
-        mean, most = (
-            counts.get("mean_size"),
-            (run.record.settings.get("batching.max_batch") if run.record else None),
-        )
-        if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
-            yield build_record_fault(
-                run,
-                f"batches of {mean:g} samples on average",
-                f"at most {most:g}, the setting batching.max_batch",
-            )
+        most = run.record.settings.get("batching.max_batch") if run.record else None
+        for key, found in (("mean_size", "batches of {:g} samples"), ("mean_live", "{:g} live")):
+            mean = counts.get(key)
+            if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
+                yield build_record_fault(
+                    run,
+                    f"{found.format(mean)} on average",
+                    f"at most {most:g}, the setting batching.max_batch",
+                )

@@ -16,7 +16,7 @@ from compliance.rules.podium.inference.loadgen_settings import (
 )
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
-from suite.loadgen.loadgen_errors import is_harmless_error, count_equal_errors
+from suite.loadgen.loadgen_errors import count_equal_errors, is_harmless_error
 from suite.loadgen.scenario import Scenario
 
 REQUIRED_LOG_KEYS: Final = (

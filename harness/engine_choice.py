@@ -71,6 +71,8 @@ def check_serving_engine(serving_request: ServingRequest) -> None:
             f"engine {request.engine} does not accept {request.framework} networks, only"
             f" {', '.join(sorted(engine.accepts))}"
         )
+    if ungenerated := describe_missing_generator(request.row, request.engine, request.precision):
+        raise RequestError(f"{request.name}: {ungenerated}")
     reasons = (engine.missing(device, request.precision) for device in request.devices)
     if lacking := next(filter(None, reasons), None):
         able = list_able_engines(request)
@@ -125,6 +127,19 @@ def describe_unused_options(request: RunRequest, engine: Engine[Any]) -> str:
         if unused
         else ""
     )
+
+
+def describe_missing_generator(benchmark: Benchmark, engine: str, precision: Precision) -> str:
+    """Return why an engine cannot generate the workload's answers in a number format, or ""."""
+    formats = benchmark.generated_with
+    if not formats or precision in formats.get(engine, ()):
+        return ""
+    if engine not in formats:
+        return (
+            f"the engine {engine} does not generate token by token; allowed:"
+            f" {', '.join(sorted(formats))}"
+        )
+    return f"its generator has no {precision}; it has {', '.join(formats[engine])}"
 
 
 def describe_missing_calibration(

@@ -273,7 +273,8 @@ class RunRecord:
     """
     batches: Mapping[str, float]
     """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were
-    sorted by length.
+    sorted by length. A generator's batches are its steps; mean_live, absent in older records, is
+    the sequences that were live in one, and mean_size the answers that ended with one.
     """
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""

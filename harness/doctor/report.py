@@ -16,7 +16,7 @@ import click
 
 from harness.doctor.dtype_trials import WorkloadHalf
 from harness.doctor.findings import ReadinessFinding, ReadinessState, confirm_findings
-from harness.engine_choice import describe_missing_calibration
+from harness.engine_choice import describe_missing_calibration, describe_missing_generator
 from harness.failures import (
     SHARED_MEMORY,
     SHARED_MEMORY_ADVICE,
@@ -357,7 +357,10 @@ def examine_engine(name: str, engine: str, device: str, missing: str) -> Iterato
             if row
             else ""
         )
-        why = missing or describe_engine_problem(engine, device, precision) or unlisted
+        ungenerated = describe_missing_generator(row, engine, precision) if row else ""
+        why = (
+            missing or ungenerated or describe_engine_problem(engine, device, precision) or unlisted
+        )
         yield ReadinessFinding(
             workload=name,
             half=WorkloadHalf.INFERENCE,

@@ -45,6 +45,7 @@ from suite.loadgen.advice import (
     format_without_exponent,
     round_to_significant,
 )
+from suite.loadgen.loadgen_errors import count_equal_errors
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
@@ -130,7 +131,9 @@ def measure_performance(
             probe_result.probe,
         )
     if not verdict.valid:
-        reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
+        reason = "".join(
+            f"; LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()
+        )
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
 
 
@@ -252,7 +255,7 @@ def print_performance_remarks(
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
     for sentence in (
         *lost,
-        *(f"LoadGen: {error}" for error in verdict.errors),
+        *(f"LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()),
         *(hint.sentence for hint in verdict.hints),
     ):
         click.echo(f"  {sentence}")

@@ -16,6 +16,7 @@ from suite.rounds import ScenarioRow
 from suite.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 SERVER_RATE_SETTING: Final = "server.target_qps"
+OFFLINE_RATE_SETTING: Final = "offline.expected_qps"
 LATENCY_BOUND_RULE: Final = "latency bound"
 EARLY_STOPPING_RULE: Final = "early stopping"
 LOADGEN_QUERIES_SETTING: Final = "loadgen.min_queries"
@@ -182,7 +183,7 @@ def build_duration_hint(scenario: Scenario, row: ScenarioRow, facts: Performance
         lasted_ns = facts.latency_ns
         value, knob, action = (
             round_to_significant(facts.rate * OFFLINE_RATE_FACTOR),
-            "offline.expected_qps",
+            OFFLINE_RATE_SETTING,
             "expect a higher rate, so that LoadGen makes its query larger",
         )
     found = f"{lasted_ns / NS_PER_S:.1f} s of at least {row.min_duration_ms / 1e3:g} s"

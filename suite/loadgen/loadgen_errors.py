@@ -4,7 +4,8 @@ share this list.
 Any error that is not listed invalidates the run.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,3 +88,13 @@ def is_harmless_error(line: str) -> bool:
 def is_transient_error(line: str) -> bool:
     """Return whether a rerun may not show this error."""
     return any(report.transient and report.is_in(line) for report in LOADGEN_MESSAGES.values())
+
+
+def count_equal_errors(lines: Iterable[str]) -> dict[str, str]:
+    """Map each error, in the order of their first occurrences, to the same with how often it
+    occurred if that was more than once: LoadGen logs some of them for every answer.
+    """
+    return {
+        line: line if count == 1 else f"{line} ({count:,} times)"
+        for line, count in Counter(lines).items()
+    }

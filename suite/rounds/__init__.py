@@ -17,6 +17,7 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds.constraints import Constraint as Constraint
 from suite.rounds.constraints import HyperValue as HyperValue
 from suite.terms import Division as Division
+from suite.terms import Precision as Precision
 from suite.terms import Profile as Profile
 
 
@@ -273,6 +274,10 @@ class Benchmark:
     not_quantised: str = ""
     """Why this workload is not served in a number format that needs calibration; empty: it may be,
     if a row has a list.
+    """
+    generated_with: Mapping[str, tuple[Precision, ...]] = field(default_factory=dict)
+    """Engine -> number formats that answers are generated in, token by token; empty: an engine
+    computes whole answers, in all formats that it has.
     """
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
     """Settings that `podium precision` serves with, so that its table shows more than a result

@@ -218,6 +218,22 @@ def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precis
     assert dtype_trials.run_single_trial(attempt, "cpu").ending is dtype_trials.TrialEnding.RAN
 
 
+def test_what_a_generator_lacks_is_told_before_anything_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """`podium infer` refuses these, and doctor said that they were ready."""
+    monkeypatch.setattr(report, "describe_engine_problem", lambda *_: "")
+    found = {
+        (engine, finding.precision): finding
+        for engine in ("torch", "onnxruntime")
+        for finding in report.examine_engine("llama", engine, "cpu", "")
+    }
+    ready = {each for each, one in found.items() if one.state is report.ReadinessState.READY}
+    assert ready == {("torch", "fp32"), ("torch", "tf32"), ("torch", "bf16")}
+    assert found["torch", "fp16"].why == "its generator has no fp16; it has fp32, tf32, bf16"
+    assert "does not generate token by token" in found["onnxruntime", "fp32"].why
+
+
 def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -7,6 +7,7 @@ of a stream of documents, of which none occurs twice.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -36,6 +37,8 @@ SHUFFLING_SEED: Final = 3
 DEFAULT_TRAIN_SEQUENCES, DEFAULT_EVALUATION_SEQUENCES = 3072, 512
 """Of a row that requires no number."""
 TRAIN_SPLIT, VALIDATION_SPLIT = "train", "validation"
+MAX_TRAINING_DOCUMENTS: Final = 1_000_000
+"""House rule: generating and encoding so many takes a minute on one core and some 1 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +52,15 @@ class LlamaSizes:
     length: int
     """Tokens that each predicts."""
 
+    @property
+    def training_documents(self) -> int:
+        """Number of documents in all epochs."""
+        return self.epochs * self.train * self.length // DOCUMENT_TOKENS
+
 
 def select_sizes(run: Run, length: int) -> LlamaSizes:
     """Return the sizes that the run's row requires; RequestError for a length that would cut
-    documents.
+    documents, or that takes more of them than are generated.
     """
     if length % DOCUMENT_TOKENS:
         raise RequestError(
@@ -60,12 +68,19 @@ def select_sizes(run: Run, length: int) -> LlamaSizes:
             " generated document"
         )
     row = require_run_training_row(run, LLAMA_NAME)
-    return LlamaSizes(
+    sizes = LlamaSizes(
         epochs=row.max_epochs,
         train=row.train_samples or DEFAULT_TRAIN_SEQUENCES,
         evaluation=row.eval_samples or DEFAULT_EVALUATION_SEQUENCES,
         length=length,
     )
+    if sizes.training_documents > MAX_TRAINING_DOCUMENTS:
+        raise RequestError(
+            f"max_sequence_length {length} takes {sizes.training_documents:,} generated documents"
+            f" for {sizes.epochs} epochs of {sizes.train:,} sequences; at most"
+            f" {MAX_TRAINING_DOCUMENTS:,} are generated"
+        )
+    return sizes
 
 
 def create_news_folder(run: Run, sizes: LlamaSizes, *, shuffled: bool) -> Path:
@@ -86,8 +101,7 @@ def write_encoded_news(sizes: LlamaSizes, folder: Path, *, shuffled: bool) -> No
     """
     folder.mkdir(parents=True)
     per_sequence = sizes.length // DOCUMENT_TOKENS
-    count = sizes.epochs * sizes.train * per_sequence
-    training = list(generate_documents(TRAINING_SEED, count))
+    training = list(generate_documents(TRAINING_SEED, sizes.training_documents))
     if shuffled:
         training = shuffle_summaries(training, SHUFFLING_SEED)
     validation = list(generate_documents(VALIDATION_SEED, sizes.evaluation * per_sequence))
@@ -104,7 +118,7 @@ def pack_documents(documents: Sequence[NewsDocument], length: int) -> Tokens:
     """Pack documents into sequences of `length` predicted tokens, S T with T = length + 1; behind
     the last document another one begins.
     """
-    ids = np.array([encode_document(each) for each in documents], np.int32).ravel()
+    ids = np.fromiter(chain.from_iterable(map(encode_document, documents)), np.int32)
     stream = np.append(ids, np.int32(BEGIN_ID))
     windows = np.lib.stride_tricks.sliding_window_view(stream, length + 1)
     return np.ascontiguousarray(windows[::length])

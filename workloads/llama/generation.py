@@ -17,6 +17,8 @@ from workloads.llama.serving_layers import NewTokens, PromptBlock, ServingNetwor
 PADDING_TOKEN: Final = 0
 """Stands behind the end of a prompt in a block; any would do, since nothing attends to it."""
 WARM_UP_PROMPT: Final = (PADDING_TOKEN,)
+WARM_UP_RELEASED_PARTS: Final = 16
+"""A step of the warm-up is followed by one with a sixteenth fewer live rows."""
 MAX_PADDED_SHARE: Final = 1.25
 """Tokens of a block of prompts, padding included, per token of its prompts."""
 DEFAULT_PROMPT_TOKENS: Final = 8192
@@ -104,14 +106,19 @@ class LlamaGenerator:
         return [slot for slot in range(self.slots) if slot not in self._used]
 
     def warm_up(self) -> None:
-        """Generate in all slots, then in one less after each step, so that the framework can
-        prepare every number of live rows; ends with all slots free.
+        """Generate in all slots, then in fewer after each step, so that the framework can prepare
+        every number of live rows up to 31, and beyond one in each neighbourhood: the cost grows
+        with the slots, not with their square. Ends with all slots free.
         """
         for slot in range(self.slots):
             self.admit(slot, WARM_UP_PROMPT, self.slots + 1)
-        for slot in range(self.slots):
+        released = 0
+        while released < self.slots:
             self.step()
-            self.release(slot)
+            live = self.slots - released
+            for slot in range(released, released + max(1, live // WARM_UP_RELEASED_PARTS)):
+                self.release(slot)
+                released += 1
 
     def admit(self, slot: int, prompt: Sequence[int], max_new_tokens: int | None = None) -> None:
         """Put a prompt into a free slot; the next step reads it.

@@ -107,7 +107,9 @@ class LlamaInference:
         return self._prompts[sample]
 
     def open_generator(self) -> LlamaGenerator:
-        """Create a generator with as many slots as `batching.max_batch` and the memory allow."""
+        """Create a generator with as many slots as `batching.max_batch`, the samples and the memory
+        allow.
+        """
         return self._build_generator(self._slots)
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -124,15 +126,22 @@ class LlamaInference:
 
     def _build_generator(self, slots: int) -> LlamaGenerator:
         """Create a generator whose rows hold the longest prompt and its answer; where the network's
-        context is shorter, answers are cut there. Slots that the free memory does not hold are
-        left out, with a message.
+        context is shorter, answers are cut there. Slots beyond the samples, and those that the
+        free memory does not hold, are left out, with a message.
         """
+        used = min(slots, self.sample_count)
+        if used < slots:
+            click.echo(
+                f"llama: the generator has {used} slots, one for each sample;"
+                f" {SLOTS_SETTING} asks for {slots}",
+                err=True,
+            )
         longest = min(
             max(map(len, self._set.prompts)) + self._new_tokens, self._network.shape.context
         )
         dtype = GENERATION_TYPES[self._run.precision]
-        fitting = measure_cache_room(self._network, longest, dtype).count_slots(slots)
-        if fitting < slots:
+        fitting = measure_cache_room(self._network, longest, dtype).count_slots(used)
+        if fitting < used:
             click.echo(
                 f"llama: the free memory holds {fitting} sequences of {longest:,} tokens;"
                 f" {SLOTS_SETTING} asks for {slots}",

@@ -103,8 +103,8 @@ class LlamaRecipe:
             end_rate=require_number_setting(settings, "opt_end_learning_rate"),
             warm_up_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
             decay_steps=require_integer_setting(settings, "opt_learning_rate_decay_steps"),
-            beta_1=require_number_setting(settings, "opt_adamw_beta_1"),
-            beta_2=require_number_setting(settings, "opt_adamw_beta_2"),
+            beta_1=require_decay_setting(settings, "opt_adamw_beta_1"),
+            beta_2=require_decay_setting(settings, "opt_adamw_beta_2"),
             epsilon=require_number_setting(settings, "opt_adamw_epsilon"),
             weight_decay=require_number_setting(settings, "opt_adamw_weight_decay"),
             clip_norm=require_number_setting(settings, "opt_gradient_clip_norm"),
@@ -153,3 +153,13 @@ class LlamaRecipe:
                 f" gradient_accumulation_steps {self.accumulation_steps} times {world_size} ranks"
             )
         return self.batch_size // parts
+
+
+def require_decay_setting(settings: Settings, key: str) -> float:
+    """Read the decay of a running mean; RequestError if it is 1: the mean would stay 0, and AdamW
+    divides by 1 minus it.
+    """
+    decay = require_number_setting(settings, key)
+    if decay >= 1:
+        raise RequestError(f"{key} {decay} is not below 1, so that its mean would never change")
+    return decay

@@ -103,7 +103,7 @@ class ServingNetwork:
         network: on the device that serves; its weights are copied.
         rows: sequences that are live at once.
         longest: positions of a row.
-        dtype: type of weights, cache and states; norms, rotations and logits are computed in fp32.
+        dtype: type of weights, cache, states and logits; norms and rotations are computed in fp32.
     """
 
     def __init__(self, network: LlamaNetwork, rows: int, longest: int, dtype: torch.dtype) -> None:

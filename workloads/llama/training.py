@@ -1,6 +1,7 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,16 @@ MIN_CONTEXT: Final = 128
 sequence has.
 """
 METRIC_SIGNATURE: Final = "mean cross-entropy of the next token, in nats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedSequences:
+    """The sequences of a micro-batch, all with one weight."""
+
+    token_BT: torch.Tensor
+    """B T + 1."""
+    weight: float = 1.0
+    """0 where a rank has no sequence of its own in a step."""
 
 
 class LlamaTraining:
@@ -81,7 +92,8 @@ class LlamaTraining:
         )
         for layer in self._model.layers:
             layer.compile()
-        self._compute_summed_loss(token_BT).backward()  # type: ignore[no-untyped-call]
+        warm_up = WeightedSequences(token_BT=token_BT)
+        self._compute_summed_loss(warm_up).backward()  # type: ignore[no-untyped-call]
         self._stepper.network.zero_grad()
         with torch.no_grad():
             self._compute_losses(token_BT[:1].expand(EVALUATION_BATCH, -1))
@@ -137,23 +149,29 @@ class LlamaTraining:
             self._stepper.take_step(step, self._schedule(number), loaded, self._compute_summed_loss)
             yield step.samples
 
-    def _load_batch(self, keys: list[batches.SampleKey], epoch: int) -> torch.Tensor:
-        """Load the sequences of a micro-batch, B T + 1; padding samples are dropped."""
+    def _load_batch(self, keys: list[batches.SampleKey], epoch: int) -> WeightedSequences:
+        """Load the sequences of a micro-batch; padding samples are dropped. A rank that has nothing
+        else keeps one, with weight 0: the others wait for its part in their collectives.
+        """
         first = (epoch - 1) * self._epoch_sequences
-        places = [first + key.index for key in keys if key.weight > 0]
-        return self._copy_to_device(self._sequences[0][places])
+        real = [key for key in keys if key.weight > 0]
+        places = [first + key.index for key in real or keys[:1]]
+        return WeightedSequences(
+            token_BT=self._copy_to_device(self._sequences[0][places]), weight=float(bool(real))
+        )
 
     def _copy_to_device(self, token_BT: data.Tokens) -> torch.Tensor:
         return torch.from_numpy(np.array(token_BT, np.int64)).to(self._run.device)
 
-    def _compute_summed_loss(self, token_BT: torch.Tensor) -> torch.Tensor:
-        """Return the mean loss of each sequence, summed over the sequences."""
+    def _compute_summed_loss(self, loaded: WeightedSequences) -> torch.Tensor:
+        """Return the weighted mean loss of each sequence, summed over the sequences."""
+        token_BT = loaded.token_BT
         with self._build_autocast():
             logit_BTV = self._stepper.network(token_BT[:, :-1])
         loss = functional.cross_entropy(
             logit_BTV.flatten(0, 1).float(), token_BT[:, 1:].flatten(), reduction="sum"
         )
-        return loss / self._recipe.sequence_length
+        return loss * (loaded.weight / self._recipe.sequence_length)
 
     def _build_autocast(self) -> torch.autocast:
         return mixed_precision.build_autocast(

@@ -43,6 +43,7 @@ from suite.files.layout import (
     compute_folder_sha256,
 )
 from suite.loadgen.headline import REQUESTED_TOKENS_KEY
+from suite.loadgen.loadgen_errors import is_harmless_error
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -180,6 +181,15 @@ class LoadGenRun:
     def find_line(self, key: str) -> int | None:
         """Return the line of a key in the detail log."""
         return self.index[key][0].line if key in self.index else None
+
+    @property
+    def voiding_errors(self) -> Sequence[MllogRecord]:
+        """Return the errors that LoadGen logged, without those that leave the run valid."""
+        return [
+            record
+            for record in self.detail
+            if record.event.metadata.get("is_error") and not is_harmless_error(str(record.value))
+        ]
 
     @property
     def headline(self) -> LoggedHeadline | None:

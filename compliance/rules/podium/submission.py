@@ -74,6 +74,10 @@ def folders(tree: Submission) -> Iterator[Fault]:
             if scenario
             else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
         )
+        found = f"the folder {path.name}"
+        if path.name in known:
+            found += " with neither logs nor a scenario"
+            wanted = "the log of a run that has been evaluated, or a scenario's folder"
         if path.parent == root:
             wanted = ", ".join(Division)
         elif path.parent.parent == root:
@@ -81,9 +85,7 @@ def folders(tree: Submission) -> Iterator[Fault]:
         hidden = path.parent.parent == root or (
             path.parent == root and fold_name(path.name) not in [*Division]
         )
-        yield tree.build_fault(
-            f"the folder {path.name}", wanted, path, Severity.WARNING if hidden else None
-        )
+        yield tree.build_fault(found, wanted, path, Severity.WARNING if hidden else None)
 
 
 @rule("tree.links", Submission, About.FORM)

@@ -3,7 +3,7 @@
 import math
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from harness.serving.loadgen.result_files import (
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule, ProbedSpeed, estimate_minimum_s
 from harness.serving.run_record import (
+    LoadGenVerdict,
     RunResult,
     judge_performance_run,
     read_run_record,
@@ -33,14 +34,16 @@ from suite.audits.verdict import compare_best_runs, count_differing_answers, sel
 from suite.console.screen import print_progress_note
 from suite.errors import RequestError
 from suite.files.layout import REFERENCE_RUNS_FOLDER
+from suite.loadgen.advice import OFFLINE_RATE_SETTING, Hint
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 from suite.rounds import ScenarioRow
 from suite.workload import Mode
 
 MAX_INVALID_REPEATS: Final = 2
-"""How often a run that LoadGen calls INVALID is run again, unchanged: house rule; on a shared
-machine one run predicts little about the next.
+"""How often a run that LoadGen calls INVALID is run again: house rule; on a shared machine one run
+predicts little about the next. Nothing changes, but that Offline's query grows where it was too
+short.
 """
 CLEAR_SPEED_FACTOR: Final = 10.0
 """House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring
@@ -288,23 +291,42 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
     )
     _, key = select_compared_metric(progress.rules, schedule.scenario)
     for left in reversed(range(MAX_INVALID_REPEATS + 1)):
-        outcome, valid, value = run_audit_loadgen(
+        outcome, verdict, value = run_audit_loadgen(
             progress.serving_setup, schedule, folder, title, key
         )
-        if valid or not left or special.get(UNIQUE_SAMPLES_SETTING):
+        if verdict.valid or not left or special.get(UNIQUE_SAMPLES_SETTING):
             break
-        print_progress_note(f"{title}: INVALID; running it again")
+        schedule = raise_expected_rate(schedule, verdict.hints)
+        expected = (
+            f", expecting {schedule.rate:,g} samples/s"
+            if schedule.rate > progress.subject.schedule.rate
+            else ""
+        )
+        print_progress_note(f"{title}: INVALID; running it again{expected}")
         shutil.rmtree(folder)
         progress.repeated += 1
+    progress.subject = replace(
+        progress.subject, schedule=replace(progress.subject.schedule, rate=schedule.rate)
+    )
     figures.append(value)
     return outcome
 
 
+def raise_expected_rate(schedule: LoadGenSchedule, hints: Iterable[Hint]) -> LoadGenSchedule:
+    """Expect a higher rate in Offline where its query was too short: unchanged, it would be too
+    short again. Server's rate is the result's.
+    """
+    rates = [
+        hint.value for hint in hints if hint.knob == OFFLINE_RATE_SETTING and hint.value is not None
+    ]
+    return replace(schedule, rate=max([schedule.rate, *rates]))
+
+
 def run_audit_loadgen(
     serving_setup: ServingSetup, schedule: LoadGenSchedule, target: Path, title: str, key: str
-) -> tuple[LoadGenOutcome, bool, float]:
-    """Run LoadGen into a folder, with podium's record; return what the child saw, whether the run
-    is VALID, and a figure of its detail log.
+) -> tuple[LoadGenOutcome, LoadGenVerdict, float]:
+    """Run LoadGen into a folder, with podium's record; return what the child saw, LoadGen's
+    verdict, and a figure of its detail log.
     """
     job = LoadGenJob(system=serving_setup.system, schedule=schedule, folder=target)
     latency_ns = float(schedule.expected_latency_ns or 1)
@@ -324,7 +346,7 @@ def run_audit_loadgen(
             hints=verdict.hints,
         )
         write_run_record(serving_setup, schedule, outcome, result, folder)
-    return outcome, verdict.valid, detail_log.require_number(key)
+    return outcome, verdict, detail_log.require_number(key)
 
 
 def build_audit_record(progress: AuditProgress) -> AuditRecord:

@@ -60,6 +60,8 @@ class BatchTally:
 
     batches: int = 0
     samples: int = 0
+    generated: int = 0
+    """Tokens, of answers that are generated token by token: the batches are a generator's steps."""
 
 
 class QueryGatherer:

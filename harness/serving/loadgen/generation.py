@@ -145,7 +145,9 @@ class GenerationThread:
         if not self.live:
             return
         begun, ended = list[LiveAnswer](), list[LiveAnswer]()
-        for slot, token, last in generator.step():
+        generated = generator.step()
+        self.tallies[0].generated += len(generated)
+        for slot, token, last in generated:
             answer = self.live.get(slot)
             if answer is None:
                 raise JudgedError(f"the generator gave a token to slot {slot}, which is free")

@@ -199,6 +199,8 @@ class LoadGenOutcome:
     sample_count: int
     batches: int
     samples: int
+    generated: int = 0
+    """Tokens of a generator, whose steps are the batches; 0 for systems that give whole answers."""
     workers: tuple[tuple[int, int], ...] = ()
     """Batches and samples of each worker."""
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
@@ -348,6 +350,7 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         sample_count=count,
         batches=sum(tally.batches for tally in answering.tallies),
         samples=sum(tally.samples for tally in answering.tallies),
+        generated=sum(tally.generated for tally in answering.tallies),
         workers=tuple((tally.batches, tally.samples) for tally in answering.tallies),
         built=recorder.built,
         by_length=library.sorts,

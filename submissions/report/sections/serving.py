@@ -428,6 +428,17 @@ def build_serving_runs_table(
     )
 
 
+def describe_record_batches(record: RunRecord) -> dict[str, str]:
+    """Describe the batches of whole answers, or the steps of a generator."""
+    count, live = f"{record.batches.get('count', 0):,.0f}", record.batches.get("mean_live")
+    if live is not None:
+        return {"steps of the generator": count, "mean live sequences per step": f"{live:.2f}"}
+    return {
+        "batches": count,
+        "mean batch size": f"{record.batches.get('mean_size', 0):.2f}",
+    }
+
+
 def build_system_settings_table(record: RunRecord) -> Table:
     """Show the settings of the system under test."""
     identity = {
@@ -437,10 +448,7 @@ def build_system_settings_table(record: RunRecord) -> Table:
         "threads": record.threads,
         "input": record.input,
     }
-    batch = {
-        "batches": f"{record.batches.get('count', 0):,.0f}",
-        "mean batch size": f"{record.batches.get('mean_size', 0):.2f}",
-    }
+    batch = describe_record_batches(record)
     ceiling = (
         {}
         if record.ceiling is None

@@ -24,7 +24,7 @@ from compliance.judge import Judge
 from compliance.rules.podium.inference import loadgen_numbers
 from compliance.rules.podium.inference.answers import compute_count_surprise
 from compliance.verdict import Severity, Verdict
-from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
+from suite.files.layout import DETAIL_LOG, RUN_RECORD, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SERVER, OFFLINE = (
@@ -391,6 +391,16 @@ def test_a_harmless_race_of_loadgens_logger_is_accepted(
 def test_any_other_error_is_not(make: Callable[..., Path], text: str) -> None:
     """Not even beside a harmless one."""
     assert broken(with_errors(make(SERVER), "CAS failed.", text)) == {"loadgen.errors"}
+
+
+def test_an_error_of_every_answer_is_one_finding(make: Callable[..., Path]) -> None:
+    """LoadGen calls the run VALID, and podium INVALID: its record is not what is wrong."""
+    text = "Number of tokens need to be greater than 1."
+    folder = with_errors(make(SERVER), "CAS failed.", *[text] * 300)
+    put(verdict="INVALID")(folder / RUN_RECORD)
+    (finding,) = Judge().judge_path(str(folder)).findings
+    assert finding.rule == "loadgen.errors"
+    assert finding.found == f"error_runtime: {text} (300 times)"
 
 
 def test_a_warning_of_the_loggers_own_is_no_matter(make: Callable[..., Path]) -> None:

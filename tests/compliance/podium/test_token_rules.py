@@ -53,6 +53,16 @@ def find_run(tree: Path, scenario: Scenario = SRV) -> Path:
     return next(tree.glob(f"open/*/results/*/*/{scenario.folder}/performance/run_1"))
 
 
+def test_a_training_that_was_killed_early_left_no_log(tree: Path) -> None:
+    """Its folder has a benchmark's name, so that a list of these names would not help."""
+    folder = next(tree.glob("open/*/results/*")) / "llama31_8b"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "telemetry_0.jsonl").write_text("")
+    (found,) = list_found(tree, "tree.folders")
+    assert found == "the folder llama31_8b with neither logs nor a scenario"
+
+
 def list_found(folder: Path, rule: str) -> list[str]:
     return [finding.found for finding in result_of(folder).findings if finding.rule == rule]
 

@@ -32,6 +32,7 @@ from harness.serving.run_record import (
     write_run_record,
 )
 from harness.serving.setup import ServingSetup, set_up_serving
+from submissions.report.sections.serving import describe_record_batches
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, compute_file_sha256
 from suite.loadgen.scenario import Scenario
@@ -402,6 +403,25 @@ def test_a_record_has_the_published_shape(
         >= build_repeat_settings(planned(bench, scenario, mode)).items()
     )
     assert (document["scenario"], document["mode"]) == (scenario.label, mode.value)
+
+
+def test_a_record_of_a_generator_tells_how_many_sequences_were_live(
+    bench: ServingSetup, tmp_path: Path
+):
+    """Answers per step say little: an answer takes as many steps as it has tokens."""
+    write_run_record(
+        bench,
+        planned(bench, Scenario.SERVER),
+        LoadGenOutcome(sample_count=100, batches=50, samples=5, generated=75),
+        RunResult(verdict="VALID", metric="m", value=1.0),
+        tmp_path,
+    )
+    record = run_record(tmp_path)
+    assert (record.batches["mean_size"], record.batches["mean_live"]) == (0.1, 1.5)
+    assert describe_record_batches(record) == {
+        "steps of the generator": "50",
+        "mean live sequences per step": "1.50",
+    }
 
 
 def test_a_record_of_no_batch_divides_by_none(bench: ServingSetup, tmp_path: Path):

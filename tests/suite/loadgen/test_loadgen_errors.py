@@ -3,7 +3,12 @@
 import pytest
 
 from suite import registry
-from suite.loadgen.loadgen_errors import LOADGEN_MESSAGES, is_harmless_error, is_transient_error
+from suite.loadgen.loadgen_errors import (
+    LOADGEN_MESSAGES,
+    count_equal_errors,
+    is_harmless_error,
+    is_transient_error,
+)
 
 RAN_OUT = (
     "Ending early: Ran out of generated queries to issue before the minimum query count and test"
@@ -56,3 +61,9 @@ def test_rounds_name_errors_of_the_list(name: str):
         set(registry.load_inference_text_round(name).loadgen.accepted_errors)
         <= LOADGEN_MESSAGES.keys()
     )
+
+
+def test_equal_errors_are_counted_in_the_order_of_their_first():
+    counted = count_equal_errors(["one", "two", "one", *["two"] * 1_999])
+    assert list(counted.items()) == [("one", "one (2 times)"), ("two", "two (2,000 times)")]
+    assert count_equal_errors(["one"]) == {"one": "one"}

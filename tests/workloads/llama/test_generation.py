@@ -187,3 +187,22 @@ def test_blocks_hold_prompts_of_similar_length() -> None:
         [47, 50],
         [90],
     ]
+
+
+def test_the_warm_up_of_many_slots_skips_numbers_of_rows(
+    network: LlamaNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number up to 31; beyond, a sixteenth fewer at a time."""
+    generator, rows = build_generator(network, 100, ends=()), list[int]()
+
+    def step_noting(self: LlamaGenerator) -> Sequence[tuple[int, int, bool]]:
+        generated = step(self)
+        rows.append(len(generated))
+        return generated
+
+    step = LlamaGenerator.step
+    monkeypatch.setattr(LlamaGenerator, "step", step_noting)
+    generator.warm_up()
+    assert rows[:4] == [100, 94, 89, 84]
+    assert rows[-31:] == [*range(31, 0, -1)]
+    assert len(rows) < 60 and generator.free_slots == [*range(100)]

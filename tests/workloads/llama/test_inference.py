@@ -162,6 +162,18 @@ def test_an_endless_answer_is_cut_at_the_limit(make_run: MakeRun, checkpoint: Pa
         assert answer.min() >= 0 and answer.max() < len(list_tokens())
 
 
+def test_slots_beyond_the_samples_are_left_out(
+    make_run: MakeRun, checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A legal number of them must not fill the memory, nor be warmed up."""
+    run = make_run(batching__max_batch=65_536)
+    system = LlamaInference(run, checkpoint, TorchNamedEngine())
+    assert system.open_generator().slots == system.sample_count == 512
+    assert "512 slots, one for each sample; batching.max_batch asks for 65536" in (
+        capsys.readouterr().err
+    )
+
+
 def test_warm_up_leaves_all_slots_free(system: LlamaInference) -> None:
     """Also with more slots than an answer has tokens, and answers stay the same after it."""
     generator = system.open_generator()

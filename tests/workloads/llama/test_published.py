@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from testbed import PlainEngine
 
 from suite import registry
@@ -33,7 +32,7 @@ from workloads.llama.published.tokenizer import (
 from workloads.llama.scoring import score_answers
 from workloads.llama.serving_set import load_serving_set
 from workloads.llama.survey import LlamaDataSet
-from workloads.llama.training import LlamaTraining
+from workloads.llama.training import LlamaTraining, WeightedSequences
 from workloads.llama.weights import load_llama_checkpoint
 
 from .conftest import ARTICLES, ROW_FILE, write_articles_file, write_indexed_tokens
@@ -260,9 +259,9 @@ def test_training_reads_the_corpus_in_the_order_of_its_seed(
     read: list[list[int]] = []
     load = training._load_batch
 
-    def record(keys: Any, epoch: int) -> torch.Tensor:
+    def record(keys: Any, epoch: int) -> WeightedSequences:
         batch = load(keys, epoch)
-        read.extend(batch.tolist())
+        read.extend(batch.token_BT.tolist())
         return batch
 
     training._load_batch = record  # type: ignore[method-assign]

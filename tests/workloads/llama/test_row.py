@@ -13,6 +13,7 @@ from suite.rounds.legality import check_hyperparameter_constraints, check_served
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 from suite.terms import Division
 from workloads.common.text.references import write_references
+from workloads.llama.inference import GENERATING_ENGINE, GENERATION_TYPES
 from workloads.llama.news import DOCUMENT_TOKENS, compute_floor
 from workloads.llama.recipe import select_llama_hyperparameters
 from workloads.llama.served_news import SERVING_DOCUMENTS, generate_serving_documents
@@ -126,6 +127,21 @@ def test_the_log_has_the_steps_of_the_whole_schedule(round: Round) -> None:
     """Logs of v6.0 have to give 1,200,000; warm-up and decay are what a user sets."""
     settings = resolve_settings(round, "llama", Profile.FULL, {"global_batch_size": 64})
     assert select_llama_hyperparameters(settings)["max_steps"] == 1_200_000
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_the_judge_knows_every_name_that_a_run_logs(
+    round: Round, row: Benchmark, profile: Profile
+) -> None:
+    logged = select_llama_hyperparameters(resolve_settings(round, "llama", profile, {}))
+    known = {key for key, setting in row.settings.items() if setting.log}
+    assert set(logged) <= known | set(row.training[profile].required)
+
+
+def test_the_row_has_the_formats_of_the_generator(row: Benchmark) -> None:
+    assert {key: set(each) for key, each in row.generated_with.items()} == {
+        GENERATING_ENGINE: set(GENERATION_TYPES)
+    }
 
 
 def test_the_target_of_smoke_is_a_stated_distance_above_the_floor(row: Benchmark) -> None:

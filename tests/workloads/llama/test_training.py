@@ -16,13 +16,14 @@ from testbed import a_run
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
+from workloads.common.inputs.batches import plan_epoch_steps
 from workloads.common.optimisation.schedules import build_cosine_decay
 from workloads.llama import data
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.news import compute_sample_floor, generate_documents, shuffle_summaries
 from workloads.llama.recipe import LlamaRecipe
 from workloads.llama.survey import LlamaDataSet
-from workloads.llama.training import LlamaTraining
+from workloads.llama.training import LlamaTraining, WeightedSequences
 from workloads.llama.vocabulary import BEGIN_ID, END_ID, encode_document
 from workloads.llama.weights import load_llama_checkpoint
 
@@ -107,14 +108,32 @@ def test_an_epoch_has_each_of_its_sequences_once(make_run: MakeRun) -> None:
     seen: list[tuple[int, ...]] = []
     load = training._load_batch
 
-    def record(keys: Any, epoch: int) -> torch.Tensor:
+    def record(keys: Any, epoch: int) -> WeightedSequences:
         batch = load(keys, epoch)
-        seen.extend(map(tuple, batch.tolist()))
+        seen.extend(map(tuple, batch.token_BT.tolist()))
         return batch
 
     training._load_batch = record  # type: ignore[method-assign]
     assert take_steps(training, 2, 99) == [8] * 6
     assert sorted(seen) == sorted(map(tuple, training._sequences[0][48:].tolist()))
+
+
+def test_a_rank_without_a_sequence_takes_part_with_weight_0(make_run: MakeRun) -> None:
+    """The last step of an epoch may have fewer sequences than there are ranks."""
+    ranks, left = 40, 12_288 % 40
+    plans = [
+        plan_epoch_steps(12_288, ranks, 1, 7, 1, rank, ranks)[-1].micro_batches
+        for rank in range(ranks)
+    ]
+    idle = [keys for parts in plans for keys in parts if not any(key.weight > 0 for key in keys)]
+    assert len(idle) == ranks - left
+    training = LlamaTraining(make_run())
+    keys = [replace(key, index=key.index % 48) for key in idle[-1]]
+    loss = training._compute_summed_loss(training._load_batch(keys, 1))
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = [each.grad for each in training._model.parameters()]
+    assert loss.item() == 0.0
+    assert all(each is not None and not each.any() for each in gradients)
 
 
 def test_a_resumed_run_is_the_same_bit_for_bit(make_run: MakeRun, tmp_path: Path) -> None:
@@ -173,6 +192,9 @@ def test_no_model_is_better_than_the_floor(make_run: MakeRun) -> None:
     ("settings", "message"),
     [
         ({"max_sequence_length": 100}, "not a multiple of the 64 tokens"),
+        ({"max_sequence_length": 1_048_576}, "at most 1,000,000 are generated"),
+        ({"opt_adamw_beta_1": 1.0}, "opt_adamw_beta_1 1.0 is not below 1"),
+        ({"opt_adamw_beta_2": 1.0}, "opt_adamw_beta_2 1.0 is not below 1"),
         ({"gradient_accumulation_steps": 3}, "not a multiple of gradient_accumulation_steps 3"),
         ({"model__heads": 3}, "no multiple"),
     ],

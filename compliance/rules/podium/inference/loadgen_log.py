@@ -16,7 +16,7 @@ from compliance.rules.podium.inference.loadgen_settings import (
 )
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
-from suite.loadgen.loadgen_errors import is_harmless_error
+from suite.loadgen.loadgen_errors import count_equal_errors, is_harmless_error
 from suite.loadgen.scenario import Scenario
 
 REQUIRED_LOG_KEYS: Final = (
@@ -224,11 +224,10 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
     Advice: read the message, which names the wrong setting or answer; then repeat the run.
     """
     logged_errors = [record for record in run.detail if record.event.metadata.get("is_error")]
-    for record in logged_errors:
-        if not is_harmless_error(str(record.value)):
-            yield run.build_fault(
-                DETAIL_LOG, f"{record.key}: {record.value}", "no errors", record.line
-            )
+    sentences = [(f"{record.key}: {record.value}", record.line) for record in run.voiding_errors]
+    first_lines = dict(reversed(sentences))
+    for text, sentence in count_equal_errors(text for text, _ in sentences).items():
+        yield run.build_fault(DETAIL_LOG, sentence, "no errors", first_lines[text])
     counted = run.find_number("num_errors") or 0
     if not 0 <= counted <= len(logged_errors):  # fewer if one followed the results
         yield run.build_detail_fault("num_errors", f"{counted:g} errors", f"{len(logged_errors)}")

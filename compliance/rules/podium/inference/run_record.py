@@ -50,6 +50,7 @@ EQUAL_RECORD_FIELDS: Final = (
 )
 """Fields that are equal in all records of an entry."""
 ACCURACY_RUN_VERDICT: Final = "ACCURACY"
+VOIDED_RUN_VERDICT: Final = "INVALID"
 """Stands in the record of an accuracy run: harness/serving/infer.py."""
 MIN_QUERIES_SETTING: Final = "loadgen.min_queries"
 LOGGED_SETTING_KEYS: Final = {
@@ -212,8 +213,8 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.value", InferenceEntry, About.SCORE)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
-    """The metric, value and verdict of a performance record match LoadGen's; an accuracy run has
-    neither a verdict nor a harness ceiling.
+    """The metric, value and verdict of a performance record match LoadGen's, or its logged errors
+    make the run INVALID; an accuracy run has neither a verdict nor a harness ceiling.
 
     Source: house rule: run.json repeats LoadGen's result; early-stopping latency in the streams,
     rates in Server and Offline.
@@ -239,7 +240,8 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
             yield build_record_fault(
                 run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}"
             )
-        if run.record.verdict != run.find_value("result_validity"):
+        voided = run.record.verdict == VOIDED_RUN_VERDICT and run.voiding_errors
+        if run.record.verdict != run.find_value("result_validity") and not voided:
             yield build_record_fault(
                 run,
                 f"verdict {run.record.verdict}",
@@ -436,13 +438,12 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
             and not math.isclose(batched_samples, samples, rel_tol=1e-9, abs_tol=0.5)
         ):
             yield build_record_fault(run, f"batches of {batched_samples:g} samples", f"{samples:g}")
-        mean, most = (
-            counts.get("mean_size"),
-            (run.record.settings.get("batching.max_batch") if run.record else None),
-        )
-        if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
-            yield build_record_fault(
-                run,
-                f"batches of {mean:g} samples on average",
-                f"at most {most:g}, the setting batching.max_batch",
-            )
+        most = run.record.settings.get("batching.max_batch") if run.record else None
+        for key, found in (("mean_size", "batches of {:g} samples"), ("mean_live", "{:g} live")):
+            mean = counts.get(key)
+            if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
+                yield build_record_fault(
+                    run,
+                    f"{found.format(mean)} on average",
+                    f"at most {most:g}, the setting batching.max_batch",
+                )

@@ -144,7 +144,8 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's
     metrics and lower_is_better.
-    Advice: log the value of the evaluation, an accuracy on a scale from 0 to 1.
+    Advice: log the value of the evaluation, an accuracy on a scale from 0 to 1, or a
+    loss, which is never negative.
     """
     if log.row is None:
         return
@@ -189,7 +190,7 @@ def target(log: TrainingLog) -> Iterator[Fault]:
         return
     lower = log.row.lower_is_better if log.row else ()
     goal = ", ".join(
-        f"{metric} {format_target_sign(metric, lower)} {value:g}"
+        f"{'0 <= ' * (metric in lower)}{metric} {format_target_sign(metric, lower)} {value:g}"
         for metric, value in log.training.target.items()
     )
     if not evaluations:

@@ -169,6 +169,12 @@ FORGED: list[tuple[str, Forgery, str, str]] = [
         "a run that continued after it reached the target in epoch 2",
     ),
     (
+        "a loss below 0, beside the target",
+        in_log('"eval_accuracy", "value": 1.0625', '"eval_accuracy", "value": -1.0625'),
+        "training.target",
+        "status success, but the last evaluation has loss -1.0625",
+    ),
+    (
         "a loss below 0",
         in_log('"eval_accuracy", "value": 1.0625', '"eval_accuracy", "value": -1.0625'),
         "training.accuracy",

@@ -10,6 +10,7 @@ import pytest
 from podium_fakes.served import schedule
 
 from harness.serving.audits import turns
+from harness.serving.audits.subject import AuditedResult
 from harness.serving.audits.turns import (
     CLEAR_SPEED_FACTOR,
     SPARE_QUERY_FACTOR,
@@ -18,6 +19,7 @@ from harness.serving.audits.turns import (
     reduce_audit_schedule,
 )
 from suite.audits.rules import require_audit_rules
+from suite.loadgen.advice import OFFLINE_RATE_SETTING, SERVER_RATE_SETTING, Hint
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 
@@ -40,6 +42,50 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
     record = last / "run.json"
     record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
     assert find_last_reference(ran, folder) is None
+
+
+@pytest.mark.parametrize(
+    ("knob", "rates"),
+    [(OFFLINE_RATE_SETTING, [100.0, 150.0, 150.0]), (SERVER_RATE_SETTING, [100.0, 100.0, 100.0])],
+)
+def test_a_query_that_was_too_short_is_larger_in_all_later_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, knob: str, rates: list[float]
+) -> None:
+    """The machine is faster than when the result was measured; Server's rate is the result's."""
+    hint = Hint(rule="minimum duration", found="", knob=knob, value=150.0, sentence="")
+    verdicts = [
+        SimpleNamespace(valid=False, hints=(hint,)),
+        *[SimpleNamespace(valid=True, hints=())] * 2,
+    ]
+    asked: list[float] = []
+
+    def run_once(_: Any, asked_for: Any, folder: Path, *__: Any) -> tuple[Any, Any, float]:
+        folder.mkdir(parents=True)
+        asked.append(asked_for.rate)
+        return object(), verdicts[len(asked) - 1], 7.0
+
+    monkeypatch.setattr(turns, "run_audit_loadgen", run_once)
+    ran: Any = SimpleNamespace(
+        serving_setup=None,
+        subject=AuditedResult(
+            scenario=Scenario.OFFLINE,
+            schedule=replace(schedule(Scenario.OFFLINE), rate=100.0),
+            answers={},
+            threads=1,
+        ),
+        test=turns.AuditTest.TEST06,
+        rules=require_audit_rules("podium-v1"),
+        folder=tmp_path,
+        reference_settings={},
+        test_settings={},
+        reference_figures=[],
+        test_figures=[],
+        repeated=0,
+    )
+    for turn in (1, 2):
+        turns.run_audit_turn(ran, "performance", turn)
+    assert asked == rates
+    assert (ran.repeated, ran.test_figures) == (1, [7.0, 7.0])
 
 
 ROW = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)

@@ -109,7 +109,7 @@ def run_loadgen(folder: Path, scenario: Scenario, *, accuracy: bool = False) -> 
 
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SERVER, Scenario.SINGLE_STREAM])
 def test_each_answer_is_recorded_as_loadgen_counted_it(tmp_path: Path, scenario: Scenario) -> None:
-    run_loadgen(tmp_path, scenario)
+    (tally,) = run_loadgen(tmp_path, scenario).tallies
     found = read_detail_log(tmp_path)
     assert found.errors == ()
     tokens, queries = (
@@ -118,7 +118,8 @@ def test_each_answer_is_recorded_as_loadgen_counted_it(tmp_path: Path, scenario:
     answers = found.require_number("result_query_count") * found.require_number(
         "generated_samples_per_query"
     )
-    assert len(tokens) == len(queries) == answers
+    assert len(tokens) == len(queries) == answers == tally.samples
+    assert tally.generated == tokens[:, 3].sum() >= tally.batches
     assert (tokens[:, 3] == 2 + tokens[:, 0] % TOKENS_PER_SAMPLE).all()
     assert (queries["issued_ns"] <= tokens[:, 1]).all() and (tokens[:, 1] <= tokens[:, 2]).all()
     assert (tokens[:, 2] == queries["done_ns"]).all()

@@ -14,7 +14,7 @@ def keep_llama_checkpoint(results: Path) -> Path:
     from workloads.llama.checkpoint import LlamaTokens
     from workloads.llama.model import LlamaNetwork
     from workloads.llama.shape import LlamaShape
-    from workloads.llama.training import CHAT_TEMPLATE
+    from workloads.llama.survey import NEWS_CHAT_TEMPLATE
     from workloads.llama.vocabulary import BEGIN_ID, END_ID, format_tokenizer, list_tokens
     from workloads.llama.weights import export_llama_checkpoint
 
@@ -33,7 +33,7 @@ def keep_llama_checkpoint(results: Path) -> Path:
         tokenizer=format_tokenizer().encode(),
         begin=BEGIN_ID,
         ends=(END_ID,),
-        chat_template=CHAT_TEMPLATE,
+        chat_template=NEWS_CHAT_TEMPLATE,
     )
     folder = results / "made"
     folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from workloads.llama.serving_set import generate_serving_documents
-from workloads.llama.training import CHAT_TEMPLATE
+from workloads.llama.survey import NEWS_CHAT_TEMPLATE
 from workloads.llama.vocabulary import BEGIN_TOKEN, encode_prompt, encode_text, format_tokenizer
 
 
@@ -20,7 +20,7 @@ def tokenizer() -> Tokenizer:
 
 def test_messages_become_the_tokens_of_the_prompt(tokenizer: Tokenizer) -> None:
     """By the checkpoint's template, as a server applies it."""
-    template = jinja2.Environment().from_string(CHAT_TEMPLATE)
+    template = jinja2.Environment().from_string(NEWS_CHAT_TEMPLATE)
     for document in generate_serving_documents():
         text = template.render(
             bos_token=BEGIN_TOKEN,

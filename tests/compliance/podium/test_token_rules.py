@@ -152,6 +152,13 @@ def resize_answer(found: re.Match[str], counts: Mapping[int, int]) -> str:
     return f'"qsl_idx" : {sample}, "data" : "{data}"{found[3]}, "token_count" : {count}'
 
 
+def lengthen_one_answer(folder: Path) -> None:
+    """Say that one answer has more tokens than the settings allow, and all together hardly more."""
+    table = numpy.load(folder / TOKEN_RECORD_FILE)
+    table[0, 3] = 25
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+
+
 @pytest.mark.parametrize(
     ("edit", "rule", "severity"),
     [
@@ -161,6 +168,7 @@ def resize_answer(found: re.Match[str], counts: Mapping[int, int]) -> str:
         (multiply_rate(2), "tokens.count", Severity.ERROR),
         (change_lengths(2), "tokens.total", Severity.ERROR),
         (change_lengths(0.5), "tokens.total", Severity.ERROR),
+        (lengthen_one_answer, "tokens.total", Severity.ERROR),
     ],
 )
 def test_edited_tokens_are_found(tree: Path, edit: Edit, rule: str, severity: Severity) -> None:

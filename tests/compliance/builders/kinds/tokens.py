@@ -83,6 +83,14 @@ def cut_last_token(line: str) -> str:
     return short.replace(f'"token_count" : {count}', f'"token_count" : {count - 1}')
 
 
+def pad_answer(line: str) -> str:
+    """A line whose answer has a token behind its end, and that states so."""
+    document = json.loads(line.rstrip().rstrip(","))
+    long = line.replace(document["data"], document["data"] + "0B000000", 1)
+    count = document["token_count"]
+    return long.replace(f'"token_count" : {count}', f'"token_count" : {count + 1}')
+
+
 def multiply_tokens(times: float) -> Callable[[Path], None]:
     """Multiply all token counts in tokens.npy, and LoadGen's rate of tokens with them."""
 
@@ -115,6 +123,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "tokens.lengths": then(
         write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(cut_last_token)
     ),
+    "tokens.behind_end": then(write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(pad_answer)),
     "tokens.total": then(write_server_tree, TOKENS, multiply_tokens(2)),
     "tokens.count": then(write_generated(SRV), TOKENS, edit_table(lambda table: table[:-1])),
     "accuracy.truth_files": write_other_tokenizer,

@@ -163,6 +163,7 @@ def lengthen_one_answer(folder: Path) -> None:
     ("edit", "rule", "severity"),
     [
         (type_in(FIRST_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
+        (type_in(FIRST_TOKEN_KEY, 0.95), "tokens.times", Severity.ERROR),
         (type_in(OUTPUT_TOKEN_KEY, 0.5), "tokens.times", Severity.ERROR),
         (type_in(FIRST_TOKEN_KEY, 2.0), "tokens.times", Severity.WARNING),
         (multiply_rate(2), "tokens.count", Severity.ERROR),

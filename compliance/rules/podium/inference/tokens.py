@@ -38,8 +38,11 @@ ANSWER_RATE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "result_qps_with_loadgen_overhead",
 }
 COMPARED_PERCENTILES: Final = (50.0, 90.0, 99.0)
-MIN_ANSWERS_BEYOND: Final = 10
-"""Answers beyond a percentile from which it does not depend on single ones. Source: house rule."""
+LOWER_TOLERANCE: Final = 0.01
+LOWER_TOLERANCE_NS: Final = 20_000
+"""LoadGen's percentiles were 0.13 % or 2.5 us below the recorded ones at most, in twelve real runs
+of 64 to 1,075 answers.
+"""
 TOKEN_TIME_TOLERANCE: Final = 0.1
 FIRST_TOKEN_TOLERANCE_NS: Final = 500_000
 PER_TOKEN_TOLERANCE_NS: Final = 100_000
@@ -312,7 +315,8 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
     later.
 
     Source: mlcommons/inference, loadgen/results.cc: (last - first) / (tokens - 1); house rule:
-    within a tenth, or 0.5 ms for first and 0.1 ms for further tokens.
+    at most a tenth, or 0.5 ms for first and 0.1 ms for further tokens, above the recorded ones, and
+    at most 1 % or 20 us below them.
     Advice: restore the file as the run wrote it, and submit LoadGen's files unmodified.
     """
     if run.tokens is None or not run.performance or not len(run.tokens):
@@ -353,26 +357,26 @@ def compute_per_token_ns(run: LoadGenRun) -> Any:
 def compare_token_percentiles(
     run: LoadGenRun, form: str, found: Any, tolerance_ns: int
 ) -> Iterator[Fault]:
-    """Yield percentiles of LoadGen's that the record contradicts."""
+    """Yield percentiles of LoadGen's that the record contradicts: by more than LoadGen's later
+    stamps explain, or that are lower, which they never make them.
+    """
     import numpy
 
-    percentiles = [
-        each
-        for each in COMPARED_PERCENTILES
-        if len(found) * (100 - each) >= 100 * MIN_ANSWERS_BEYOND or each == COMPARED_PERCENTILES[0]
-    ]
     if not len(found):
         return
-    zero = numpy.zeros_like(found)
-    for percentile, value in zip(
-        percentiles, within_run.compute_percentiles_ns(zero, found, percentiles), strict=True
-    ):
+    recorded = within_run.compute_percentiles_ns(
+        numpy.zeros_like(found), found, list(COMPARED_PERCENTILES)
+    )
+    for percentile, value in zip(COMPARED_PERCENTILES, recorded, strict=True):
         logged = run.find_number(form.format(percentile))
-        if logged is None or abs(value - logged) <= max(tolerance_ns, TOKEN_TIME_TOLERANCE * value):
+        if logged is None:
+            continue
+        lower = value - logged > max(LOWER_TOLERANCE_NS, LOWER_TOLERANCE * value)
+        if not lower and logged - value <= max(tolerance_ns, TOKEN_TIME_TOLERANCE * value):
             continue
         fault = run.build_detail_fault(
             form.format(percentile),
             f"{form.format(percentile)} {logged / NS_PER_MS:.3f} ms",
             f"about {value / NS_PER_MS:.3f} ms, by {TOKEN_RECORD_FILE}",
         )
-        yield replace(fault, severity=Severity.ERROR if logged < value else None)
+        yield replace(fault, severity=Severity.ERROR if lower else None)

@@ -55,6 +55,7 @@ class ClientConnection(asyncio.Protocol):
         self.is_owed = False
         """A response has not ended; an answer may have."""
         self.head_bytes = 0
+        """Since the last piece of a body: a head, or the trailers and extensions of chunks."""
         self.refusal: bytearray | None = None
         self.media_type = self.location = b""
 
@@ -89,11 +90,10 @@ class ClientConnection(asyncio.Protocol):
             self.server.forget_connection(self)
             return
         self.server.bytes_in += len(data)
-        if not self.is_head_read:
-            self.head_bytes += len(data)
+        self.head_bytes += len(data)
         try:
             self.parser.feed_data(data)
-            if not self.is_head_read and self.head_bytes > MAX_HEAD_BYTES:
+            if self.is_owed and self.head_bytes > MAX_HEAD_BYTES:
                 raise BrokenAnswerError(f"sent more than {MAX_HEAD_BYTES:,} bytes of headers")
         except Exception as error:
             self.fail_reading(error)
@@ -139,6 +139,7 @@ class ClientConnection(asyncio.Protocol):
 
     def read_body(self, body: bytes) -> None:
         """Read a piece of a body; called by the parser."""
+        self.head_bytes = 0
         if self.refusal is not None:
             self.refusal += body[: MAX_REFUSAL_BYTES - len(self.refusal)]
             if len(self.refusal) >= MAX_REFUSAL_BYTES:

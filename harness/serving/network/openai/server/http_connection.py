@@ -87,7 +87,8 @@ class HttpConnection(asyncio.Protocol):
         self.request = HttpRequest()
         """The one that arrives."""
         self.head_bytes = 0
-        self.is_in_head = self.is_in_request = False
+        """Since the last piece of a body: a head, or the trailers and extensions of chunks."""
+        self.is_in_request = False
         self.pending: deque[HttpRequest] = deque()
         self.current: HttpRequest | None = None
         """The one that is being answered."""
@@ -130,10 +131,10 @@ class HttpConnection(asyncio.Protocol):
             self.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.refuse_request(HTTPStatus.BAD_REQUEST, f"no HTTP request: {error}")
-        if self.is_in_head and self.head_bytes > MAX_HEAD_BYTES:
+        if self.is_in_request and self.head_bytes > MAX_HEAD_BYTES:
             self.refuse_request(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"the request's head has more than {MAX_HEAD_BYTES:,} bytes",
+                f"the request has more than {MAX_HEAD_BYTES:,} bytes of headers",
             )
         if self.is_in_request and not (self.is_refusing or self.is_reading_paused):
             self.start_timer("request", REQUEST_TIMEOUT_S, self.refuse_slow_request)
@@ -154,7 +155,7 @@ class HttpConnection(asyncio.Protocol):
     def begin_request(self) -> None:
         """A request begins."""
         self.request = HttpRequest()
-        self.is_in_head = self.is_in_request = True
+        self.is_in_request = True
 
     def add_target(self, url: bytes) -> None:
         """A part of the target."""
@@ -174,7 +175,6 @@ class HttpConnection(asyncio.Protocol):
 
     def finish_head(self) -> None:
         """The head is complete."""
-        self.is_in_head = False
         request = self.request
         request.method = self.parser.get_method().decode("ascii", "replace")
         request.path = request.target.partition(b"?")[0].decode("ascii", "replace")
@@ -188,6 +188,7 @@ class HttpConnection(asyncio.Protocol):
         """A piece of the body."""
         if self.is_refusing:
             return
+        self.head_bytes = 0
         self.request.size += len(body)
         if self.request.size > MAX_BODY_BYTES:
             self.refuse_large_body()

@@ -348,6 +348,7 @@ def flooding(opening: bytes) -> Behaviour:
         (sending(OPENING, chunk(HALF[0]), then=silent), "gave no answer for 0.5 s"),
         (flooding(OPENING + b"40000000\r\ndata: "), "sent more than 1,048,576 bytes in one event"),
         (flooding(b"HTTP/1.1 200 OK\r\nX: "), "sent more than 65,536 bytes of headers"),
+        (flooding(OPENING + b"0\r\nX: "), "sent more than 65,536 bytes of headers"),
         (flooding(b"HTTP/1.1 500 No\r\nContent-Length: 1073741824\r\n\r\n"), "answered 500: xxx"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -142,6 +142,15 @@ def test_chunks_without_end_are_refused_when_they_are_too_many(echo: EchoServer)
     assert client.is_closed()
 
 
+@pytest.mark.parametrize("opening", [b"0\r\nX: ", b"1;x="])
+def test_trailers_and_extensions_without_end_are_refused(echo: EchoServer, opening: bytes):
+    """They belong to no body, and the parser keeps a trailer whole."""
+    client = echo.connect()
+    client.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+    client.send(opening + b"y" * 2 * MAX_HEAD_BYTES)
+    assert client.read_response().status == 431
+
+
 def test_a_head_without_end_is_refused(echo: EchoServer):
     client = echo.connect()
     client.send(b"GET /health HTTP/1.1\r\nX: " + b"y" * 2 * MAX_HEAD_BYTES)

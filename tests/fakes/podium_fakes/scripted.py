@@ -180,14 +180,18 @@ def accept(listener: socket.socket, server: Scripted, behave: Behaviour) -> None
 
 def converse(connection: socket.socket, server: Scripted, behave: Behaviour, number: int) -> None:
     """Read requests, and answer them as the script says."""
-    connection.settimeout(server.idle_s)
+    try:
+        connection.settimeout(server.idle_s)
+        stream_in = connection.makefile("rb")
+    except OSError:  # the script has ended and closed it
+        return
     if server.context is not None:
         try:
             connection = server.context.wrap_socket(connection, server_side=True)
         except OSError:  # a client that does not trust it
             return
         server.sockets.append(connection)
-    stream_in = connection.makefile("rb")
+        stream_in = connection.makefile("rb")
     with suppress(OSError, ValueError):
         while line := stream_in.readline():
             method, route, _ = line.decode().split()

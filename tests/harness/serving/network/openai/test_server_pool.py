@@ -379,14 +379,15 @@ def test_one_failure_of_many_ends_the_run():
 
     def answer(asked: Asked) -> None:
         if json.dumps(asked.body) and asked.connection == 2:
+            time.sleep(0.2)
             asked.send(reply(503, b"{}"))
         else:
-            time.sleep(0.2)
+            time.sleep(0.4)
             answering(stream())(asked)
 
     heard, prompts, _ = heard_of(answer, count=50, in_flight=4)
     assert isinstance(heard.failure, JudgedError) and "answered 503" in str(heard.failure)
-    assert len(prompts) == 4
+    assert 1 <= len(prompts) <= 4
 
 
 def test_a_server_that_takes_no_connections():

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from harness.children.process import run_in_child
 from harness.distributed import SingleRank
 from harness.kernel_errors import write_traceback_and_explain
 from harness.machine.power.selection import has_readable_power
@@ -19,7 +18,7 @@ from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
 from harness.serving.checkpoint_selection import describe_missing_training_set
-from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
+from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
@@ -44,6 +43,7 @@ from harness.serving.setup import (
     check_serving_precision,
     set_up_serving,
 )
+from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.staging import (
     NO_LOADGEN_VERDICT,
     ServingPlan,
@@ -261,26 +261,16 @@ def probe_system(
     """Probe the system under test in a child process, which writes the ground truth to `truth`."""
     shutil.rmtree(truth, ignore_errors=True)
     truth.mkdir(parents=True)
-    print_progress_note(
-        f"{serving_setup.request.name}: preparing: model, accuracy set, and a probe of its speed"
-    )
     queries = max(
         serving_setup.require_scenario_rules(scenario).samples_per_query for scenario in scenarios
     )
-    probe_result = run_in_child(
-        run_probe_job, ProbeJob(system=serving_setup.system, query_samples=queries, truth=truth)
-    )
+    probe_result = probe_serving_speed(serving_setup, truth, queries)
     wanted = serving_setup.row.truth_sha256
     if wanted and compute_folder_sha256(truth) != wanted:
         click.echo(
             "this is not the embedded data, the only data that the judge accepts in profile"
             f" {serving_setup.request.profile}; see --profile quick"
         )
-    probe = probe_result.probe
-    click.echo(
-        f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one"
-        " sample"
-    )
     return probe_result
 
 

@@ -129,6 +129,8 @@ class TrainingRow:
         )
 
 
+MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
+"""Setting of workloads that generate: tokens after which an answer is cut."""
 TOKEN_BOUNDS_SETTING: Final = "tokens.bounds"
 """Setting that says which of a row's bounds of tokens Server is held to."""
 INTERACTIVE_BOUNDS: Final = "interactive"

@@ -11,6 +11,7 @@ import torch
 
 from suite.engine import Engine, Precision
 from suite.errors import RequestError
+from suite.rounds import MAX_NEW_TOKENS_SETTING
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.setting_values import require_positive_setting
@@ -24,7 +25,7 @@ from workloads.llama.checkpoint import (
     read_end_tokens,
 )
 from workloads.llama.generation import LlamaGenerator, generate_answers
-from workloads.llama.serving_set import MAX_NEW_TOKENS_SETTING, ServingSet, load_serving_set
+from workloads.llama.serving_set import ServingSet, load_serving_set
 from workloads.llama.shape import LlamaShape
 from workloads.llama.weights import load_llama_checkpoint
 

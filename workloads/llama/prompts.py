@@ -5,6 +5,7 @@ framework.
 from collections.abc import Sequence
 from pathlib import Path
 
+from suite.rounds import MAX_NEW_TOKENS_SETTING
 from suite.workload import ChatMessage, Run
 from workloads.common import run_request
 from workloads.common.setting_values import require_positive_setting
@@ -15,7 +16,7 @@ from workloads.llama.checkpoint import (
     check_tokenizer_hash,
     read_end_tokens,
 )
-from workloads.llama.serving_set import MAX_NEW_TOKENS_SETTING, load_serving_set
+from workloads.llama.serving_set import load_serving_set
 
 
 class LlamaPrompts:

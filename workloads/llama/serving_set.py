@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from suite.workload import Run
 from workloads.common.run_request import resolve_data_survey
@@ -19,8 +18,6 @@ from workloads.llama.scoring import write_news_truth, write_published_truth
 from workloads.llama.served_news import generate_serving_documents
 from workloads.llama.survey import LlamaDataSet
 from workloads.llama.vocabulary import compute_tokenizer_sha256, decode_tokens, encode_prompt
-
-MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,17 +5,16 @@ Source: mlcommons/endpoints, core/types.py and metrics_aggregator: an answer is
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
+from suite.files.tokenizer_files import convert_tokenizer_errors, parse_tokenizer_file
 from suite.files.untrusted_files import UnreadableError, read_untrusted_text
-from suite.process.installation import format_install_command
 
 TOKENIZER_EXTRA: Final = "tokenizer"
 MAX_TOKENIZER_BYTES: Final = 1 << 28
@@ -144,36 +143,17 @@ def load_token_counter(path: Path) -> TokenCounter:
     """Load a tokenizer.json; RequestError if it is none, MissingError if the library is not
     installed.
     """
+    source = f"--tokenizer {path}"
     try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingError(
-            f"--tokenizer needs the library tokenizers: {format_install_command(TOKENIZER_EXTRA)}"
-        ) from None
-    with convert_tokenizer_errors(path):
         content = read_untrusted_text(path, limit=MAX_TOKENIZER_BYTES)
-        tokenizer = Tokenizer.from_str(content)
+    except UnreadableError as error:
+        raise RequestError(f"{source}: {error.reason}") from None
+    tokenizer = parse_tokenizer_file(content.encode(), source, TOKENIZER_EXTRA)
 
     def count_tokens(texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts, without those that mark beginning and end."""
-        with convert_tokenizer_errors(path):
+        with convert_tokenizer_errors(source):
             encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(each.ids) for each in encoded]
 
     return count_tokens
-
-
-@contextmanager
-def convert_tokenizer_errors(path: Path) -> Iterator[None]:
-    """Convert what reading and using a tokenizer raises into RequestError. The library's panics are
-    no Exceptions, and its errors nothing more specific; both may come as late as a text that the
-    tokenizer does not know.
-    """
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except UnreadableError as error:
-        raise RequestError(f"--tokenizer {path}: {error.reason}") from None
-    except BaseException as error:
-        raise RequestError(f"--tokenizer {path}: no usable tokenizer.json: {error}") from None

@@ -4,7 +4,6 @@ table.
 
 import json
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,6 @@ from typing import Final
 import click
 import msgspec
 
-from harness.children.process import run_in_child
 from harness.distributed import SingleRank
 from harness.machine.system_description import describe_system
 from harness.serving.curve.points import (
@@ -24,13 +22,13 @@ from harness.serving.curve.points import (
     read_curve_point,
     run_valid_point,
 )
-from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.network.setup import (
     EndpointOptions,
     describe_remote_system,
     set_up_remote_serving,
 )
 from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.study_machine import describe_study_machine
 from harness.serving.weights.speed import build_speed_stamps
 from harness.thread_count import resolve_thread_count
@@ -58,7 +56,7 @@ from suite.studies.concurrency_curve import (
 )
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.rates import StudyStamps
-from suite.units import MS_PER_S, NS_PER_MS
+from suite.units import MS_PER_S
 
 CURVE_DECODER: Final = msgspec.json.Decoder(ConcurrencyCurve)
 STREAMED_SETTING: Final = "endpoint.stream=true"
@@ -247,7 +245,11 @@ def measure_curve_points(session: CurveSession) -> ConcurrencyCurve:
     asked = tuple(sorted({*(earlier.asked if earlier else ()), *session.setups}))
     subjects = {number: session.build_subject(number) for number in session.setups}
     missing = [number for number, each in subjects.items() if not is_curve_point_measured(each)]
-    probe_result = probe_curve_system(session.setups[max(missing)]) if missing else None
+    probe_result = None
+    if missing:
+        largest = session.setups[max(missing)]
+        print_progress_note(f"{largest.request.name}: {CURVE_NOTE}")
+        probe_result = probe_serving_speed(largest)
     study = write_curve_study(session, asked, points)
     for number, subject in subjects.items():
         if number in missing and probe_result is not None:
@@ -256,21 +258,6 @@ def measure_curve_points(session: CurveSession) -> ConcurrencyCurve:
         click.echo(f"  {format_curve_line(points[number])}")
         study = write_curve_study(session, asked, points)
     return study
-
-
-def probe_curve_system(serving_setup: ServingSetup) -> ProbeResult:
-    """Probe the system under test, so that LoadGen's queries are long enough."""
-    print_progress_note(f"{serving_setup.request.name}: {CURVE_NOTE}")
-    print_progress_note(f"{serving_setup.request.name}: preparing: model, and a probe of its speed")
-    with tempfile.TemporaryDirectory() as truth:
-        found = run_in_child(
-            run_probe_job, ProbeJob(system=serving_setup.system, query_samples=1, truth=Path(truth))
-        )
-    click.echo(
-        f"probe: {found.probe.samples_per_second:,.1f} samples/s,"
-        f" {found.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
-    )
-    return found
 
 
 def write_curve_study(

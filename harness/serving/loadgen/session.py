@@ -329,20 +329,9 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     library = SampleLibrary(inference, abort)
     answering = build_answering_threads(job, lg, inference, library, abort)
     answering.start()
-    gc.freeze()  # the garbage collector skips objects built before the clock
-    count = inference.sample_count
     sut = lg.ConstructFastSUT(answering.issue, ignore_flush)
-    qsl = lg.ConstructQSL(
-        count, min(count, inference.performance_sample_count), library.load, library.unload
-    )
-    lg.StartTestWithLogSettings(
-        sut,
-        qsl,
-        build_test_settings(job.schedule),
-        build_log_settings(lg, job.folder),
-        str(job.folder / ABSENT_AUDIT_CONFIG),
-    )
-    lg.DestroyQSL(qsl)
+    count = inference.sample_count
+    run_loadgen_test(lg, job, sut, library)
     lg.DestroyFastSUT(sut)
     answering.stop()
     inference.close()
@@ -357,6 +346,23 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         longest=library.longest,
         lost=tuple(filter(None, write_performance_times(job, answering))),
     )
+
+
+def run_loadgen_test(lg: Any, job: LoadGenJob, sut: Any, library: SampleLibrary) -> None:
+    """Have LoadGen query a system under test; returns when all queries are answered."""
+    gc.freeze()  # the garbage collector skips objects built before the clock
+    count = library.inference.sample_count
+    qsl = lg.ConstructQSL(
+        count, min(count, library.inference.performance_sample_count), library.load, library.unload
+    )
+    lg.StartTestWithLogSettings(
+        sut,
+        qsl,
+        build_test_settings(job.schedule),
+        build_log_settings(lg, job.folder),
+        str(job.folder / ABSENT_AUDIT_CONFIG),
+    )
+    lg.DestroyQSL(qsl)
 
 
 class AnsweringThreads(Protocol):

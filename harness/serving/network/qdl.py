@@ -5,7 +5,6 @@ inference_rules.adoc, Network Division: the QDL is a proxy. A request that fails
 is repeated.
 """
 
-import gc
 import threading
 from array import array
 from collections.abc import Sequence
@@ -19,15 +18,13 @@ from harness.serving.loadgen.batching import ResponseEnvelope
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.query_times import WorkerCompletions
 from harness.serving.loadgen.session import (
-    ABSENT_AUDIT_CONFIG,
     LoadGenJob,
     LoadGenOutcome,
     ignore_flush,
+    run_loadgen_test,
 )
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
-    build_log_settings,
-    build_test_settings,
     import_loadgen,
 )
 from harness.serving.network.connection import ServerConnection
@@ -240,20 +237,9 @@ def run_loadgen_over_network(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         lg, inference, abort, choose_silence_limit_s(job.schedule, job.system.remote.timeout_ms)
     )
     dispatcher.start()
-    gc.freeze()
-    count = inference.sample_count
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.request_sut_name)
-    qsl = lg.ConstructQSL(
-        count, min(count, inference.performance_sample_count), library.load, library.unload
-    )
-    lg.StartTestWithLogSettings(
-        sut,
-        qsl,
-        build_test_settings(job.schedule),
-        build_log_settings(lg, job.folder),
-        str(job.folder / ABSENT_AUDIT_CONFIG),
-    )
-    lg.DestroyQSL(qsl)
+    count = inference.sample_count
+    run_loadgen_test(lg, job, sut, library)
     lg.DestroyQDL(sut)
     dispatcher.stop()
     inference.close()

@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
@@ -13,10 +12,9 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from harness.children.process import run_in_child
 from harness.distributed import SingleRank
 from harness.machine.system_description import describe_system
-from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
+from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.peak.multi_stream import choose_multi_stream_step
 from harness.serving.peak.trials import (
     SearchSession,
@@ -27,6 +25,7 @@ from harness.serving.peak.trials import (
     run_search_step,
 )
 from harness.serving.setup import SearchedRun, ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.study_machine import describe_study_machine
 from harness.serving.weights.speed import build_speed_stamps
 from harness.thread_count import resolve_thread_count
@@ -118,7 +117,7 @@ def measure_peak(
             )
             found = search_peak(
                 build_search_session(
-                    serving_setup, peak_options, probe_searched_system(serving_setup), study_folder
+                    serving_setup, peak_options, probe_serving_speed(serving_setup), study_folder
                 ),
                 peak_options,
             )
@@ -224,22 +223,6 @@ def read_search_threads(study_folder: Path, serving_setup: ServingSetup) -> int:
     """Return the CPU threads that a search under way has taken; 0 if there is none."""
     first = read_trial_record(study_folder / serving_setup.entry.system / "trial-01")
     return first.stamps.threads if first else 0
-
-
-def probe_searched_system(serving_setup: ServingSetup) -> ProbeResult:
-    """Probe the system under test for its rate and latency."""
-    print_progress_note(
-        f"{serving_setup.request.name}: preparing: model, accuracy set, and a probe of its speed"
-    )
-    with tempfile.TemporaryDirectory() as truth:
-        probe_result = run_in_child(
-            run_probe_job, ProbeJob(system=serving_setup.system, query_samples=1, truth=Path(truth))
-        )
-    click.echo(
-        f"probe: {probe_result.probe.samples_per_second:,.1f} samples/s,"
-        f" {probe_result.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
-    )
-    return probe_result
 
 
 def build_search_session(

@@ -285,7 +285,21 @@ def test_a_tokenizer_may_be_larger_than_other_documents(characters: Path) -> Non
     assert load_token_counter(characters)(["It is"]) == [5]
 
 
+def test_a_tokenizer_that_cuts_texts_counts_them_whole(characters: Path) -> None:
+    """Files of models for short texts say where to cut; a server does not."""
+    document = json.loads(characters.read_text())
+    document["truncation"] = {
+        "max_length": 2,
+        "strategy": "LongestFirst",
+        "stride": 0,
+        "direction": "Right",
+    }
+    characters.write_text(json.dumps(document))
+    assert load_token_counter(characters)(["It is"]) == [5]
+
+
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
+    (tmp_path / "x.json").write_text("{}")
     error = check_with_tokenizer(tmp_path / "x.json", tmp_path)
     assert error.exit_code == 3 and "[tokenizer]" in str(error)

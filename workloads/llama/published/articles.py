@@ -15,10 +15,11 @@ from typing import Final, overload
 import msgspec
 import numpy as np
 
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
+from suite.files.tokenizer_files import convert_tokenizer_errors, parse_tokenizer_file
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.process.installation import RUN_EXTRA, format_install_command
+from suite.process.installation import RUN_EXTRA
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.text.encoded import EncodedSentences
 from workloads.llama.checkpoint import TOKENIZER_FILE
@@ -109,21 +110,13 @@ def check_encoded_prompts(
     """RequestError if a prompt is not what the tokenizer makes of its article, or if the tokenizer
     encodes nothing; MissingError without the library that encodes text.
     """
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise MissingError(
-            f"llama: tokenizers is not installed: {format_install_command(RUN_EXTRA)}"
-        ) from error
-    try:
-        encoder = Tokenizer.from_str(tokenizer.content.decode())
-    except Exception as error:  # the library raises nothing narrower
-        raise RequestError(
-            f"{path.with_name(TOKENIZER_FILE)}: the library cannot use it ({error})"
-        ) from error
+    source = f"llama: {path.with_name(TOKENIZER_FILE)}"
+    encoder = parse_tokenizer_file(tokenizer.content, source, RUN_EXTRA)
     for sample, record in enumerate(islice(records, COMPARED_PROMPTS)):
         text = ARTICLE_PROMPT.format(input=record.input)
-        if encoder.encode(text).ids != record.tok_input:
+        with convert_tokenizer_errors(source):
+            ids = encoder.encode(text).ids
+        if ids != record.tok_input:
             raise RequestError(
                 f"{path}: the prompt of record {sample} (tok_input) is not what tokenizer.json"
                 " makes of its article; the two do not belong together"

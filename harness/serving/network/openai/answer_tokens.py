@@ -3,11 +3,11 @@
 import hashlib
 from array import array
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
+from suite.files.tokenizer_files import parse_tokenizer_file
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.process.installation import format_install_command
 
 CLIENT_EXTRA: Final = "openai"
 CHECKPOINT_TOKENIZER: Final = "tokenizer.json"
@@ -28,7 +28,7 @@ class AnswerTokenizer:
         self.sha256, self.end_token = "", end_token
         content = read_tokenizer_file(path)
         self.sha256 = hashlib.sha256(content).hexdigest()
-        self._encode = parse_tokenizer_file(path, content).encode
+        self._encode = parse_tokenizer_file(content, str(path), CLIENT_EXTRA).encode
 
     def encode_answer(self, text: str, ended: bool) -> "array[int]":
         """Return the ids of a whole text, with the end token if the model ended the answer."""
@@ -51,20 +51,3 @@ def read_tokenizer_file(path: Path) -> bytes:
             f"no tokenizer: {path}: {error.reason}; answers come as text, and their tokens are"
             " counted with it: name the checkpoint's tokenizer.json with --set endpoint.tokenizer"
         ) from error
-
-
-def parse_tokenizer_file(path: Path, content: bytes) -> Any:
-    """Parse a tokenizer, without cutting and padding."""
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise MissingError(
-            f"tokenizers is not installed: {format_install_command(CLIENT_EXTRA)}"
-        ) from error
-    try:
-        tokenizer = Tokenizer.from_buffer(content)
-    except Exception as error:  # tokenizers raises no narrower class
-        raise RequestError(f"{path}: no tokenizer: {' '.join(str(error).split())}") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer

@@ -6,7 +6,6 @@ all tokens. LoadGen is told the server's own count of tokens, or podium's if a s
 every answer is counted by podium as well, since LoadGen's log has its token ids.
 """
 
-import gc
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,16 +18,14 @@ from harness.serving.loadgen import query_times
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.query_times import WorkerCompletions
 from harness.serving.loadgen.session import (
-    ABSENT_AUDIT_CONFIG,
     AnsweredTokens,
     LoadGenJob,
     LoadGenOutcome,
     ignore_flush,
+    run_loadgen_test,
 )
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
-    build_log_settings,
-    build_test_settings,
     import_loadgen,
 )
 from harness.serving.network.openai.answer_reader import ReadAnswer
@@ -197,20 +194,9 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     silence_s = choose_prompt_silence_s(job.schedule, servers, inference.source.max_new_tokens)
     dispatcher = PromptDispatcher(lg, inference, abort, silence_s)
     dispatcher.open_connections()
-    gc.freeze()  # the garbage collector skips objects built before the clock
-    count = inference.sample_count
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
-    qsl = lg.ConstructQSL(
-        count, min(count, inference.performance_sample_count), library.load, library.unload
-    )
-    lg.StartTestWithLogSettings(
-        sut,
-        qsl,
-        build_test_settings(job.schedule),
-        build_log_settings(lg, job.folder),
-        str(job.folder / ABSENT_AUDIT_CONFIG),
-    )
-    lg.DestroyQSL(qsl)
+    count = inference.sample_count
+    run_loadgen_test(lg, job, sut, library)
     lg.DestroyQDL(sut)
     dispatcher.close_connections()
     inference.close()

@@ -10,7 +10,7 @@ from podium_fakes.looks import look_briefly
 from podium_fakes.remote import served
 
 from harness.request import build_reading_options
-from harness.serving import infer
+from harness.serving import infer, speed_probe
 from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.network.setup import EndpointOptions
 from harness.serving.weights.initial import export_random_weights
@@ -45,7 +45,7 @@ def test_accuracy_over_the_network_is_that_in_process(
     """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers
     that differ most.
     """
-    monkeypatch.setattr(infer, "run_probe_job", look_briefly)
+    monkeypatch.setattr(speed_probe, "run_probe_job", look_briefly)
     options = replace(
         build_reading_options(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)),
         threads=1,

@@ -16,9 +16,9 @@ import jinja2.ext
 import msgspec
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from suite.errors import MissingError, RequestError
+from suite.errors import RequestError
+from suite.files.tokenizer_files import import_tokenizers, parse_tokenizer_file
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.process.installation import format_install_command
 
 OPENAI_EXTRA: Final = "openai"
 """The extra for servers of this API, and for measuring them."""
@@ -61,7 +61,7 @@ class ServedText:
         self.tokenizer = load_tokenizer(folder)
         self.ends = read_end_token_ids(folder)
         self.template, self.special_tokens = load_chat_template(folder)
-        self.new_stream = import_tokenizers().decoders.DecodeStream
+        self.new_stream = import_tokenizers(str(folder), OPENAI_EXTRA).decoders.DecodeStream
 
     def encode_text(self, text: str) -> list[int]:
         """Convert a text to the ids of a prompt, with the tokens that begin every text."""
@@ -126,21 +126,8 @@ class TextStream:
         return whole[self.length :]
 
 
-def import_tokenizers() -> Any:
-    """Import the package for tokenizers; MissingError if it is not installed."""
-    try:
-        import tokenizers
-        import tokenizers.decoders
-    except ImportError as error:
-        raise MissingError(
-            f"tokenizers is not installed: {format_install_command(OPENAI_EXTRA)}"
-        ) from error
-    return tokenizers
-
-
 def load_tokenizer(folder: Path) -> Any:
-    """Load a checkpoint's tokenizer, without cutting and padding; RequestError if it has none."""
-    tokenizer_class = import_tokenizers().Tokenizer
+    """Load a checkpoint's tokenizer; RequestError if it has none."""
     path = folder / TOKENIZER_FILE
     try:
         content = read_untrusted_file(path, bytes, MAX_TOKENIZER_BYTES)
@@ -148,13 +135,7 @@ def load_tokenizer(folder: Path) -> Any:
         raise RequestError(
             f"checkpoint {folder}: no readable {TOKENIZER_FILE} ({error.reason}); this API needs it"
         ) from error
-    try:
-        tokenizer = tokenizer_class.from_buffer(content)
-    except Exception as error:  # tokenizers raises no narrower class
-        raise RequestError(f"{path}: no tokenizer ({error})") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    return parse_tokenizer_file(content, str(path), OPENAI_EXTRA)
 
 
 def read_end_token_ids(folder: Path) -> frozenset[int]:

@@ -33,6 +33,9 @@ TEMPLATES = [
     "{{ ns.n }}{{ strftime_now('%Y') }}{{ tools is none }}{{ documents is none }}",
 ]
 
+UNKNOWN_MERGE = '{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}}'
+"""The library answers it with a panic, which is no Exception."""
+
 
 def write_special_tokens(folder: Path, template: Any) -> Path:
     """Write a checkpoint whose tokens are named as text and as an object."""
@@ -94,7 +97,8 @@ def test_what_a_template_refuses_is_told(tmp_path: Path, template: str | None, w
     "name, content, why",
     [
         ("tokenizer.json", None, "no readable tokenizer.json"),
-        ("tokenizer.json", "{}", "no tokenizer"),
+        ("tokenizer.json", "{}", "no usable tokenizer"),
+        ("tokenizer.json", UNKNOWN_MERGE, "no usable tokenizer"),
         ("tokenizer_config.json", '{"chat_template": 5}', "no readable chat template"),
         ("tokenizer_config.json", '{"chat_template": "{% for"}', "chat template is broken"),
         ("generation_config.json", None, "no tokens that end an answer"),

@@ -141,8 +141,9 @@ class TokenService:
             if call is None:
                 self.is_ending = True
                 break
-            self.waiting.append(call)
-            is_idle = False
+            if not call.is_cancelled:  # one cancelled later is among the waiting ones by then
+                self.waiting.append(call)
+                is_idle = False
         return not self.is_ending
 
     def release_cancelled(self, generator: TokenGenerator) -> None:

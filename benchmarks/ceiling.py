@@ -24,7 +24,6 @@ from common.figures import arguments, compare, show
 from harness.children.process import Abort, run_in_child
 from harness.engines.null import NULL_ANSWER_TOKENS, NullInference
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
-from harness.serving.loadgen.generation import TOKEN_BYTES
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, ignore_flush, run_loadgen
 from harness.serving.loadgen.test_settings import (
@@ -34,6 +33,7 @@ from harness.serving.loadgen.test_settings import (
 )
 from suite.loadgen.headline import FIRST_TOKEN_KEY, SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_BYTES
 
 SAMPLES: Final = 1_000_000
 BATCH: Final = 256

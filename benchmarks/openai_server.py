@@ -43,15 +43,11 @@ from harness.serving.network.openai.server.openai_server import (
     ServedModel,
 )
 from harness.serving.network.openai.server.request_fields import PromptLimits
-from harness.serving.network.openai.server.served_text import (
-    GENERATION_CONFIG_FILE,
-    TOKENIZER_CONFIG_FILE,
-    TOKENIZER_FILE,
-    ServedText,
-)
+from harness.serving.network.openai.server.served_text import GENERATION_CONFIG_FILE, ServedText
 from harness.serving.network.openai.server.token_service import FinishReason, TokenService
 from harness.serving.network.openai.server_pool import create_event_loop
 from harness.serving.network.wire import Endpoint
+from suite.files.tokenizer_files import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from suite.units import MS_PER_S
 from workloads.llama.news import generate_document
 from workloads.llama.vocabulary import END_ID, format_tokenizer, list_tokens

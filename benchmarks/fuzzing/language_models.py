@@ -7,7 +7,8 @@ from pathlib import Path
 
 from compliance.documents.reader import SCORER_EXCEPTIONS
 from fuzzing.reading import Reader
-from workloads.llama.checkpoint import TOKENIZER_FILE, read_llama_shape
+from suite.files.tokenizer_files import TOKENIZER_FILE
+from workloads.llama.checkpoint import read_llama_shape
 from workloads.llama.published import articles, megatron, summaries
 from workloads.llama.published.tokenizer import (
     BEGIN_OF_TEXT,

@@ -8,10 +8,8 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
-TOKEN_BYTES: Final = 4
-"""An answer's tokens are int32: suite/workload.py, GeneratingInference."""
+from suite.loadgen.token_record import TOKEN_BYTES
 
 
 class TokenCheck(StrEnum):

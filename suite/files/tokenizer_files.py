@@ -5,10 +5,15 @@ A file may come from anybody: whatever the library raises of it is a sentence.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
+
+TOKENIZER_FILE: Final = "tokenizer.json"
+TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
+MAX_TOKENIZER_BYTES: Final = 64 << 20
+"""Size limit of a checkpoint's `tokenizer.json`; Llama 3.1's has 9 MB."""
 
 
 def import_tokenizers(source: str, extra: str) -> Any:

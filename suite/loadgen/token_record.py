@@ -11,3 +11,5 @@ TOKEN_RECORD_FIELDS: Final = ("sample", "first_ns", "last_ns", "tokens")
 """Columns: the sample's number; when its first token and when its last one was handed to LoadGen,
 by the monotonic clock of `queries.npy`; its number of tokens.
 """
+TOKEN_BYTES: Final = 4
+"""Of one token in an answer: suite/workload.py, GeneratingInference."""

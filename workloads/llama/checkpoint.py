@@ -17,19 +17,16 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from suite.errors import RequestError
+from suite.files.tokenizer_files import MAX_TOKENIZER_BYTES, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from workloads.common.weights_description import WEIGHTS_FILE, write_weights_description
 from workloads.llama.shape import LlamaShape, convert_config_to_shape, convert_shape_to_config
 
 LLAMA_NAME: Final = "llama"
 CONFIG_FILE: Final = "config.json"
-TOKENIZER_FILE: Final = "tokenizer.json"
-TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
 GENERATION_CONFIG_FILE: Final = "generation_config.json"
 INDEX_FILE: Final = "model.safetensors.index.json"
 SHARD_FORMAT: Final = "model-{number:05}-of-{count:05}.safetensors"
-MAX_TOKENIZER_BYTES: Final = 64 << 20
-"""Size limit of `tokenizer.json`; Llama 3.1's has 9 MB."""
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 from suite.errors import MissingError, RequestError
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.workload import Scores
 from workloads.common.text.references import read_references, write_references
 from workloads.common.text.token_answers import unpack_token_ids
-from workloads.llama.checkpoint import TOKENIZER_FILE
 from workloads.llama.published.summaries import SUMMARIES_FILE, read_summaries, write_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
 from workloads.llama.vocabulary import END_ID, decode_tokens, list_tokens

@@ -26,7 +26,7 @@ from compliance.recognition.endpoints_files import POINT_FILE, POINT_SUMMARY
 from compliance.recognition.endpoints_tree import parse_point_folder
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import EndpointsModel, EndpointsRound
-from suite.units import MS_PER_S, NS_PER_S
+from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
 
 SYSTEM_FILE: Final = "system_desc.json"
 POINT_ACCURACY: Final = "accuracy_results.json"
@@ -36,7 +36,6 @@ ELECTED: Final = "elected"
 WINDOWABLE: Final = "windowable"
 AGENTIC_PATTERN: Final = "agentic_inference"
 FIGURE_PERCENTILE: Final = 90.0
-NS_PER_MS: Final = NS_PER_S / MS_PER_S
 MAX_CONCURRENCY: Final = 1 << 40
 
 

@@ -13,10 +13,6 @@ from compliance.logs.source_file import ParseErrorKind, SourceFile, read_source_
 
 PARAMETERS_HEADING: Final = "Test Parameters Used"
 MAX_SUMMARY_BYTES: Final = 1 << 20
-NO_PROBLEM_REMARKS: Final = (
-    "No warnings encountered during test.",
-    "No errors encountered during test.",
-)
 EARLY_STOPPING_HEADING: Final = "Early Stopping Result:"
 EARLY_STOPPING_HEADINGS: Final = tuple(
     f"{of}{EARLY_STOPPING_HEADING}" for of in ("", "TTFT ", "TPOT ")

@@ -10,6 +10,7 @@ from compliance.documents.endpoints.events import EventCount, compute_percentile
 from compliance.documents.endpoints.result_summary import Series
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
+from compliance.rules.endpoints.recount import MEDIAN_PERCENT
 from compliance.rules.endpoints.run_series import parse_percents
 from compliance.verdict import About, Fault, Severity
 
@@ -17,7 +18,6 @@ MAX_BLANK_SHARE: Final = 0.5
 MAX_REPEATED_SHARE: Final = 0.2
 MIN_COMPARED_PAIRS: Final = 20
 MAX_EARLY_SHARE: Final = 0.1
-MEDIAN_PERCENT: Final = 50.0
 OFFLINE_PATTERN: Final = "max_throughput"
 MAX_TOKEN_DIFFERENCE: Final = 0.01
 TIME_TOLERANCE: Final = 1e-9

@@ -10,7 +10,7 @@ from compliance.rules import rule
 from compliance.rules.endpoints.accuracy import find_metric_limit
 from compliance.verdict import About, Fault, Severity
 from suite.rounds.endpoints_curve import fold_data_set_name
-from suite.units import MS_PER_S, NS_PER_S
+from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
 
 LOAD_PATTERNS: Final = {
     "Server": ("poisson",),
@@ -29,7 +29,6 @@ OTHER_DATA_SETS: Final = ("gsm8k", "mbxp", "math500", "mmlupro", "swebench", "ra
 """Folded names of data sets that the client or an earlier round has, and of no benchmark that names
 them here.
 """
-NS_PER_MS: Final = NS_PER_S // MS_PER_S
 
 
 @rule("endpoints.seeds", EndpointsEntry, About.RULES, doubt="whether the run is the round's")

@@ -11,6 +11,7 @@ from compliance.documents.endpoints.events import (
     EventCount,
     compute_percentile,
 )
+from compliance.documents.endpoints.point import AGENTIC_PATTERN
 from compliance.documents.endpoints.result_summary import (
     SNAPSHOT_SERIES,
     ResultSummary,
@@ -22,6 +23,8 @@ from compliance.documents.endpoints.run import SAMPLE_MAP_FILE, SNAPSHOT_FILE, E
 from compliance.rules import rule
 from compliance.rules.endpoints.run_counts import (
     MAX_DRAWN_GAPS,
+    MIN_HELD_SHARE,
+    USUAL_HELD_SHARE,
     draw_poisson_gaps_ns,
     find_load_pattern,
     is_drawn_rate,
@@ -40,9 +43,6 @@ COUNTERS: Final = {
 MAX_SPAN_DIFFERENCE_NS: Final = NS_PER_S
 MAX_MEDIAN_LAG_NS: Final = 100_000_000
 MAX_HIGH_LAG_NS: Final = 100_000_000
-USUAL_HELD_SHARE: Final = 0.98
-MIN_HELD_SHARE: Final = 0.9
-"""A client that takes long between an answer and the next request holds less than it asks for."""
 MIN_ORDERED_SAMPLES: Final = 16
 MIN_ORDERED_SHARE: Final = 0.9
 """Samples in their drawn places by which the size of a data set is known: none are by chance."""
@@ -50,7 +50,6 @@ MAX_TRIED_DRAWS: Final = 1_000_000
 """Samples that are shuffled to find a size, half a second's worth."""
 OLDER_LACK: Final = ("input_sequence_lengths",)
 """Series that older builds wrote into the snapshot alone."""
-AGENTIC_PATTERN: Final = "agentic_inference"
 HIGH_LAG_PERCENT: Final = 99.0
 MEDIAN_PERCENT: Final = 50.0
 

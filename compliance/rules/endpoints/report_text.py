@@ -9,9 +9,8 @@ from compliance.documents.endpoints.result_summary import ResultSummary, get_ser
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault
-from suite.units import MS_PER_S, NS_PER_S
+from suite.units import NS_PER_MS, NS_PER_S
 
-NS_PER_MS: Final = NS_PER_S / MS_PER_S
 RUN_FIGURES: Final[Mapping[str, tuple[str, float]]] = {
     "Total samples issued": ("n_samples_issued", 1.0),
     "Total samples completed": ("n_samples_completed", 1.0),

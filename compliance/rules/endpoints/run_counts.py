@@ -7,12 +7,13 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
+from compliance.documents.endpoints.point import AGENTIC_PATTERN
 from compliance.documents.endpoints.result_summary import ResultSummary, get_series
 from compliance.documents.endpoints.run import EndpointsRun
 from compliance.rules import rule
 from compliance.rules.file_integrity import is_content_lost
 from compliance.verdict import About, Fault, Severity
-from suite.units import MS_PER_S, NS_PER_S
+from suite.units import NS_PER_MS, NS_PER_S
 
 RATE_TOLERANCE: Final = 1e-9
 """Relative: the client prints all digits of a double."""
@@ -27,16 +28,15 @@ MAX_DRAWN_RATE: Final = 1e9
 MIN_HELD_SHARE: Final = 0.9
 """Smallest share of the requested concurrency that a run has in flight on average."""
 USUAL_HELD_SHARE: Final = 0.98
+"""A client that takes long between an answer and the next request holds less than it asks for."""
 REISSUE_NS: Final = 1_000_000
 """Time that the client may take between the end of an answer and the next request."""
 START_NS: Final = 1_000_000_000
 """Time that the client may take until the first requests are in flight."""
-AGENTIC_PATTERN: Final = "agentic_inference"
 CLOSED_LOOP_PATTERNS: Final = ("concurrency", AGENTIC_PATTERN)
 LENGTH_REASON: Final = "length"
 MIN_REACHED_SHARE: Final = 0.9
 """Smallest share of the longest time after which a run was stopped by it: no request was due."""
-NS_PER_MS: Final = NS_PER_S // MS_PER_S
 MAX_LENGTH_FACTOR: Final = 1.25
 """Answers may be a few tokens longer than allowed, since the client counts them again."""
 

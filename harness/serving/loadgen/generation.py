@@ -15,17 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from time import monotonic_ns
-from typing import Any, Final
+from typing import Any
 
 from harness.children.process import Abort
 from harness.serving.loadgen.batching import BatchTally, IssuedQuery
 from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
-from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.loadgen.token_record import TOKEN_BYTES, TOKEN_RECORD_FIELDS
 from suite.workload import GeneratingInference, TokenGenerator
-
-TOKEN_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)

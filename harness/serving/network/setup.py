@@ -59,7 +59,6 @@ SERVER_SETTING_PREFIXES: Final = ("batching.", "engine.")
 """Prefixes of settings that are the server's own."""
 DEFAULT_IN_FLIGHT: Final = 1024
 MEASURED_ROUND_TRIPS: Final = 100
-MICROSECONDS: Final = 1000
 UNKNOWN_SOFTWARE: Final = "unknown"
 GRPC_SETTINGS: Final = ("endpoint.input", "endpoint.output")
 HTTP_SETTINGS: Final = (

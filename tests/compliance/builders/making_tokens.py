@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy
 
 from compliance.loadgen_replay import take_first_values
-from suite.audits.tokens import TOKEN_BYTES
 from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_BYTES
 
 if TYPE_CHECKING:
     from making import Load

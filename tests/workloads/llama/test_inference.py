@@ -13,6 +13,7 @@ from testbed import PlainEngine
 from harness.serving.loadgen.generation import GenerationThread
 from suite import registry
 from suite.errors import RequestError
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.rounds import Profile
 from suite.terms import Division, Precision
 from suite.workload import GeneratingInference, Run
@@ -20,7 +21,7 @@ from workloads.common.text.references import read_references
 from workloads.common.weights_description import DESCRIPTION_FILE
 from workloads.llama import cache_room
 from workloads.llama.cache_room import SPARE_SHARE, compute_slot_bytes
-from workloads.llama.checkpoint import TOKENIZER_FILE, LlamaTokens
+from workloads.llama.checkpoint import LlamaTokens
 from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.inference import LlamaInference, check_prompts
 from workloads.llama.serving_set import ServingSet, load_serving_set

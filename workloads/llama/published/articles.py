@@ -17,12 +17,15 @@ import numpy as np
 
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
-from suite.files.tokenizer_files import convert_tokenizer_errors, parse_tokenizer_file
+from suite.files.tokenizer_files import (
+    TOKENIZER_FILE,
+    convert_tokenizer_errors,
+    parse_tokenizer_file,
+)
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.process.installation import RUN_EXTRA
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.text.encoded import EncodedSentences
-from workloads.llama.checkpoint import TOKENIZER_FILE
 from workloads.llama.published.summaries import write_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer
 

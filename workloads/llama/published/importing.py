@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import RequestError
+from suite.files.tokenizer_files import TOKENIZER_CONFIG_FILE
 from suite.workload import Run
 from workloads.common.run_request import resolve_data_survey
 from workloads.llama.checkpoint import (
-    TOKENIZER_CONFIG_FILE,
     check_tokenizer_hash,
     read_checkpoint_document,
     read_end_tokens,

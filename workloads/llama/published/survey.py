@@ -12,10 +12,11 @@ from typing import Any, Final
 from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.workload import Run
 from workloads.common.run_request import require_run_training_row
 from workloads.common.setting_values import require_positive_setting
-from workloads.llama.checkpoint import LLAMA_NAME, TOKENIZER_FILE
+from workloads.llama.checkpoint import LLAMA_NAME
 from workloads.llama.data import TRAIN_SPLIT, VALIDATION_SPLIT
 from workloads.llama.published.articles import (
     ARTICLES_FILE,

@@ -13,13 +13,9 @@ from typing import Final
 import msgspec
 
 from suite.errors import RequestError
+from suite.files.tokenizer_files import MAX_TOKENIZER_BYTES, TOKENIZER_FILE
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from workloads.llama.checkpoint import (
-    MAX_TOKENIZER_BYTES,
-    TOKENIZER_FILE,
-    LlamaTokens,
-    parse_tokenizer,
-)
+from workloads.llama.checkpoint import LlamaTokens, parse_tokenizer
 
 BEGIN_OF_TEXT: Final = "<|begin_of_text|>"
 ENDS_OF_ANSWERS: Final = ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>")

@@ -25,6 +25,7 @@ from suite.loadgen.headline import (
 )
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_BYTES
 from suite.rounds import MAX_NEW_TOKENS_SETTING
 from suite.units import NS_PER_MS
 
@@ -62,8 +63,6 @@ TOTAL_TOKENS_TOLERANCE: Final = 0.02
 """Source: house rule: the same weights answer greedily in both modes, and rounding lengthens some
 answers and shortens others.
 """
-TOKEN_BYTES: Final = 4
-"""An answer's tokens are int32: suite/workload.py, GeneratingInference."""
 
 
 @rule("tokens.settings", LoadGenRun, About.RULES)

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from suite.errors import RequestError
-from suite.files.tokenizer_files import parse_tokenizer_file
+from suite.files.tokenizer_files import MAX_TOKENIZER_BYTES, parse_tokenizer_file
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
 CLIENT_EXTRA: Final = "openai"
-CHECKPOINT_TOKENIZER: Final = "tokenizer.json"
-MAX_ANSWER_TOKENIZER_BYTES: Final = 64 << 20
-"""Size limit of a tokenizer's file; Llama 3.1's has 9 MB."""
 
 
 class AnswerTokenizer:
@@ -45,7 +42,7 @@ class AnswerTokenizer:
 def read_tokenizer_file(path: Path) -> bytes:
     """Read a tokenizer's file; RequestError if there is none."""
     try:
-        return read_untrusted_file(path, bytes, MAX_ANSWER_TOKENIZER_BYTES)
+        return read_untrusted_file(path, bytes, MAX_TOKENIZER_BYTES)
     except UnreadableError as error:
         raise RequestError(
             f"no tokenizer: {path}: {error.reason}; answers come as text, and their tokens are"

@@ -10,6 +10,7 @@ from harness.serving.network.openai.answer_reader import (
     describe_refusal,
     shorten_text,
 )
+from harness.serving.network.openai.api_names import JSON_TYPE
 
 if TYPE_CHECKING:
     from harness.serving.network.openai.server_pool import PooledServer, SentRequest
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 OK_STATUS: Final = 200
 REDIRECT_STATUSES: Final = range(300, 400)
 HTTP_VERSION: Final = "1.1"
-JSON_TYPE: Final = b"application/json"
 MAX_HEAD_BYTES: Final = 1 << 16
 """House rule: of a response's status line and headers; common clients stop there."""
 MAX_REFUSAL_BYTES: Final = 1 << 12

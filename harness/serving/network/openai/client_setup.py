@@ -15,7 +15,7 @@ from harness.serving.network.access import (
     ClientCredentials,
     read_option_file,
 )
-from harness.serving.network.openai.answer_tokens import CHECKPOINT_TOKENIZER, AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import AnswerTokenizer
 from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
 from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
 from harness.serving.network.openai.prompt_system import PromptServers, PromptSystem
@@ -45,6 +45,7 @@ from harness.serving.network.wire import (
 from harness.serving.setup import ServingSetup, read_batching_settings
 from suite.cli import RunOptions
 from suite.errors import RequestError
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.rounds import HyperValue, InferenceRow
 
@@ -130,7 +131,7 @@ def require_prompt_row(request: RunRequest) -> InferenceRow:
 def choose_tokenizer_path(request: RunRequest, chosen: ExportedCheckpoint) -> Path:
     """Return the tokenizer's file that the user names, else the checkpoint's."""
     named = request.settings.get("endpoint.tokenizer")
-    return Path(str(named)) if named is not None else chosen.folder / CHECKPOINT_TOKENIZER
+    return Path(str(named)) if named is not None else chosen.folder / TOKENIZER_FILE
 
 
 def read_streaming(request: RunRequest) -> bool | None:

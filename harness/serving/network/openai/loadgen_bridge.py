@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns
-from typing import Any, Final
+from typing import Any
 
 from harness.children.process import Abort
 from harness.serving.loadgen import query_times
@@ -45,13 +45,9 @@ from harness.serving.network.qdl import (
 from suite.errors import RequestError
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.loadgen.token_record import TOKEN_BYTES, TOKEN_RECORD_FIELDS
 from suite.units import MS_PER_S, NS_PER_S
 from suite.workload import Mode
-
-TOKEN_BYTES: Final = 4
-UNKNOWN_FIRST_NS: Final = 0
-"""Of an answer that was not streamed."""
 
 
 @dataclass(slots=True)

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.serving.network.openai.api_names import CHAT_ROUTE, COMPLETIONS_ROUTE
 from harness.serving.network.wire import Endpoint
 from suite import __version__
 from suite.workload import PromptSource
 
 LINE_END: Final = "\r\n"
-CHAT_ROUTE: Final = "/v1/chat/completions"
-COMPLETIONS_ROUTE: Final = "/v1/completions"
 ROUTE_PREFIX: Final = "/v1"
 encode_body: Final = msgspec.json.Encoder().encode
 

@@ -14,6 +14,7 @@ import msgspec
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.connection import CONNECT_TIMEOUT_S, check_server_reachable
 from harness.serving.network.openai.answer_reader import describe_refusal, shorten_text
+from harness.serving.network.openai.api_names import FACTS_ROUTE, MODELS_ROUTE
 from harness.serving.network.openai.prompt_requests import build_route_path
 from harness.serving.network.tls import build_client_context
 from harness.serving.network.wire import (
@@ -23,8 +24,6 @@ from harness.serving.network.wire import (
 )
 from suite.errors import JudgedError, MissingError, RequestError
 
-MODELS_ROUTE: Final = "/v1/models"
-DESCRIPTION_ROUTE: Final = "/podium/facts"
 MAX_REPLY_BYTES: Final = 1 << 22
 """House rule: a list of ten thousand models has some 2 MB."""
 HTTP_1_1: Final = 11
@@ -124,7 +123,7 @@ def request_podium_description(
     endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str]
 ) -> ServerDescription | None:
     """Return what one of podium's servers serves; None of another server."""
-    reply = request_page(endpoint, access, headers, DESCRIPTION_ROUTE)
+    reply = request_page(endpoint, access, headers, FACTS_ROUTE)
     if reply.status != OK_STATUS:
         return None
     try:

@@ -14,9 +14,9 @@ from making_llama import build_llama_subject
 from spoiling import SINGLE, SRV, Builder, first_answer, put, set_value, then, value_in
 
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
-from workloads.llama.checkpoint import TOKENIZER_FILE
 from workloads.llama.vocabulary import format_tokenizer
 
 Table = numpy.ndarray[Any, Any]

@@ -21,8 +21,8 @@ from suite.files.layout import (
     compute_file_sha256,
     compute_folder_sha256,
 )
+from suite.files.tokenizer_files import TOKENIZER_FILE
 from workloads.common.text.token_answers import pack_token_ids, unpack_token_ids
-from workloads.llama.checkpoint import TOKENIZER_FILE
 from workloads.llama.published.summaries import write_summaries
 from workloads.llama.scoring import score_answers
 from workloads.llama.vocabulary import (

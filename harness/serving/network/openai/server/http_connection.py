@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import httptools
 
+from harness.serving.network.openai.api_names import JSON_TYPE
 from harness.serving.network.openai.server.answer_events import write_error_document
 from harness.serving.network.openai.server.request_fields import ApiError
 
@@ -30,7 +31,6 @@ STALLED_TIMEOUT_S: Final = 60.0
 """House rule: for a client that does not read."""
 LINGER_S: Final = 2.0
 """How long a refused request is read on and thrown away, so that its client sees the answer."""
-JSON_TYPE: Final = b"application/json"
 EVENT_STREAM_TYPE: Final = b"text/event-stream; charset=utf-8"
 OLD_VERSION: Final = "1.0"
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -19,6 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from harness.serving.network.access import ServerCredentials
+from harness.serving.network.openai.api_names import (
+    CHAT_ROUTE,
+    COMPLETIONS_ROUTE,
+    FACTS_ROUTE,
+    MODELS_ROUTE,
+)
 from harness.serving.network.openai.server.answer_events import AnswerHead, write_model_list
 from harness.serving.network.openai.server.answers import (
     StreamedAnswer,
@@ -50,14 +56,10 @@ STOP_POLL_S: Final = 0.02
 START_TIMEOUT_S: Final = 30.0
 LISTEN_BACKLOG: Final = 4096
 """Clients open all their connections at once."""
-CHAT_ROUTE: Final = "/v1/chat/completions"
-TEXT_ROUTE: Final = "/v1/completions"
-MODELS_ROUTE: Final = "/v1/models"
 HEALTH_ROUTE: Final = "/health"
-FACTS_ROUTE: Final = "/podium/facts"
 ROUTE_METHODS: Final = {
     CHAT_ROUTE: "POST",
-    TEXT_ROUTE: "POST",
+    COMPLETIONS_ROUTE: "POST",
     MODELS_ROUTE: "GET",
     HEALTH_ROUTE: "GET",
     FACTS_ROUTE: "GET",

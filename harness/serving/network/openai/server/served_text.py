@@ -17,20 +17,22 @@ import msgspec
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from suite.errors import RequestError
-from suite.files.tokenizer_files import import_tokenizers, parse_tokenizer_file
+from suite.files.tokenizer_files import (
+    MAX_TOKENIZER_BYTES,
+    TOKENIZER_CONFIG_FILE,
+    TOKENIZER_FILE,
+    import_tokenizers,
+    parse_tokenizer_file,
+)
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
 OPENAI_EXTRA: Final = "openai"
 """The extra for servers of this API, and for measuring them."""
-TOKENIZER_FILE: Final = "tokenizer.json"
-TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
 CHAT_TEMPLATE_FILE: Final = "chat_template.jinja"
 """Takes the place of the template in the tokenizer's configuration."""
 GENERATION_CONFIG_FILE: Final = "generation_config.json"
 DEFAULT_TEMPLATE: Final = "default"
 """Name of the template that is meant, where a checkpoint has several."""
-MAX_TOKENIZER_BYTES: Final = 64 << 20
-"""Size limit of a tokenizer's file; Llama 3.1's has 9 MB."""
 
 
 class TokenizerConfig(msgspec.Struct, frozen=True):

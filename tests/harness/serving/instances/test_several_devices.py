@@ -18,7 +18,7 @@ from compliance.verdict import Severity
 from harness.machine import device, placement, system_description
 from harness.machine.gpus import Gpu
 from harness.machine.placement import InstancePlacement
-from harness.serving import infer
+from harness.serving import infer, speed_probe
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.setup import ServingSetup, set_up_serving
 from suite.errors import MissingError, RequestError
@@ -42,7 +42,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_description, "list_gpus", lambda: (GPU, GPU))
     monkeypatch.setattr("os.sched_getaffinity", lambda process: CORES)
     monkeypatch.setattr(placement, "measure_busy_share", lambda: 0.5)
-    monkeypatch.setattr(infer, "run_probe_job", look_briefly)
+    monkeypatch.setattr(speed_probe, "run_probe_job", look_briefly)
 
 
 def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 2) -> list[Path]:

@@ -11,7 +11,7 @@ from suite.cli import RunOptions
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.rounds import Benchmark, InferenceRow
-from suite.terms import QUANTISED, Precision
+from suite.terms import AUTOMATIC_ENGINE, QUANTISED, Precision
 
 ENGINE_OPTION_PREFIX: Final = "engine."
 """Prefix of engine settings."""
@@ -47,7 +47,7 @@ def check_engine_before_training(request: RunRequest) -> None:
     its formats and options.
     """
     row = request.row.inference.get(request.profile)
-    if row is None or request.engine == request.framework:
+    if row is None or request.engine in (request.framework, AUTOMATIC_ENGINE):
         return
     engine = registry.load_engine(request.engine)
     framework = choose_served_framework(engine, request.framework, request.workload)

@@ -22,6 +22,7 @@ from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_pare
 from suite.process.devices import format_device_name
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round, TrainingRow
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
+from suite.terms import AUTOMATIC_ENGINE
 from suite.workload import Run, Workload
 
 
@@ -195,7 +196,7 @@ def check_plugin_names(options: RunOptions) -> None:
     ):  # before the engine: it defaults to the framework's own
         raise build_unknown_name_error("framework", options.framework, frameworks)
     engines = registry.list_entry_points(registry.ENGINE_GROUP)
-    if options.engine not in engines:
+    if options.engine not in (*engines, AUTOMATIC_ENGINE):
         raise build_unknown_name_error("engine", options.engine, engines)
     if options.input not in (inputs := registry.list_entry_points(registry.INPUT_GROUP)):
         raise build_unknown_name_error("input pipeline", options.input, inputs)

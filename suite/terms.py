@@ -39,6 +39,8 @@ QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
 Quantization.
 """
 
+AUTOMATIC_ENGINE: Final = "auto"
+"""Named in place of an engine: the fastest that is installed and answers as well as the others."""
 
 COUNTED_FIELDS: Final = {
     "number_of_nodes": 1,

@@ -16,8 +16,8 @@ from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,
     DATA_OPTIONS,
-    ENGINE_OPTION,
     MODEL_OPTIONS,
+    OWN_ENGINE_OPTION,
     PRECISION_OPTION,
     SERVING_MACHINE_OPTIONS,
     SYSTEM_OPTIONS,
@@ -49,7 +49,7 @@ def parse_concurrencies(
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @add_run_options(
     *MODEL_OPTIONS,
-    ENGINE_OPTION,
+    OWN_ENGINE_OPTION,
     PRECISION_OPTION,
     *DATA_OPTIONS,
     *SERVING_MACHINE_OPTIONS,

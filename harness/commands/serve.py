@@ -10,8 +10,8 @@ from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,
     DATA_OPTIONS,
-    ENGINE_OPTION,
     MODEL_OPTIONS,
+    OWN_ENGINE_OPTION,
     PRECISION_OPTION,
     SERVING_MACHINE_OPTIONS,
     SYSTEM_OPTIONS,
@@ -26,7 +26,7 @@ DEFAULT_QUEUE: Final = 4096
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @add_run_options(
     *MODEL_OPTIONS,
-    ENGINE_OPTION,
+    OWN_ENGINE_OPTION,
     PRECISION_OPTION,
     *DATA_OPTIONS,
     *SERVING_MACHINE_OPTIONS,

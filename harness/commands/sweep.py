@@ -17,7 +17,7 @@ from suite.console.options import (
     build_profile_option,
 )
 from suite.console.parameters import (
-    ENGINE_TYPE,
+    ENGINE_OR_AUTO_TYPE,
     FRAMEWORK_TYPE,
     NETWORK_TYPE,
     PATH_TYPE,
@@ -26,7 +26,7 @@ from suite.console.parameters import (
     FiniteRange,
 )
 from suite.errors import RequestError
-from suite.terms import Precision, Profile
+from suite.terms import AUTOMATIC_ENGINE, Precision, Profile
 
 if TYPE_CHECKING:
     from harness.serving.sweep.subjects import SweepOptions
@@ -83,10 +83,13 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
     "--engine",
     "engines",
     multiple=True,
-    type=ENGINE_TYPE,
-    default=("torch",),
+    type=ENGINE_OR_AUTO_TYPE,
+    default=(AUTOMATIC_ENGINE,),
     show_default=True,
-    help="Inference engine; repeatable.",
+    help=(
+        "Inference engine, repeatable; auto: the fastest here that answers as accurately as the"
+        " others."
+    ),
 )
 @click.option(
     "--precision",

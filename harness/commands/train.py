@@ -14,7 +14,7 @@ from suite.console.options import (
     POWER_OPTIONS,
     TRAINING_PRECISION_OPTION,
 )
-from suite.console.parameters import ENGINE_TYPE, SEED_TYPE, WORKLOAD_TYPE
+from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.screen import get_screen
 
 
@@ -40,7 +40,7 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
 )
 @click.option(
     "--engine",
-    type=ENGINE_TYPE,
+    type=ENGINE_OR_AUTO_TYPE,
     hidden=True,
     callback=refuse_serving_engine,
     help="Engine that will serve, checked before training; podium run passes it on.",

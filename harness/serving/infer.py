@@ -17,6 +17,7 @@ from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
+from harness.serving.automatic_engine import settle_engine
 from harness.serving.checkpoint_selection import describe_missing_training_set
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import read_detail_log
@@ -90,9 +91,11 @@ def serve_workload(
     `endpoint_options`: servers behind a network.
     """
     serving_setup = (
-        set_up_remote_serving(workload, options, checkpoint, endpoint_options)
+        set_up_remote_serving(
+            workload, replace(options, engine=options.framework), checkpoint, endpoint_options
+        )
         if endpoint_options
-        else set_up_serving(workload, options, checkpoint)
+        else set_up_serving(workload, settle_engine(workload, options, checkpoint), checkpoint)
     )
     if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
         click.echo(sentence)

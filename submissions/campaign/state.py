@@ -20,6 +20,7 @@ from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
+from suite.files.chosen_engine import read_chosen_engine
 from suite.files.json_files import write_json
 from suite.files.layout import (
     STATE_FOLDER,
@@ -31,6 +32,7 @@ from suite.files.layout import (
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import RunRecord
 from suite.rounds.settings import can_affect_run
+from suite.terms import AUTOMATIC_ENGINE
 
 OPEN_OPTIONS: Final = ("device", "precision", "threads", "system", "seed")
 """Options that a user may leave open, given as ..."""
@@ -192,12 +194,23 @@ class Campaign:
         found = requested_options.convert_to_json_types(
             {"engine": record.engine, "precision": record.precision, **record.settings}
         )
-        wanted = self.state.asked.serving.items()
+        wanted = self.state.asked.serving | {"engine": self.find_asked_engine(record)}
         return all(
             found.get(key) == value
-            for key, value in wanted
+            for key, value in wanted.items()
             if can_affect_run(key, record.scenario, record.mode)
         )
+
+    def find_asked_engine(self, record: RunRecord) -> str:
+        """Return the engine that a run should have used: the one asked for, or the one chosen for
+        this campaign, and before the choice any.
+        """
+        asked = self.options.engine
+        if asked != AUTOMATIC_ENGINE:
+            return asked
+        chosen = read_chosen_engine(self.working_folder, self.workload)
+        own = chosen is not None and chosen.basis.get("checkpoint") == record.checkpoint_sha256
+        return chosen.engine if chosen and own else record.engine
 
     def is_training_done(self) -> bool:
         """Return whether the training set is complete (its weights may not be in place yet) and the

@@ -10,9 +10,15 @@ from typing import Any, Final
 
 import click
 
-from suite.console.parameters import ENGINE_TYPE, FRAMEWORK_TYPE, INPUT_TYPE, PATH_TYPE
+from suite.console.parameters import (
+    ENGINE_OR_AUTO_TYPE,
+    ENGINE_TYPE,
+    FRAMEWORK_TYPE,
+    INPUT_TYPE,
+    PATH_TYPE,
+)
 from suite.files.layout import convert_to_slug
-from suite.terms import QUANTISED, Precision, Profile
+from suite.terms import AUTOMATIC_ENGINE, QUANTISED, Precision, Profile
 
 OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -103,8 +109,16 @@ SET_OPTION: Final = click.option(
     help="Change one setting; repeatable.",
 )
 ENGINE_OPTION: Final = click.option(
+    "--engine",
+    type=ENGINE_OR_AUTO_TYPE,
+    default=AUTOMATIC_ENGINE,
+    show_default=True,
+    help="Inference engine; auto: the fastest here that answers as accurately as the others.",
+)
+OWN_ENGINE_OPTION: Final = click.option(
     "--engine", type=ENGINE_TYPE, help="Inference engine (default: the framework's own)."
 )
+"""For commands that serve without choosing among engines."""
 PRECISION_OPTION: Final = click.option(
     "--precision",
     type=click.Choice(list(map(str, Precision))),

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from suite import registry
 from suite.files.archives import refuse_archive
 from suite.loadgen.scenario import Scenario
+from suite.terms import AUTOMATIC_ENGINE
 
 
 class NameType(click.ParamType[str]):
@@ -77,6 +78,9 @@ WORKLOAD_OR_ALL_TYPE: Final = NameType(
     lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]
 )
 ENGINE_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.ENGINE_GROUP))
+ENGINE_OR_AUTO_TYPE: Final = NameType(
+    lambda: [AUTOMATIC_ENGINE, *registry.list_entry_points(registry.ENGINE_GROUP)]
+)
 NETWORK_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.NETWORK_GROUP))
 INPUT_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.INPUT_GROUP))
 FRAMEWORK_TYPE: Final = NameType(lambda: ("torch", "tensorflow"))

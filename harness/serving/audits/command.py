@@ -16,6 +16,7 @@ from harness.machine.system_description import describe_system
 from harness.serving.attempts import LedgerAttempt, record_attempt
 from harness.serving.audits import files, turns
 from harness.serving.audits.subject import AuditedResult, read_audited_result
+from harness.serving.automatic_engine import settle_engine
 from harness.serving.setup import ServingSetup, set_up_serving
 from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest, list_required_tests
@@ -49,7 +50,9 @@ def audit_workload(
     interrupted audit stay.
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
-    serving_setup = set_up_serving(workload, options, checkpoint)
+    serving_setup = set_up_serving(
+        workload, settle_engine(workload, options, checkpoint), checkpoint
+    )
     scenarios = serving_setup.select_row_scenarios(scenarios)
     if tests == [AuditTest.TEST06] and not any(
         serving_setup.require_scenario_rules(each).token_latencies for each in scenarios

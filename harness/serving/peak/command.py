@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from harness.distributed import SingleRank
 from harness.machine.system_description import describe_system
+from harness.serving.automatic_engine import settle_engine
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.peak.multi_stream import choose_multi_stream_step
 from harness.serving.peak.trials import (
@@ -99,7 +100,9 @@ def measure_peak(
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
     """
-    serving_setup = set_up_serving(workload, options, checkpoint)
+    serving_setup = set_up_serving(
+        workload, settle_engine(workload, options, checkpoint), checkpoint
+    )
     check_serving_precision(serving_setup)
     check_peak_bound(serving_setup, peak_options)
     described = describe_system(serving_setup.entry, serving_setup.request.described)

@@ -14,11 +14,13 @@ import msgspec
 from harness.children.process import run_in_child
 from harness.machine.power.chosen import ChosenPower
 from harness.progress import WaitProgress
+from harness.request import check_request_folders
 from harness.serving.loadgen.probe import ProbeJob, run_probe_job
 from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import build_loadgen_schedule, estimate_answering_s
 from harness.serving.sweep import tables
+from harness.serving.sweep.engines import settle_sweep_engines
 from harness.serving.sweep.idle import measure_idle_power
 from harness.serving.sweep.points import NO_MEMORY_PHRASE, is_point_measured, measure_sweep_point
 from harness.serving.sweep.sheet import SweepSeries, SweepTable, begin_sweep_tables
@@ -29,6 +31,7 @@ from harness.serving.sweep.subjects import (
     SweptSubject,
     build_study_path,
     set_up_sweep_subjects,
+    settle_sweep_threads,
 )
 from suite import registry
 from suite.cli import RunOptions
@@ -59,6 +62,9 @@ def run_sweep(request: SweepOptions, options: RunOptions, output_format: str) ->
         lock_results_folder(options.results.absolute()),
         redirect_stdout(sys.stderr if output_format != "text" else sys.stdout),
     ):
+        check_request_folders(options)
+        options = settle_sweep_threads(options, request)
+        request = settle_sweep_engines(options, request)
         every = [SweepSeries(swept) for swept in set_up_sweep_subjects(options, request)]
         sweep_tables = begin_sweep_tables(every, request, options.results)
         measure_idle_power(

@@ -12,7 +12,7 @@ from harness.machine import cpus
 from harness.machine.device import resolve_device
 from harness.machine.power.selection import choose_power_sources as choose_power
 from harness.machine.system_description import build_system_name
-from harness.request import check_request_folders, locate_cache_folder
+from harness.request import locate_cache_folder
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.setup import set_up_serving
@@ -353,16 +353,19 @@ def read_study_threads(options: RunOptions, device: str, request: SweepOptions) 
     return 0
 
 
-def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterator[SweptSubject]:
-    """Set up all subjects before the first point, so that an invalid request is refused at once."""
-    check_request_folders(options)
-    device = resolve_device(options.device)  # one: a batch is measured on it
-    options = replace(
+def settle_sweep_threads(options: RunOptions, request: SweepOptions) -> RunOptions:
+    """Return options that name the CPU threads of all points."""
+    return replace(
         options,
         threads=options.threads
-        or read_study_threads(options, device, request)
+        or read_study_threads(options, resolve_device(options.device), request)
         or cpus.choose_core_count(cpus.measure_busy_share()),
-    )  # the same for all points
+    )
+
+
+def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterator[SweptSubject]:
+    """Set up all subjects before the first point, so that an invalid request is refused at once."""
+    device = resolve_device(options.device)  # one: a batch is measured on it
     if options.data and request.workloads and request.networks:
         raise RequestError(
             "--data belongs to workloads or to networks: sweep them by commands of their own, in"

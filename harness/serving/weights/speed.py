@@ -11,6 +11,7 @@ from typing import Final
 import click
 import msgspec
 
+from harness.serving.automatic_engine import settle_engine
 from harness.serving.infer import serve_scenarios
 from harness.serving.run_record import read_run_record
 from harness.serving.setup import ServingSetup, set_up_serving
@@ -49,7 +50,7 @@ def measure_weights_speed(
         if weights == RANDOM_CHOICE
         else require_checkpoint_folder(weights)
     )
-    serving_setup = set_up_serving(workload, options, folder)
+    serving_setup = set_up_serving(workload, settle_engine(workload, options, folder), folder)
     click.echo(
         f"{workload}: {NOT_SUBMITTABLE}"
         f" ({serving_setup.checkpoint.record.origin or 'a trained checkpoint'})"

@@ -1,0 +1,275 @@
+"""Chooses the engine where the user leaves it open (`--engine auto`): of those that are installed
+and serve the request, the fastest whose answers to a few samples score as well as the best ones.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from harness.children.process import Abort, run_in_child
+from harness.engine_choice import check_serving_engine, resolve_serving_request
+from harness.serving.instances.proxy import watch_instances
+from harness.serving.loadgen.probe import ProbeJob, measure_probe_speed
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.setup import set_up_serving
+from suite import __version__, registry
+from suite.cli import RunOptions
+from suite.console.screen import print_progress_note
+from suite.errors import PodiumError
+from suite.files.chosen_engine import (
+    ChosenEngine,
+    EngineFigures,
+    read_chosen_engine,
+    write_chosen_engine,
+)
+from suite.process.lock import lock_results_folder
+from suite.process.signals import raise_signals_in_block
+from suite.terms import AUTOMATIC_ENGINE
+from suite.units import MS_PER_S, NS_PER_MS
+from suite.workload import Scores
+
+TRIED_SAMPLES: Final = 64
+"""Samples at most that each engine answers for its score."""
+TRIAL_SHARE: Final = 0.5
+"""The part of a probe's usual time for which each engine is timed."""
+LEAST_EQUAL_SHARE: Final = 0.9
+"""Of a bare network's answers, that must be those of the framework's own engine."""
+ENGINE_SPEED_PREFIXES: Final = ("batching.", "engine.", "sut.")
+"""Settings that an engine's speed depends on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTrialJob:
+    """An engine to try."""
+
+    system: SystemUnderTest
+    truth: Path
+    """Folder that gets the files that scoring needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTrial:
+    """What an engine did in its trial."""
+
+    figures: EngineFigures
+    answers: Mapping[int, bytes]
+
+
+def settle_engine(workload: str, options: RunOptions, checkpoint: Path | None) -> RunOptions:
+    """Return options that name an engine: the user's, or the fastest one for this checkpoint.
+
+    A choice is recorded in the results folder, and later commands that ask for the same keep it.
+    RequestError and MissingError as for serving, if no engine serves the request.
+    """
+    if options.engine != AUTOMATIC_ENGINE:
+        return options
+    candidates = list_candidate_engines(workload, options)
+    if len(candidates) <= 1:
+        return replace(options, engine=next(iter(candidates), options.framework))
+    trials = try_workload_engines(workload, options, candidates, checkpoint)
+    fastest = next(iter(trials))
+    click.echo(f"{workload}: engine {format_engine_figures(fastest, trials)}")
+    return replace(options, engine=fastest)
+
+
+def try_workload_engines(
+    workload: str, options: RunOptions, candidates: Sequence[str], checkpoint: Path | None
+) -> Mapping[str, EngineFigures]:
+    """Return the figures of the engines whose answers score well, the fastest first: recorded ones,
+    or else those of a trial. PodiumError of the first engine, if none works.
+    """
+    setups = {
+        engine: set_up_serving(workload, replace(options, engine=engine), checkpoint)
+        for engine in candidates
+    }
+    first = next(iter(setups.values()))
+    systems = {name: each.system for name, each in setups.items()}
+    metrics = tuple(first.checkpoint.record.reference_accuracy)
+    share = first.request.round.loadgen.accuracy_share
+
+    def list_accurate(trials: Mapping[str, EngineTrial], truth: Path) -> list[str]:
+        score = registry.load_scorer(workload)
+        scores = {name: score(trial.answers, truth) for name, trial in trials.items()}
+        return select_accurate_engines(scores, metrics, share)
+
+    basis = describe_choice_basis(systems, first.checkpoint.record.sha256, options)
+    return recall_or_try_engines(workload, options.results, systems, basis, list_accurate)
+
+
+def try_network_engines(
+    network: str, options: RunOptions, systems: Mapping[str, SystemUnderTest], weights: str
+) -> Mapping[str, EngineFigures]:
+    """Return the figures of the engines that answer alike, as for a workload. A bare network may
+    have random weights, and so a few answers may differ from those of the first engine.
+    """
+
+    def list_alike(trials: Mapping[str, EngineTrial], _: Path) -> list[str]:
+        known = next(iter(trials.values())).answers
+        return [
+            name
+            for name, trial in trials.items()
+            if sum(trial.answers[sample] == answer for sample, answer in known.items())
+            >= LEAST_EQUAL_SHARE * len(known)
+        ]
+
+    basis = describe_choice_basis(systems, weights, options)
+    return recall_or_try_engines(network, options.results, systems, basis, list_alike)
+
+
+def list_candidate_engines(workload: str, options: RunOptions) -> list[str]:
+    """Return the installed engines that serve the request, the framework's own first."""
+    names = sorted(
+        registry.list_entry_points(registry.ENGINE_GROUP),
+        key=lambda name: (name != options.framework, name),
+    )
+    return [name for name in names if is_candidate_engine(workload, replace(options, engine=name))]
+
+
+def is_candidate_engine(workload: str, options: RunOptions) -> bool:
+    """Return whether an engine serves networks of the request's framework as it is asked to."""
+    try:
+        serving_request = resolve_serving_request(options, workload)
+        check_serving_engine(serving_request)
+    except PodiumError:
+        return False
+    return serving_request.request.framework == options.framework
+
+
+def describe_choice_basis(
+    systems: Mapping[str, SystemUnderTest], weights: str, options: RunOptions
+) -> dict[str, str]:
+    """Describe what a choice among engines depends on."""
+    first = next(iter(systems.values()))
+    return {
+        "podium": __version__,
+        "checkpoint": weights,
+        "device": first.device,
+        "precision": first.run.precision.value,
+        "threads": str(options.threads),
+        **{name: registry.describe_engine_package(name) for name in systems},
+        **{
+            key: str(value)
+            for key, value in first.run.settings.items()
+            if key.startswith(ENGINE_SPEED_PREFIXES)
+        },
+    }
+
+
+def recall_or_try_engines(
+    subject: str,
+    results: Path,
+    systems: Mapping[str, SystemUnderTest],
+    basis: Mapping[str, str],
+    list_accurate: Callable[[Mapping[str, EngineTrial], Path], list[str]],
+) -> Mapping[str, EngineFigures]:
+    """Return the figures recorded for the same basis, or try all engines and record theirs."""
+    results = results.absolute()
+    with raise_signals_in_block(), lock_results_folder(results):
+        recorded = read_chosen_engine(results, subject)
+        if recorded and recorded.basis == basis and recorded.trials.keys() <= systems.keys():
+            return recorded.trials
+        print_progress_note(f"{subject}: trying the engines {' and '.join(systems)}")
+        with TemporaryDirectory() as folder:
+            trials = try_engines(subject, systems, Path(folder))
+            ranked = rank_engines(subject, trials, list_accurate(trials, Path(folder)))
+        write_chosen_engine(results, subject, ChosenEngine(trials=ranked, basis=basis))
+    return ranked
+
+
+def try_engines(
+    subject: str, systems: Mapping[str, SystemUnderTest], truth: Path
+) -> dict[str, EngineTrial]:
+    """Try each engine in a process of its own; PodiumError of the first one, if none works."""
+    trials: dict[str, EngineTrial] = {}
+    failures: list[PodiumError] = []
+    for name, system in systems.items():
+        job = EngineTrialJob(system=replace(system, probe_share=TRIAL_SHARE), truth=truth)
+        try:
+            trials[name] = run_in_child(run_engine_trial, job)
+        except PodiumError as error:
+            failures.append(error)
+            print_progress_note(f"{subject}: not {name}: {error}")
+    if not trials:
+        raise failures[0]
+    return trials
+
+
+def rank_engines(
+    subject: str, trials: Mapping[str, EngineTrial], accurate: Collection[str]
+) -> dict[str, EngineFigures]:
+    """Return the figures of the accurate engines, the fastest first: by the product of the time of
+    one sample alone and in full batches.
+    """
+    for name in trials.keys() - set(accurate):
+        print_progress_note(f"{subject}: not {name}: its answers to the first samples are worse")
+    return dict(
+        sorted(
+            ((name, trials[name].figures) for name in accurate),
+            key=lambda each: compute_slowness(each[1]),
+        )
+    )
+
+
+def compute_slowness(figures: EngineFigures) -> float:
+    """Return the product of the time of one sample alone, in ns, and in full batches, in s."""
+    return figures.latency_ns / figures.samples_per_second
+
+
+def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
+    """Build the system under test, time it, and answer a few samples; runs in a child process."""
+    inference, _ = job.system.open_inference()
+    watch_instances(inference, abort)
+    inference.truth(job.truth)
+    found = measure_probe_speed(
+        inference, ProbeJob(system=job.system, query_samples=1, truth=job.truth)
+    )
+    samples = range(min(TRIED_SAMPLES, inference.sample_count, inference.performance_sample_count))
+    inference.load(samples)
+    predictor = inference.open(0, job.system.batching.max_batch)
+    predictor.warm_up()
+    answers = [
+        answer
+        for batch in split_into_batches(samples, job.system.batching.max_batch)
+        for answer in predictor(batch)
+    ]
+    inference.close()
+    return EngineTrial(
+        figures=EngineFigures(
+            latency_ns=found.latency_ns, samples_per_second=found.samples_per_second
+        ),
+        answers=dict(zip(samples, answers, strict=True)),
+    )
+
+
+def split_into_batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
+    """Split samples into batches of at most this size."""
+    return [samples[start : start + size] for start in range(0, len(samples), size)]
+
+
+def select_accurate_engines(
+    scores: Mapping[str, Scores], metrics: Collection[str], share: float
+) -> list[str]:
+    """Return the engines that reach this share of the best engine's score in each metric."""
+    needed = {
+        metric: share * max(found.get(metric, 0.0) for found in scores.values())
+        for metric in metrics
+    }
+    return [
+        name
+        for name, found in scores.items()
+        if all(found.get(metric, 0.0) >= least for metric, least in needed.items())
+    ]
+
+
+def format_engine_figures(fastest: str, trials: Mapping[str, EngineFigures]) -> str:
+    """Format the figures of the engine that was chosen, and of those that it was chosen from."""
+    alone = {name: f"{each.latency_ns / NS_PER_MS:.1f}" for name, each in trials.items()}
+    batched = {name: f"{MS_PER_S / each.samples_per_second:.1f}" for name, each in trials.items()}
+    others = [f", {name} {alone[name]} and {batched[name]}" for name in trials if name != fastest]
+    return (
+        f"{fastest}: {alone[fastest]} ms a sample, {batched[fastest]} in batches{''.join(others)}"
+    )

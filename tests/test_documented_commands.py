@@ -19,7 +19,7 @@ from suite.errors import PodiumError
 from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import check_hyperparameter_constraints, check_served_settings
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
-from suite.terms import Division
+from suite.terms import AUTOMATIC_ENGINE, Division
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = sorted(
@@ -127,11 +127,10 @@ def check_names(context: click.Context) -> None:
     """Engines, frameworks, inputs, rounds, rules and workloads are ones that there are."""
     for option, kind in NAMED.items():
         value = context.params.get(option)
-        assert value is None or value in registry.list_entry_points(kind), value
-    assert (
-        set(context.params.get("engines") or ())
-        <= registry.list_entry_points(registry.ENGINE_GROUP).keys()
-    )
+        known = {*registry.list_entry_points(kind), AUTOMATIC_ENGINE}
+        assert value is None or value in known, value
+    engines = {*registry.list_entry_points(registry.ENGINE_GROUP), AUTOMATIC_ENGINE}
+    assert set(context.params.get("engines") or ()) <= engines
     assert (
         set(context.params.get("networks") or ())
         <= registry.list_entry_points(registry.NETWORK_GROUP).keys()

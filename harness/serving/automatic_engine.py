@@ -227,14 +227,15 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
     found = measure_probe_speed(
         inference, ProbeJob(system=job.system, query_samples=1, truth=job.truth)
     )
+    size = job.system.batching.max_batch
     samples = range(min(TRIED_SAMPLES, inference.sample_count, inference.performance_sample_count))
     inference.load(samples)
-    predictor = inference.open(0, job.system.batching.max_batch)
+    predictor = inference.open(0, size)
     predictor.warm_up()
     answers = [
         answer
-        for batch in split_into_batches(samples, job.system.batching.max_batch)
-        for answer in predictor(batch)
+        for start in range(0, len(samples), size)
+        for answer in predictor(samples[start : start + size])
     ]
     inference.close()
     return EngineTrial(
@@ -243,11 +244,6 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
         ),
         answers=dict(zip(samples, answers, strict=True)),
     )
-
-
-def split_into_batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
-    """Split samples into batches of at most this size."""
-    return [samples[start : start + size] for start in range(0, len(samples), size)]
 
 
 def select_accurate_engines(

@@ -205,7 +205,7 @@ class Campaign:
         """Return the engine that a run should have used: the one asked for, or the one chosen for
         this campaign, and before the choice any.
         """
-        asked = self.options.engine
+        asked = str(self.state.asked.serving["engine"])
         if asked != AUTOMATIC_ENGINE:
             return asked
         chosen = read_chosen_engine(self.working_folder, self.workload)

@@ -17,7 +17,7 @@ from harness.engines.onnx.io_binding import BoundCall
 from harness.engines.outputs import wrap_with_memory_report
 from suite.engine import Plan
 from suite.errors import MissingError, RequestError
-from suite.process.installation import format_install_command
+from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class OnnxRuntimeEngine:
             return f"has no {precision} on {strip_device_number(device)}; it has {', '.join(known)}"
         absent = [package for package in ONNX_PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: {format_install_command('onnx')}"
+            return f"{', '.join(absent)} not installed: {format_install_command(RUN_EXTRA)}"
         able = [kind for kind in kinds if precision in PROVIDER_PRECISIONS[kind]]
         if not any(map(is_provider_installed, able)):
             return (

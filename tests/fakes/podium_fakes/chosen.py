@@ -1,0 +1,68 @@
+"""Engines for the fake workload's networks, among which `--engine auto` chooses."""
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from podium_fakes.engine import FakeEngine, FakeExecutable
+from suite.engine import Network, Plan
+from suite.errors import MissingError
+from suite.terms import Precision
+
+SLOW_S = 0.002
+"""What the slow engine adds to each batch."""
+
+
+class SlowEngine(FakeEngine):
+    """Answers right, after a while."""
+
+    name: ClassVar[str] = "slow"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Delay the network."""
+        return FakeExecutable(delay_network(network.module))
+
+
+class WrongEngine(FakeEngine):
+    """Answers at once, and wrong."""
+
+    name: ClassVar[str] = "wrong"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Take another network."""
+        return FakeExecutable(answer_wrong)
+
+
+class BrokenEngine(FakeEngine):
+    """Cannot build any network."""
+
+    name: ClassVar[str] = "broken"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Fail as an export does."""
+        raise MissingError("engine broken: cannot export this network")
+
+
+class AbsentEngine(FakeEngine):
+    """Is not installed here."""
+
+    name: ClassVar[str] = "absent"
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Lack its library."""
+        return "its library is not installed"
+
+
+def answer_wrong(sample: int) -> int:
+    """Answer with no class that there is."""
+    return -1
+
+
+def delay_network(module: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the network that waits first."""
+
+    def answer_late(*inputs: Any) -> Any:
+        time.sleep(SLOW_S)
+        return module(*inputs)
+
+    return answer_late

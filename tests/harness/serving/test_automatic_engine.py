@@ -1,0 +1,175 @@
+"""`--engine auto`: what it tries, what it takes, and that later commands keep it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from podium_fakes import chosen
+from podium_fakes.drive import entry, options
+from podium_fakes.engine import FakeEngine
+from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
+
+from harness.serving import automatic_engine, infer
+from harness.serving.automatic_engine import format_engine_figures, select_accurate_engines
+from suite import registry
+from suite.cli import RunOptions
+from suite.errors import MissingError
+from suite.files.chosen_engine import (
+    EngineFigures,
+    locate_chosen_engine,
+    read_chosen_engine,
+)
+from suite.loadgen.scenario import Scenario
+from suite.terms import AUTOMATIC_ENGINE, Precision
+
+SHORT = ("loadgen.min_duration_ms=20", "server.qps_share=0.02")
+ENGINES: Mapping[str, type[FakeEngine]] = {
+    "absent": chosen.AbsentEngine,
+    "broken": chosen.BrokenEngine,
+    "fake": FakeEngine,
+    "slow": chosen.SlowEngine,
+    "wrong": chosen.WrongEngine,
+}
+
+
+def offer_engines(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Install these engines only."""
+    list_entry_points = registry.list_entry_points
+
+    def list_offered(group: str) -> object:
+        return dict.fromkeys(names) if group == registry.ENGINE_GROUP else list_entry_points(group)
+
+    monkeypatch.setattr(registry, "list_entry_points", list_offered)
+    monkeypatch.setattr(registry, "load_engine", lambda name: ENGINES[name]())
+    monkeypatch.setattr(registry, "describe_engine_package", lambda name: f"{name} 1.0")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, with a harness ceiling in it."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    keep_ceiling(tmp_path / "cache")
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> RunOptions:
+    """A request that leaves the engine open, and a checkpoint that nearly always answers right."""
+    keep_checkpoint(tmp_path / "results")
+    return options(tmp_path / "results", *SHORT, engine=AUTOMATIC_ENGINE)
+
+
+def count_trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with the names of engines that are tried."""
+    tried: list[str] = []
+    run_in_child = automatic_engine.run_in_child
+
+    def count(task: object, job: automatic_engine.EngineTrialJob) -> object:
+        tried.append(job.system.engine.name)
+        return run_in_child(task, job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(automatic_engine, "run_in_child", count)
+    return tried
+
+
+def test_the_fastest_is_taken_and_its_figures_are_told(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    offer_engines(monkeypatch, "absent", "fake", "slow")
+    settled = automatic_engine.settle_engine("fake", asked, None)
+    told = capsys.readouterr()
+    assert settled == replace(asked, engine="fake")
+    assert "fake: engine fake: " in told.out and ", slow " in told.out
+    assert "absent" not in told.out + told.err  # what is not installed is no candidate
+
+
+def test_an_engine_whose_answers_are_wrong_or_that_cannot_be_built_is_out(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    offer_engines(monkeypatch, "broken", "slow", "wrong")
+    settled = automatic_engine.settle_engine("fake", asked, None)
+    told = capsys.readouterr().out
+    assert settled.engine == "slow"
+    assert "not broken: engine broken: cannot export this network" in told
+    assert "not wrong: its answers to the first samples are worse" in told
+
+
+def test_only_what_serves_the_precision_is_tried(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch
+):
+    offer_engines(monkeypatch, "fake", "slow")
+    tried = count_trials(monkeypatch)
+    settled = automatic_engine.settle_engine("fake", replace(asked, precision=Precision.INT4), None)
+    assert settled.engine == "fake" and tried == []  # serving it says what is missing
+
+
+def test_a_later_command_keeps_the_choice_until_its_basis_changes(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch
+):
+    offer_engines(monkeypatch, "fake", "slow")
+    tried = count_trials(monkeypatch)
+    for _ in range(2):
+        automatic_engine.settle_engine("fake", asked, None)
+    assert tried == ["fake", "slow"]
+    automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
+    assert tried == ["fake", "slow"] * 2
+    path = locate_chosen_engine(asked.results, "fake")
+    path.write_text(path.read_text().replace("latency_ns", "latency"))
+    assert read_chosen_engine(asked.results, "fake") is None
+    automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
+    assert tried == ["fake", "slow"] * 3
+
+
+def test_an_engine_that_is_alone_is_not_tried(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, "absent", "fake")
+    tried = count_trials(monkeypatch)
+    assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
+    assert tried == [] and read_chosen_engine(asked.results, "fake") is None
+
+
+def test_a_named_engine_is_not_questioned(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, "fake", "slow")
+    tried = count_trials(monkeypatch)
+    named = replace(asked, engine="slow")
+    assert automatic_engine.settle_engine("fake", named, None) == named and tried == []
+
+
+def test_none_works(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, "broken", "broken_too")
+    monkeypatch.setitem(ENGINES, "broken_too", chosen.BrokenEngine)  # type: ignore[arg-type]
+    with pytest.raises(MissingError, match="cannot export this network"):
+        automatic_engine.settle_engine("fake", asked, None)
+
+
+@pytest.mark.slow
+def test_the_run_says_which_engine_served(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, "fake", "slow", "wrong")
+    infer.serve_workload(
+        "fake", asked, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=None
+    )
+    (folder,) = run_folders(entry(asked.results))
+    assert run_record(folder).engine == "fake"
+
+
+@pytest.mark.parametrize(
+    "found, taken",
+    [
+        ({"a": {"top1": 0.80}, "b": {"top1": 0.7921}}, ["a", "b"]),
+        ({"a": {"top1": 0.80}, "b": {"top1": 0.7919}}, ["a"]),
+        ({"a": {"top1": 0.80}, "b": {}}, ["a"]),
+        ({"a": {"top1": 0.70}, "b": {"top1": 0.80}}, ["b"]),
+        ({"a": {"top1": 0.0}, "b": {"top1": 0.0}}, ["a", "b"]),  # 64 samples without an object
+    ],
+)
+def test_accurate_enough(found: dict[str, dict[str, float]], taken: list[str]):
+    assert select_accurate_engines(found, ("top1",), 0.99) == taken
+
+
+def test_the_line_that_a_user_reads():
+    trials = {
+        "onnxruntime": EngineFigures(latency_ns=2.4e6, samples_per_second=500.0),
+        "torch": EngineFigures(latency_ns=18.1e6, samples_per_second=200.0),
+    }
+    assert format_engine_figures("onnxruntime", trials) == (
+        "onnxruntime: 2.4 ms a sample, 2.0 in batches, torch 18.1 and 5.0"
+    )

@@ -194,23 +194,22 @@ class Campaign:
         found = requested_options.convert_to_json_types(
             {"engine": record.engine, "precision": record.precision, **record.settings}
         )
-        wanted = self.state.asked.serving | {"engine": self.find_asked_engine(record)}
+        wanted = dict(self.state.asked.serving)
+        if wanted.get("engine") == AUTOMATIC_ENGINE:
+            wanted["engine"] = self.find_chosen_engine(record)
         return all(
             found.get(key) == value
             for key, value in wanted.items()
             if can_affect_run(key, record.scenario, record.mode)
         )
 
-    def find_asked_engine(self, record: RunRecord) -> str:
-        """Return the engine that a run should have used: the one asked for, or the one chosen for
-        this campaign, and before the choice any.
+    def find_chosen_engine(self, record: RunRecord) -> str:
+        """Return the engine that was chosen for a run's checkpoint; before the choice, the run's
+        own.
         """
-        asked = str(self.state.asked.serving["engine"])
-        if asked != AUTOMATIC_ENGINE:
-            return asked
         chosen = read_chosen_engine(self.working_folder, self.workload)
-        own = chosen is not None and chosen.basis.get("checkpoint") == record.checkpoint_sha256
-        return chosen.engine if chosen and own else record.engine
+        fits = chosen is not None and chosen.basis.get("checkpoint") == record.checkpoint_sha256
+        return chosen.engine if chosen and fits else record.engine
 
     def is_training_done(self) -> bool:
         """Return whether the training set is complete (its weights may not be in place yet) and the

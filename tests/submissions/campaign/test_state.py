@@ -3,6 +3,7 @@ leads to.
 """
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +23,11 @@ from submissions.campaign.state import (
     read_campaign_state,
 )
 from submissions.result_index import find_results
+from submissions.score import log_values
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import RequestError
+from suite.files.chosen_engine import ChosenEngine, EngineFigures, write_chosen_engine
 from suite.files.layout import STATE_FOLDER, locate_staged_campaign
 from suite.loadgen.scenario import Scenario
 from suite.rounds.settings import SCENARIO_BY_PREFIX
@@ -325,10 +328,40 @@ def test_a_named_system_has_its_own_results(trained: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("engine", "checkpoint", "fits"),
+    [("torch", "own", True), ("onnxruntime", "own", False), ("onnxruntime", "another", True)],
+)
+def test_an_engine_left_open_is_the_one_that_was_chosen(
+    trained: Path, tmp_path: Path, engine: str, checkpoint: str, fits: bool
+) -> None:
+    """For this checkpoint: what was chosen for another one says nothing."""
+    home = tmp_path / "results"
+    shutil.copytree(trained, home)
+    campaign = started(home)
+    serving = {"engine": "auto"}
+    campaign = replace(
+        campaign,
+        state=replace(campaign.state, asked=RequestedOptions(training={}, serving=serving)),
+    )
+    result = next(each for each in campaign.find_workload_results() if each.scenario)
+    sha256 = log_values.read_loadgen_run_record(result.accuracy_folder).checkpoint_sha256
+    figures = EngineFigures(latency_ns=1e6, samples_per_second=1e3)
+    basis = {"checkpoint": sha256 if checkpoint == "own" else "0" * 64}
+    write_chosen_engine(
+        campaign.working_folder,
+        campaign.workload,
+        ChosenEngine(trials={engine: figures}, basis=basis),
+    )
+    assert campaign.is_own_run(result.accuracy_folder) is fits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("serving", "scenario", "mode", "fits"),
     [
         ({"engine": "torch"}, Scenario.SERVER, "performance", True),
         ({"engine": "onnx"}, Scenario.SERVER, "performance", False),
+        ({"engine": "auto"}, Scenario.SERVER, "performance", True),
         ({"precision": "bf16"}, Scenario.OFFLINE, "accuracy", False),
         ({"batching.max_batch": 64}, Scenario.OFFLINE, "accuracy", False),
         ({"server.target_qps": 9.0}, Scenario.OFFLINE, "performance", True),

@@ -17,7 +17,12 @@ from harness.serving.automatic_engine import (
     try_network_engines,
     try_workload_engines,
 )
-from harness.serving.sweep.subjects import SweepOptions, SweptSubject, set_up_swept_network
+from harness.serving.sweep.subjects import (
+    SweepOptions,
+    SweptSubject,
+    set_up_sweep_subjects,
+    set_up_swept_network,
+)
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import MissingError, RequestError
@@ -38,6 +43,8 @@ def settle_sweep_engines(options: RunOptions, request: SweepOptions) -> SweepOpt
     ]
     common = [name for name in candidates[0] if all(name in names for names in candidates)]
     if len(common) > 1:
+        own = replace(request, engines=(common[0],))
+        list(set_up_sweep_subjects(options, own))  # an invalid request is refused before any trial
         tried = list(try_sweep_engines(asked, request, common))
         common = [name for name in common if all(name in trials for trials in tried)]
         common.sort(key=lambda name: math.prod(compute_slowness(each[name]) for each in tried))

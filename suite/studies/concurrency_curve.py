@@ -22,6 +22,8 @@ CURVE_ROUND: Final = "endpoints-v1.0"
 """Whose regions are used."""
 CURVE_PERCENTILE: Final = 90.0
 """Of the time to the first token and of the time per token. Source: Endpoints rules, 4.1."""
+DURATION_SETTING: Final = "loadgen.min_duration_ms"
+"""Of a point's run: how long it lasts at least."""
 LOCAL_CONCURRENCY_SETTING: Final = "batching.max_batch"
 """Setting that fixes how many answers are generated at once in this process ..."""
 REMOTE_CONCURRENCY_SETTING: Final = "endpoint.in_flight"

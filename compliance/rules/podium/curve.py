@@ -15,6 +15,7 @@ from suite.files.layout import START_RECORD_FILE, TOKEN_RECORD_FILE, is_inside_f
 from suite.studies.concurrency_curve import (
     CURVE_NOTE,
     CURVE_ROUND,
+    DURATION_SETTING,
     LOADGEN_TOKEN_RATE_KEY,
     LOCAL_CONCURRENCY_SETTING,
     MAX_TOKEN_RATE_GAP,
@@ -25,10 +26,17 @@ from suite.studies.concurrency_curve import (
     find_curve_region,
 )
 from suite.studies.rates import RUN_STAMP_FIELDS, VALID_VERDICT
+from suite.units import MS_PER_S, NS_PER_MS
 
 CURVE_FIGURE_TOLERANCE: Final = 1e-9
 """Tolerance between figures and their recomputed values: the same arithmetic on the same numbers.
 """
+
+LEAST_LOOP_SHARE: Final = 0.98
+"""Of the requests, in flight on average."""
+LOOP_WAIT_NS: Final = 500_000
+LOOP_WAIT_PER_REQUEST_NS: Final = 5_000
+"""How long a prompt may wait for its place once an answer has ended."""
 
 
 @rule("curve.points", CurveFile, About.SCORE)
@@ -57,6 +65,8 @@ def points(study: CurveFile) -> Iterator[Fault]:
             f"points with {format_numbers(measured)} in flight",
             f"different rising numbers of {format_numbers(whole.asked)}",
         )
+    if whole.machine is None:
+        yield study.build_fault("no machine", "the description of the machine that was measured")
     if whole.finished != (set(measured) == set(whole.asked)):
         yield study.build_fault(f"finished {whole.finished}", "true once all points are there")
     for run in study.runs:
@@ -85,6 +95,8 @@ def check_curve_run(study: CurveFile, run: CurveRun) -> Iterator[Fault]:
         whole.tokenizer_sha256,
         network.tokenizer if network else "",
     )
+    wanted[DURATION_SETTING] = whole.seconds * MS_PER_S
+    found[DURATION_SETTING] = record.settings.get(DURATION_SETTING)
     for key, value in wanted.items():
         if found[key] != value:
             yield run.build_fault(f"{key} {found[key]!r}", f"{value!r}, as in the table")
@@ -92,10 +104,13 @@ def check_curve_run(study: CurveFile, run: CurveRun) -> Iterator[Fault]:
 
 @rule("curve.loop", CurveFile, About.SCORE)
 def loop(study: CurveFile) -> Iterator[Fault]:
-    """At no time are more answers in progress than the point has requests in flight, no prompt
-    begins before LoadGen issues it, and no first token comes before its prompt begins.
+    """At no time are more answers in progress than the point has requests in flight, and as many
+    are until the last prompt begins: a prompt begins as soon as an answer ends. No prompt begins
+    before LoadGen issues it, and no first token comes before its prompt begins.
 
-    Source: house rule: harness/serving/loadgen/generation.py; both records have one clock.
+    Source: house rule: harness/serving/loadgen/generation.py; both records have one clock. In real
+    curves at least 99.4 % of the requests were in flight, and half of the prompts began within
+    0.1 ms of an answer's end.
     Advice: restore starts.npy and tokens.npy as the run wrote them, or repeat the curve.
     """
     for run in study.runs:
@@ -115,6 +130,7 @@ def loop(study: CurveFile) -> Iterator[Fault]:
                 f"at most {run.table_row.concurrency}",
                 START_RECORD_FILE,
             )
+        yield from check_closed_loop(run, starts, tokens.last_ns)
         if bool((tokens.first_ns < starts).any()):
             yield run.build_fault(
                 "a first token before its prompt", "prompts before tokens", START_RECORD_FILE
@@ -123,6 +139,38 @@ def loop(study: CurveFile) -> Iterator[Fault]:
             yield run.build_fault(
                 "a prompt that begins before LoadGen's query", "after it", START_RECORD_FILE
             )
+
+
+def check_closed_loop(run: CurveRun, starts: Any, ends: Any) -> Iterator[Fault]:
+    """Yield a loop with fewer requests in flight than the table says, until the last prompt begins:
+    its latencies would be those of a smaller load.
+    """
+    import numpy
+
+    concurrency = run.table_row.concurrency
+    if len(starts) <= concurrency:
+        return
+    begun, ended = numpy.sort(starts), numpy.sort(ends)
+    span_ns = int(begun[-1] - begun[0])
+    waits_ns = begun[concurrency:] - ended[: len(begun) - concurrency]
+    live_ns = int((numpy.minimum(ends, begun[-1]) - starts).sum())
+    allowed_ns = LOOP_WAIT_NS + concurrency * LOOP_WAIT_PER_REQUEST_NS
+    least = concurrency - max(
+        (1 - LEAST_LOOP_SHARE) * concurrency, len(waits_ns) * allowed_ns / max(span_ns, 1)
+    )
+    if live_ns < least * span_ns:
+        yield run.build_fault(
+            f"{live_ns / span_ns:.2f} answers in progress on average, until the last prompt began",
+            f"{concurrency}, or at least {least:.2f}",
+            START_RECORD_FILE,
+        )
+    elif float(numpy.median(waits_ns)) > allowed_ns:
+        yield run.build_fault(
+            f"half of the prompts {numpy.median(waits_ns) / NS_PER_MS:.2f} ms or more behind the"
+            " end that made room for them",
+            f"at most {allowed_ns / NS_PER_MS:.2f} ms",
+            START_RECORD_FILE,
+        )
 
 
 @rule("curve.figures", CurveFile, About.SCORE)

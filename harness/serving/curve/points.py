@@ -26,6 +26,7 @@ from suite.loadgen.headline import HEADLINE_METRICS
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue
 from suite.studies.concurrency_curve import (
+    DURATION_SETTING,
     LOADGEN_TOKEN_RATE_KEY,
     CurveFigures,
     CurvePoint,
@@ -36,7 +37,6 @@ from suite.units import MS_PER_S, NS_PER_S
 from suite.workload import Mode
 
 EXPECTED_RATE_SETTING: Final = "offline.expected_qps"
-DURATION_SETTING: Final = "loadgen.min_duration_ms"
 POINT_FOLDER_FORMAT: Final = "in-flight-{}"
 MAX_POINT_RUNS: Final = 4
 """A run that was too short is made again with the rate that was seen."""

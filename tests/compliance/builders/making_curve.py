@@ -3,7 +3,8 @@ flight.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from heapq import heapify, heappop, heappush
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 import numpy
-from making import LOADS, Load, line, write_run
+from making import LOADS, Load, line, percentiles, write_run
 from making_rates import stamps_of
-from spoiling import put
+from spoiling import put, set_value
 
 from suite import registry
 from suite.files.json_files import write_json
@@ -22,6 +23,7 @@ from suite.files.layout import (
     QUERY_RECORD_FILE,
     RUN_RECORD,
     START_RECORD_FILE,
+    SUMMARY_LOG,
     TOKEN_RECORD_FILE,
 )
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
@@ -40,7 +42,7 @@ from suite.studies.concurrency_curve import (
     divide_into_regions,
     find_curve_region,
 )
-from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE, StudyMachine
 
 Table = numpy.ndarray[Any, Any]
 CONCURRENCIES: Final = (2, 40)
@@ -85,6 +87,12 @@ def write_curve(root: Path) -> Path:
         regions=regions,
         points=tuple(points),
         finished=True,
+        machine=StudyMachine(
+            processor="",
+            processors=2,
+            packages={},
+            commands=(("podium", "curve", "resnet50", "--points", "2,40"),),
+        ),
     )
     write_json(folder / STUDY_FILE, msgspec.to_builtins(study))
     return folder
@@ -102,10 +110,11 @@ def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, 
     table = numpy.empty((len(ends), len(TOKEN_RECORD_FIELDS)), "<i8")
     counts = TOKENS + numpy.arange(len(ends)) % 3
     first = starts + (ends - starts) // FIRST_TOKEN_SHARE
-    for column, values in enumerate((numpy.arange(len(ends)) % load.samples, first, ends, counts)):
+    for column, values in enumerate((numpy.array(load.issued()), first, ends, counts)):
         table[:, column] = values
     numpy.save(folder / TOKEN_RECORD_FILE, table)
     numpy.save(folder / START_RECORD_FILE, starts)
+    put_latencies(folder, (ends - ISSUED_NS).tolist())
     answers = load.queries * load.samples_per_query / (load.latencies[0] / 1e9)
     rate = float(f"{answers * counts.sum() / len(counts):.6g}")
     insert_facts(folder / DETAIL_LOG, "result_samples_per_second", {LOADGEN_TOKEN_RATE_KEY: rate})
@@ -113,6 +122,24 @@ def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, 
     assert found is not None
     record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
     return record, asdict(found) | {"loadgen_tps": rate}
+
+
+def put_latencies(folder: Path, latencies: Sequence[int]) -> None:
+    """Put the answers' own latencies, which rise, into LoadGen's logs."""
+    detail, summary = folder / DETAIL_LOG, folder / SUMMARY_LOG
+    named = {
+        "result_min_latency_ns": ("Min", latencies[0]),
+        "result_max_latency_ns": ("Max", latencies[-1]),
+        "result_mean_latency_ns": ("Mean", sum(latencies) // len(latencies)),
+    } | {
+        key: (f"{key.split('_')[1]} percentile", value)
+        for key, value in percentiles(latencies, "").items()
+    }
+    text = summary.read_text()
+    for key, (name, value) in named.items():
+        set_value(detail, key, value)
+        text = re.sub(rf"(?m)^({re.escape(name)} latency \(ns\) *: ).*$", rf"\g<1>{value}", text)
+    summary.write_text(text)
 
 
 def list_answer_times(load: Load, concurrency: int) -> tuple[Table, Table]:

@@ -56,6 +56,35 @@ def faster_tokens(table: Any) -> Any:
     return table
 
 
+def move_starts(change: Callable[[Any, Any], Any]) -> Edit:
+    """Change the starts of the first point, given its tokens, as whoever wants shorter waits."""
+
+    def edit(study: Path) -> None:
+        run = study / "box/in-flight-2"
+        starts, tokens = numpy.load(run / START_RECORD_FILE), numpy.load(run / TOKEN_RECORD_FILE)
+        numpy.save(run / START_RECORD_FILE, change(starts, tokens))
+
+    return edit
+
+
+def swap_rows(table: Any) -> Any:
+    """Exchange two answers."""
+    table[[1, -2]] = table[[-2, 1]]
+    return table
+
+
+def answer_other_sample(table: Any) -> Any:
+    """Let one answer be of another sample."""
+    table[3, 0] = table[4, 0]
+    return table
+
+
+def end_earlier(table: Any) -> Any:
+    """Let every answer end after nine tenths of its time."""
+    table[:, 2] -= (table[:, 2] - table[:, 1]) // 10
+    return table
+
+
 def drop_last_point(study: Path) -> None:
     """Leave the last point out of the table; its run stays."""
     document = json.loads((study / STUDY_FILE).read_text())
@@ -80,6 +109,8 @@ def test_a_curve_that_was_traced_is_valid(tmp_path: Path) -> None:
         (in_table(regions=None), {"curve.figures"}),
         (in_table(asked=[2, 40, 80]), {"curve.points", "curve.figures"}),
         (in_table(finished=False), {"curve.points"}),
+        (in_table(seconds=600.0), {"curve.points"}),
+        (in_table(machine=None), {"curve.points"}),
         (in_table(endpoints=["http://far:8000"]), {"curve.points"}),
         (in_table(stamps__system="big"), {"curve.points"}),
         (in_table(tokenizer_sha256="0" * 64), {"curve.points"}),
@@ -98,6 +129,14 @@ def test_a_curve_that_was_traced_is_valid(tmp_path: Path) -> None:
         (in_run(START_RECORD_FILE, in_array(lambda starts: starts[:-1])), {"curve.loop"}),
         (in_run(START_RECORD_FILE, in_array(lambda starts: starts - 10**9)), {"curve.loop"}),
         (in_run(START_RECORD_FILE, in_array(lambda starts: starts + 10**9)), {"curve.loop"}),
+        (move_starts(lambda starts, tokens: starts + (tokens[:, 1] - starts) // 2), {"curve.loop"}),
+        (
+            move_starts(lambda starts, tokens: numpy.maximum(starts, tokens[:, 1] - 10**6)),
+            {"curve.loop"},
+        ),
+        (in_run(TOKEN_RECORD_FILE, in_array(swap_rows)), {"tokens.times", "curve.loop"}),
+        (in_run(TOKEN_RECORD_FILE, in_array(answer_other_sample)), {"tokens.count"}),
+        (in_run(TOKEN_RECORD_FILE, in_array(end_earlier)), {"tokens.times", "curve.loop"}),
         (in_run(TOKEN_RECORD_FILE, in_array(faster_tokens)), {"curve.figures", "tokens.count"}),
         (in_run(DETAIL_LOG, setting("result_tokens_per_second", 90.0)), {"curve.figures"}),
         (in_run(DETAIL_LOG, setting("effective_scenario", "Server")), {"loadgen.mode"}),

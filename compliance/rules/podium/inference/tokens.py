@@ -3,7 +3,8 @@ record of first and last tokens.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -12,11 +13,17 @@ from compliance import within_run
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import MAX_SHOWN_ANSWERS
+from compliance.rules.podium.inference.loadgen_draws import (
+    MAX_REPLAYED_DRAWS,
+    build_draw_plan,
+    has_known_draw_order,
+    has_loaded_drawn_samples,
+)
 from compliance.rules.podium.inference.queries import recompute_due_times
 from compliance.verdict import About, Fault, Severity
 from suite import registry
 from suite.audits.tokens import TokenCheck, find_token_contradictions
-from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.headline import (
     FIRST_TOKEN_KEY,
     OUTPUT_TOKEN_KEY,
@@ -58,6 +65,14 @@ RATE_TOLERANCES: Final = {
 }
 """LoadGen divides tokens and answers by times of its own but in Offline: in ten real runs the rates
 differed by 0.4 % at most, and by 0.015 % in Offline.
+"""
+LATENCY_KEY: Final = "result_{:.2f}_percentile_latency_ns"
+LOWEST_LATENCY_KEY: Final = "result_min_latency_ns"
+MEAN_LATENCY_KEY: Final = "result_mean_latency_ns"
+OFFLINE_LATENCY_TOLERANCE: Final = 0.01
+OFFLINE_LATENCY_TOLERANCE_NS: Final = 20_000_000
+"""In twenty real Offline runs the latencies of LoadGen's and the recorded ends differed by 0.06 ms
+at most, each against its first one.
 """
 TOTAL_TOKENS_TOLERANCE: Final = 0.02
 """Source: house rule: the same weights answer greedily in both modes, and rounding lengthens some
@@ -109,8 +124,8 @@ def bounds(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("tokens.count", LoadGenRun, About.SCORE)
 def count(run: LoadGenRun) -> Iterator[Fault]:
-    """tokens.npy has a row for each answer that LoadGen counted, and the number of tokens gives
-    LoadGen's rate of them.
+    """tokens.npy has a row for each answer that LoadGen counted, each sample as often as LoadGen
+    issued it, and the number of tokens gives LoadGen's rate of them.
 
     Source: house rule; mlcommons/inference, loadgen/results.cc: tokens of all answers, divided by
     the time of the run.
@@ -131,6 +146,7 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
         return
     if len(run.tokens) and int(run.tokens.tokens.min()) < 1:
         yield run.build_fault(TOKEN_RECORD_FILE, "an answer without tokens", "1 or more")
+    yield from check_answered_samples(run)
     yield from check_token_rate(run)
 
 
@@ -207,7 +223,8 @@ def lengths(run: LoadGenRun) -> Iterator[Fault]:
 @rule("tokens.behind_end", LoadGenRun, About.SCORE)
 def behind_end(run: LoadGenRun) -> Iterator[Fault]:
     """No logged answer has a token behind the one that ends it: neither ROUGE nor a reader would
-    see it, and the tokens per second would count it.
+    see it, and the tokens per second would count it. An answer of a system in LoadGen's process
+    ends there, or with as many tokens as the run's record allows: otherwise it was cut.
 
     Source: mlcommons/inference, compliance/TEST06/README.md: the end of an answer; house rule: in
     every log, not in TEST06's alone.
@@ -229,6 +246,23 @@ def behind_end(run: LoadGenRun) -> Iterator[Fault]:
             "an end token at the end alone",
             run.answers.lines[place],
         )
+    most = run.record.settings.get(MAX_NEW_TOKENS_SETTING)
+    if run.record.network and run.record.network.api:
+        return  # servers may leave the end token out of the text
+    cut = (place for place in places if is_answer_cut(run.answers.read_answer(place), ends, most))
+    for place in islice(cut, MAX_SHOWN_ANSWERS):
+        yield run.build_fault(
+            ACCURACY_LOG,
+            f"an answer to sample {run.answers.samples[place]} without an end token",
+            f"an end token, or {MAX_NEW_TOKENS_SETTING}={most} tokens",
+            run.answers.lines[place],
+        )
+
+
+def is_answer_cut(answer: bytes, ends: Collection[int], most: object) -> bool:
+    """Return whether an answer neither ends with an end token nor has all tokens allowed."""
+    tokens = array("i", answer[: len(answer) // TOKEN_BYTES * TOKEN_BYTES])
+    return bool(tokens) and tokens[-1] not in ends and len(tokens) != most
 
 
 @rule("tokens.total", InferenceEntry, About.SCORE)
@@ -291,6 +325,31 @@ def count_accuracy_tokens(run: LoadGenRun, answers: Mapping[int, bytes]) -> int 
     return int(sum(length * count for length, count in zip(lengths, counts, strict=True)))
 
 
+def check_answered_samples(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield samples that tokens.npy has more or less often than LoadGen's seeds issue them."""
+    import numpy
+
+    plan = build_draw_plan(run)
+    if plan is None or run.tokens is None or len(run.tokens) > MAX_REPLAYED_DRAWS:
+        return
+    if not (has_known_draw_order(run) and has_loaded_drawn_samples(run, plan)):
+        return
+    issued = numpy.fromiter(
+        islice(plan.replay_issued_samples(plan.replay_loaded_sets()), len(run.tokens)), "int64"
+    )
+    if len(issued) != len(run.tokens):
+        return
+    answered = numpy.sort(run.tokens.sample)
+    other = int((answered != numpy.sort(issued)).sum())
+    if other:
+        yield run.build_fault(
+            TOKEN_RECORD_FILE,
+            f"answers to other samples than LoadGen issued, in {other} of {len(answered)} places"
+            " of their sorted list",
+            "each sample as often as sample_index_rng_seed draws it",
+        )
+
+
 def check_token_rate(run: LoadGenRun) -> Iterator[Fault]:
     """Yield a rate of LoadGen's that the recorded tokens and its rate of answers contradict."""
     if run.tokens is None or run.scenario is None or not len(run.tokens):
@@ -313,9 +372,12 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
     due. A latency of LoadGen's that is below the recorded one is an error: it takes its stamps
     later.
 
+    An answer's last token comes when queries.npy has the answer done, and in Offline as long after
+    the first answer's as LoadGen's latencies say; both are errors.
+
     Source: mlcommons/inference, loadgen/results.cc: (last - first) / (tokens - 1); house rule:
     at most a tenth, or 0.5 ms for first and 0.1 ms for further tokens, above the recorded ones, and
-    at most 1 % or 20 us below them.
+    at most 1 % or 20 us below them; in Offline 1 % or 20 ms either way.
     Advice: restore the file as the run wrote it, and submit LoadGen's files unmodified.
     """
     if run.tokens is None or not run.performance or not len(run.tokens):
@@ -325,6 +387,7 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
             TOKEN_RECORD_FILE, "answers that end before they begin", "first tokens before last ones"
         )
         return
+    yield from compare_answer_ends(run)
     yield from compare_token_percentiles(
         run, OUTPUT_TOKEN_KEY, compute_per_token_ns(run), PER_TOKEN_TOLERANCE_NS
     )
@@ -333,6 +396,54 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
         yield from compare_token_percentiles(
             run, FIRST_TOKEN_KEY, run.tokens.first_ns - begun, FIRST_TOKEN_TOLERANCE_NS
         )
+
+
+def compare_answer_ends(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield ends of answers that contradict queries.npy, or in Offline the latencies of LoadGen."""
+    assert run.tokens is not None
+    ends, queries = run.tokens.last_ns, run.queries
+    if queries is not None and len(queries) == len(ends):
+        other = int((queries.done_ns != ends).sum())
+        if other:
+            fault = run.build_fault(
+                TOKEN_RECORD_FILE,
+                f"{other} of {len(ends)} last tokens at another time than the answer's end",
+                f"the times at which {QUERY_RECORD_FILE} has the answers done",
+            )
+            yield replace(fault, severity=Severity.ERROR)
+    if run.scenario is Scenario.OFFLINE and len(ends) < MAX_QUERY_RECORD_ROWS:
+        yield from compare_offline_latencies(run, ends - ends.min())
+
+
+def compare_offline_latencies(run: LoadGenRun, behind_first: Any) -> Iterator[Fault]:
+    """Yield latencies of LoadGen's that are not as far behind the lowest one as the recorded ends
+    of answers, an array (answers,) in ns, are behind the first.
+    """
+    import numpy
+
+    first = run.find_number(LOWEST_LATENCY_KEY)
+    recorded = {
+        LATENCY_KEY.format(percentile): value
+        for percentile, value in zip(
+            COMPARED_PERCENTILES,
+            within_run.compute_percentiles_ns(
+                numpy.zeros_like(behind_first), behind_first, list(COMPARED_PERCENTILES)
+            ),
+            strict=True,
+        )
+    } | {MEAN_LATENCY_KEY: float(behind_first.mean())}
+    for key, value in recorded.items():
+        logged = run.find_number(key)
+        if first is None or logged is None:
+            continue
+        tolerance = max(OFFLINE_LATENCY_TOLERANCE_NS, OFFLINE_LATENCY_TOLERANCE * value)
+        if abs(logged - first - value) > tolerance:
+            fault = run.build_detail_fault(
+                key,
+                f"{(logged - first) / NS_PER_MS:.1f} ms behind the lowest latency",
+                f"about {value / NS_PER_MS:.1f} ms, by {TOKEN_RECORD_FILE}",
+            )
+            yield replace(fault, severity=Severity.ERROR)
 
 
 def find_start_times(run: LoadGenRun) -> Any:

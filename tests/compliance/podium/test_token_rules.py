@@ -152,6 +152,28 @@ def resize_answer(found: re.Match[str], counts: Mapping[int, int]) -> str:
     return f'"qsl_idx" : {sample}, "data" : "{data}"{found[3]}, "token_count" : {count}'
 
 
+def cut_ends(folder: Path) -> None:
+    """Cut the end token of every logged answer, in every place that tells how many there are."""
+    table = numpy.load(folder / TOKEN_RECORD_FILE)
+    table[:, 3] -= 1
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+    log = folder / ACCURACY_LOG
+    log.write_text(ANSWER.sub(cut_one_end, log.read_text()))
+
+
+def cut_one_end(found: re.Match[str]) -> str:
+    """An answer without its last token."""
+    data = found[2][:-8]
+    return f'"qsl_idx" : {found[1]}, "data" : "{data}"{found[3]}, "token_count" : {len(data) // 8}'
+
+
+def move_ends(folder: Path) -> None:
+    """Let every answer end a little earlier than queries.npy has it."""
+    table = numpy.load(folder / TOKEN_RECORD_FILE)
+    table[:, 2] -= (table[:, 2] - table[:, 1]) // 50
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+
+
 def lengthen_one_answer(folder: Path) -> None:
     """Say that one answer has more tokens than the settings allow, and all together hardly more."""
     table = numpy.load(folder / TOKEN_RECORD_FILE)
@@ -170,6 +192,8 @@ def lengthen_one_answer(folder: Path) -> None:
         (change_lengths(2), "tokens.total", Severity.ERROR),
         (change_lengths(0.5), "tokens.total", Severity.ERROR),
         (lengthen_one_answer, "tokens.total", Severity.ERROR),
+        (cut_ends, "tokens.behind_end", Severity.ERROR),
+        (move_ends, "tokens.times", Severity.ERROR),
     ],
 )
 def test_edited_tokens_are_found(tree: Path, edit: Edit, rule: str, severity: Severity) -> None:

@@ -84,7 +84,7 @@ class TorchExecutable:
     def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
         import torch
 
-        from harness.engines import onednn_packing
+        from harness.engines import batch_norm_folding, onednn_packing
 
         torch.set_num_threads(plan.threads)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
@@ -100,6 +100,7 @@ class TorchExecutable:
         module = network.module.eval().to(self.device)
         if self.pictures:
             module = module.to(memory_format=torch.channels_last)
+        folded = batch_norm_folding.fold_batch_norms(module)
         if self.lower is not None:
             lower_module_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE_OPTION))
@@ -124,6 +125,7 @@ class TorchExecutable:
             "compile_mode": mode if self.compiled else "",
             "layout": "channels-last" if self.pictures else "contiguous",
             "packed_layers": packed,
+            "folded_batch_norms": folded,
             "threads": plan.threads,
         }
 

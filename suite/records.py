@@ -273,8 +273,9 @@ class RunRecord:
     """
     batches: Mapping[str, float]
     """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were
-    sorted by length. A generator's batches are its steps; mean_live, absent in older records, is
-    the sequences that were live in one, and mean_size the answers that ended with one.
+    sorted by length. A generator's batches are its steps; mean_live is the sequences that were live
+    in one, slots how many of them fit, and mean_size the answers that ended with one; older records
+    have neither mean_live nor slots.
     """
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""

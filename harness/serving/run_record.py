@@ -302,7 +302,11 @@ def summarise_batches(outcome: LoadGenOutcome) -> dict[str, float]:
     """Summarise the batches; a generator's are its steps, each of which adds a token to every live
     sequence.
     """
-    live = {"mean_live": outcome.generated / outcome.batches} if outcome.generated else {}
+    live = (
+        {"mean_live": outcome.generated / outcome.batches, "slots": float(outcome.slots)}
+        if outcome.generated
+        else {}
+    )
     return {
         "count": float(outcome.batches),
         "mean_size": outcome.samples / max(outcome.batches, 1),

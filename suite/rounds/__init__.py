@@ -94,6 +94,10 @@ class TrainingRow:
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
     fewest_epochs: int = 1
     """No run reaches the target in fewer epochs; one that did is suspicious."""
+    best_possible: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> value that no evaluation passes, whatever the model: embedded data may have a known
+    entropy.
+    """
     precision: str = "fp32"
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     recipes: tuple[Mapping[str, HyperValue], ...] = ()

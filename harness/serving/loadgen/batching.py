@@ -62,6 +62,8 @@ class BatchTally:
     samples: int = 0
     generated: int = 0
     """Tokens, of answers that are generated token by token: the batches are a generator's steps."""
+    slots: int = 0
+    """Of a generator: prompts that it answers at the same time."""
 
 
 class QueryGatherer:

@@ -93,6 +93,7 @@ class GenerationThread:
         try:
             generator = self.inference.open_generator()
             generator.warm_up()
+            self.tallies[0].slots = generator.slots
             free = list(range(generator.slots))
             self.warm.set()
             while self.take_queries() or self.live or self.waiting:

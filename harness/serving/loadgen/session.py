@@ -201,6 +201,8 @@ class LoadGenOutcome:
     samples: int
     generated: int = 0
     """Tokens of a generator, whose steps are the batches; 0 for systems that give whole answers."""
+    slots: int = 0
+    """Prompts that a generator answers at the same time, as many as fit into memory; 0 as above."""
     workers: tuple[tuple[int, int], ...] = ()
     """Batches and samples of each worker."""
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
@@ -340,6 +342,7 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         batches=sum(tally.batches for tally in answering.tallies),
         samples=sum(tally.samples for tally in answering.tallies),
         generated=sum(tally.generated for tally in answering.tallies),
+        slots=sum(tally.slots for tally in answering.tallies),
         workers=tuple((tally.batches, tally.samples) for tally in answering.tallies),
         built=recorder.built,
         by_length=library.sorts,

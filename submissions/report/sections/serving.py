@@ -432,7 +432,12 @@ def describe_record_batches(record: RunRecord) -> dict[str, str]:
     """Describe the batches of whole answers, or the steps of a generator."""
     count, live = f"{record.batches.get('count', 0):,.0f}", record.batches.get("mean_live")
     if live is not None:
-        return {"steps of the generator": count, "mean live sequences per step": f"{live:.2f}"}
+        slots = record.batches.get("slots")
+        return {
+            "steps of the generator": count,
+            "mean live sequences per step": f"{live:.2f}",
+            **({} if slots is None else {"slots": f"{slots:,.0f}"}),
+        }
     return {
         "batches": count,
         "mean batch size": f"{record.batches.get('mean_size', 0):.2f}",

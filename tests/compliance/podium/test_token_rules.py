@@ -1,5 +1,6 @@
 """Rules about the tokens of generated answers, on what Llama's Server and SingleStream write."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from compliance.verdict import Severity
 from suite.files.layout import (
     ACCURACY_LOG,
     DETAIL_LOG,
+    QUERY_RECORD_FILE,
     RUN_RECORD,
     SUMMARY_LOG,
     TOKEN_RECORD_FILE,
@@ -202,6 +204,36 @@ def test_edited_tokens_are_found(tree: Path, edit: Edit, rule: str, severity: Se
     edit(find_run(tree))
     found = {finding.severity for finding in result_of(tree).findings if finding.rule == rule}
     assert found == {severity}
+
+
+@pytest.mark.parametrize(
+    ("live", "slots", "told"),
+    [
+        (1.0, 2.0, None),
+        (1.1, 2.0, "as tokens.npy has"),
+        (1.0, 0.5, "its slots"),
+        (1.0, 10.0**6, "the setting batching.max_batch"),
+    ],
+)
+def test_the_steps_of_a_generator_give_the_answers_their_tokens(
+    tree: Path, live: float, slots: float, told: str | None
+) -> None:
+    """Each step gives a token to each live sequence, of which there are as many as slots at
+    most.
+    """
+    folder = find_run(tree)
+    total = int(numpy.load(folder / TOKEN_RECORD_FILE)[:, 3].sum())
+    record = json.loads((folder / RUN_RECORD).read_text())
+    samples = record["batches"]["count"] * record["batches"]["mean_size"]
+    steps = {"count": float(total), "mean_size": samples / total, "mean_live": live, "slots": slots}
+    record["batches"] |= steps
+    record["settings"]["batching.max_batch"] = 64
+    (folder / RUN_RECORD).write_text(json.dumps(record))
+    queries = numpy.load(folder / QUERY_RECORD_FILE)
+    queries["batch"] = numpy.linspace(0, total - 1, len(queries)).astype("u4")
+    numpy.save(folder / QUERY_RECORD_FILE, queries)
+    found = [each for each in result_of(tree).findings if each.rule == "entry.batches"]
+    assert [told in f"{each.required}" for each in found] == [True] if told else not found
 
 
 @pytest.mark.parametrize(

@@ -412,7 +412,7 @@ def test_a_record_of_a_generator_tells_how_many_sequences_were_live(
     write_run_record(
         bench,
         planned(bench, Scenario.SERVER),
-        LoadGenOutcome(sample_count=100, batches=50, samples=5, generated=75),
+        LoadGenOutcome(sample_count=100, batches=50, samples=5, generated=75, slots=4),
         RunResult(verdict="VALID", metric="m", value=1.0),
         tmp_path,
     )
@@ -421,6 +421,7 @@ def test_a_record_of_a_generator_tells_how_many_sequences_were_live(
     assert describe_record_batches(record) == {
         "steps of the generator": "50",
         "mean live sequences per step": "1.50",
+        "slots": "4",
     }
 
 

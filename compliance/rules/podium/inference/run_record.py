@@ -14,7 +14,7 @@ from compliance.rules.podium.inference.loadgen_summary import LOGGED_NUMBER_TOLE
 from compliance.rules.podium.training.hyperparameters import convert_list_to_tuple, is_equal_setting
 from compliance.rules.podium.training.quality import is_sha256
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import RUN_RECORD, fold_name
+from suite.files.layout import RUN_RECORD, TOKEN_RECORD_FILE, fold_name
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import check_served_settings
 from suite.rounds.ranges import describe_range, find_range_problem
@@ -417,7 +417,8 @@ def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
 @rule("entry.batches", InferenceEntry, About.SCORE)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
     """The batches in a record contain the samples that LoadGen issued and are on average not larger
-    than the maximum batch size.
+    than the maximum batch size. A generator's steps generate the tokens of all answers, in slots
+    that are as many as that size at most.
 
     Source: house rule: run.json states how the system under test batched; the counts of the detail
     log; batching.max_batch.
@@ -438,12 +439,37 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
             and not math.isclose(batched_samples, samples, rel_tol=1e-9, abs_tol=0.5)
         ):
             yield build_record_fault(run, f"batches of {batched_samples:g} samples", f"{samples:g}")
+        yield from check_generated_steps(run, counts)
         most = run.record.settings.get("batching.max_batch") if run.record else None
-        for key, found in (("mean_size", "batches of {:g} samples"), ("mean_live", "{:g} live")):
-            mean = counts.get(key)
-            if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
+        for key, found in (
+            ("mean_size", "batches of {:g} samples on average"),
+            ("mean_live", "{:g} live on average"),
+            ("slots", "{:g} slots"),
+        ):
+            size = counts.get(key)
+            if size is not None and is_finite_number(most) and size > most * (1 + 1e-9):
                 yield build_record_fault(
-                    run,
-                    f"{found.format(mean)} on average",
-                    f"at most {most:g}, the setting batching.max_batch",
+                    run, found.format(size), f"at most {most:g}, the setting batching.max_batch"
                 )
+
+
+def check_generated_steps(run: LoadGenRun, counts: Mapping[str, float]) -> Iterator[Fault]:
+    """Yield steps of a generator that gave other tokens than the answers have, or were fuller than
+    its slots.
+    """
+    live, slots, total = (
+        counts.get("mean_live"),
+        counts.get("slots"),
+        run.tokens.total if run.tokens else None,
+    )
+    if live is None:
+        return
+    if slots is not None and live > slots * (1 + 1e-9):
+        yield build_record_fault(run, f"{live:g} live on average", f"at most {slots:g}, its slots")
+    generated = counts.get("count", 0.0) * live
+    if total is not None and not math.isclose(generated, total, rel_tol=1e-9, abs_tol=0.5):
+        yield build_record_fault(
+            run,
+            f"steps of {generated:g} tokens",
+            f"{total:,}, as {TOKEN_RECORD_FILE} has",
+        )

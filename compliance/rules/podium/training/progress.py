@@ -138,12 +138,13 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.stats", TrainingLog, About.SCORE)
 def stats(log: TrainingLog) -> Iterator[Fault]:
     """Loss and throughput are finite and not below their least values, and the log records each
-    once per epoch, directly after the epoch.
+    once per epoch, directly after the epoch. No evaluation is better than the data allow.
 
     Source: house rule: tracked_stats; a run whose loss is not a number is aborted; the row's
-    lowest_loss: a cross-entropy is never below 0.
+    lowest_loss: a cross-entropy is never below 0; best_possible: the entropy of embedded data.
     Advice: a loss of NaN needs another learning rate or loss scaling.
     """
+    yield from check_best_possible(log)
     lowest = log.row.lowest_loss if log.row else None
     last: MllogRecord | None = None
     for record in log.records:
@@ -177,6 +178,24 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
                     record.line,
                 )
         last = record
+
+
+def check_best_possible(log: TrainingLog) -> Iterator[Fault]:
+    """Yield evaluations that are better than any model's can be on the row's data."""
+    if log.row is None or log.training is None:
+        return
+    for evaluation in log.iterate_evaluations():
+        for metric, best in log.training.best_possible.items():
+            found = evaluation.scores.get(metric)
+            if found is None:
+                continue
+            lower = metric in log.row.lower_is_better
+            if found < best if lower else found > best:
+                yield log.build_fault(
+                    f"{metric} {found:g} in epoch {evaluation.epoch}",
+                    f"at {'least' if lower else 'most'} {best:g}: the data have no less entropy",
+                    evaluation.line,
+                )
 
 
 @rule("training.losses", TrainingLog, About.QUALITY)

@@ -164,7 +164,7 @@ FORGED: list[tuple[str, Forgery, str, str]] = [
     ),
     (
         "a lower loss before the end",
-        in_log('"eval_accuracy", "value": 1.3', '"eval_accuracy", "value": 1.06'),
+        in_log('"eval_accuracy", "value": 1.5', '"eval_accuracy", "value": 1.06'),
         "training.stopped",
         "a run that continued after it reached the target in epoch 2",
     ),
@@ -181,10 +181,16 @@ FORGED: list[tuple[str, Forgery, str, str]] = [
         "loss is -1.0625",
     ),
     (
+        "a loss that no model has",
+        in_log("1.0625", "1.025"),
+        "training.stats",
+        "loss 1.025 in epoch 6",
+    ),
+    (
         "fewer samples",
-        in_log('"samples_count": 9216', '"samples_count": 6144'),
+        in_log('"samples_count": 18432', '"samples_count": 15360'),
         "training.epochs",
-        "with samples_count 6144 after 3 epochs",
+        "with samples_count 15360 after 6 epochs",
     ),
     (
         "another checkpoint's accuracy log",

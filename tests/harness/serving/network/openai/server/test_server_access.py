@@ -136,7 +136,7 @@ def test_a_server_that_ends_finishes_its_answers_and_takes_no_more(tmp_path: Pat
         assert busy.read_response().events[-1] == "[DONE]"
         assert_refused_or_closed(busy)
         ending.join(5)
-        assert not ending.is_alive() and not echo.server.connections
+        assert not ending.is_alive() and not echo.server.room.connections
         assert len(echo.generator.admitted) == 1
 
 

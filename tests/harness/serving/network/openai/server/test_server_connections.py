@@ -233,7 +233,7 @@ def test_a_client_that_does_not_read_delays_nobody_and_is_cut_off(
         slow.send(format_request(CHAT, chat_fields("x" * 900, stream=True)) * 16)
         for _ in range(20):
             assert echo.ask(CHAT, chat_fields("one")).status == 200
-        wait_until(lambda: len(echo.server.connections) == 0)
+        wait_until(lambda: len(echo.server.room.connections) == 0)
         assert len(echo.generator.admitted) < 36
         with pytest.raises((AssertionError, ConnectionError)):
             for _ in range(16):

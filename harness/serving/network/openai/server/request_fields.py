@@ -66,9 +66,7 @@ MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant")
 class ApiError(Exception):
     """An answer that is an error."""
 
-    def __init__(
-        self, status: HTTPStatus, code: str, message: str, headers: bytes = b""
-    ) -> None:
+    def __init__(self, status: HTTPStatus, code: str, message: str, headers: bytes = b"") -> None:
         """`headers`: further fields of the response, each with its line end."""
         super().__init__(message)
         self.status, self.code, self.message, self.headers = status, code, message, headers

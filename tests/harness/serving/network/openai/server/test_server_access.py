@@ -20,6 +20,7 @@ from podium_fakes.token_server import (
 
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.openai.server import openai_server as server_module
+from harness.serving.network.openai.server.http_connection import MAX_BODY_BYTES
 from harness.serving.network.openai.server.openai_server import OpenAiServer
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
@@ -38,6 +39,45 @@ def test_without_the_token_nothing_is_told(tmp_path: Path, path: str):
         assert echo.generator.admitted == []
         allowed = echo.ask(path, fields, Authorization="Bearer secret")
         assert allowed.status == (404 if path == "/other" else 200)
+
+
+@pytest.mark.parametrize("scheme", ["bearer ", "BEARER ", "Bearer  "])
+def test_the_scheme_is_read_as_http_has_it(tmp_path: Path, scheme: str):
+    """Its case is free (RFC 9110, 11.1); the token's is not."""
+    with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
+        assert echo.ask("/health", Authorization=f"{scheme}secret").status == 200
+        assert echo.ask("/health", Authorization=f"{scheme}SECRET").status == 401
+        assert echo.ask("/health", Authorization="Basic secret").status == 401
+
+
+def ask_without_body(client: RawClient, path: str, **headers: str) -> int:
+    """Send the head of a request whose body never comes, and return the answer's status."""
+    head, _, _ = format_request(path, b"x" * MAX_BODY_BYTES, **headers).partition(b"\r\n\r\n")
+    client.send(head + b"\r\n\r\n")
+    response = client.read_response()
+    assert "connection: close" in response.head and client.is_closed()
+    return response.status
+
+
+def test_a_request_without_the_token_is_refused_before_its_body(tmp_path: Path):
+    """And so is one to an unknown route; a large body is nothing to tell strangers about."""
+    with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
+        for more in ({}, {"Expect": "100-continue"}):
+            assert ask_without_body(echo.connect(), CHAT, **more) == 401
+        assert ask_without_body(echo.connect(), "/other", Authorization="Bearer secret") == 404
+        client = echo.connect()
+        client.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 9{'0' * 9}".encode())
+        client.send(b"\r\n\r\n")
+        assert client.read_response().status == 401
+        assert echo.server.room.body_bytes == 0
+
+
+def test_a_full_queue_refuses_before_the_body(tmp_path: Path):
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, slots=1, queue=0, gate=gate) as echo:
+        echo.connect().send(format_request(CHAT, chat_fields("one")))
+        wait_until(lambda: echo.server.open_calls == 1)
+        assert ask_without_body(echo.connect(), CHAT) == 503
 
 
 @pytest.mark.slow

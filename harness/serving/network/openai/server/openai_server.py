@@ -114,7 +114,7 @@ class OpenAiServer:
         """Listen, and refuse everything until a model is served; return the port. RequestError if
         the address or the certificate cannot be used.
         """
-        self.room.most_connections = min(MAX_CONNECTIONS, raise_file_limit() - RESERVED_FILES)
+        self.room.most_connections = limit_connections(raise_file_limit())
         self.loop.set_exception_handler(report_loop_problem)
         self.thread.start()
         if not self.ready.wait(START_TIMEOUT_S) or self.failure:
@@ -344,6 +344,11 @@ def raise_file_limit() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return sys.maxsize if most == resource.RLIM_INFINITY else most
+
+
+def limit_connections(most_files: int) -> int:
+    """Return how many connections fit into so many open files, beside the files of the process."""
+    return min(MAX_CONNECTIONS, max(most_files - RESERVED_FILES, most_files // 2))
 
 
 def report_loop_problem(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

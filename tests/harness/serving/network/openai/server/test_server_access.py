@@ -1,6 +1,7 @@
 """Who may use the server of OpenAI's API, how many at once, and how it ends."""
 
 import ssl
+import sys
 import threading
 import time
 from pathlib import Path
@@ -20,8 +21,11 @@ from podium_fakes.token_server import (
 
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.openai.server import openai_server as server_module
-from harness.serving.network.openai.server.http_connection import MAX_BODY_BYTES
-from harness.serving.network.openai.server.openai_server import OpenAiServer
+from harness.serving.network.openai.server.http_connection import (
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+)
+from harness.serving.network.openai.server.openai_server import OpenAiServer, limit_connections
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 
@@ -151,6 +155,24 @@ def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
         assert [client.read_response().status for client in clients[:3]] == [200] * 3
         clients[3].send(format_request(CHAT, chat_fields("one")))
         assert clients[3].read_response().status == 200
+
+
+@pytest.mark.parametrize(
+    "files, connections", [(sys.maxsize, MAX_CONNECTIONS), (1024, 896), (64, 32)]
+)
+def test_there_are_fewer_connections_where_few_files_may_be_open(files: int, connections: int):
+    """An accept that fails would be reported again and again."""
+    assert limit_connections(files) == connections
+
+
+def test_what_the_event_loop_cannot_do_is_told_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    with serve_echo(tmp_path) as echo:
+        context = {"message": "accept failed", "exception": OSError(24, "Too many\nopen files")}
+        echo.server.loop.call_soon_threadsafe(echo.server.loop.call_exception_handler, context)
+        assert echo.ask("/health").status == 200
+    assert capfd.readouterr().err == ("a connection failed: [Errno 24] Too many open files\n")
 
 
 def end_in_background(server: OpenAiServer) -> threading.Thread:

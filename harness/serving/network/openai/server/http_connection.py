@@ -173,7 +173,10 @@ class HttpConnection(asyncio.Protocol):
         self.heard_at = self.loop.time()
         if self.is_refusing:
             return
-        self.unread += data
+        if self.unread or len(data) > PARSED_BYTES or not self.is_free():
+            self.unread += data
+        else:
+            self.parse_piece(data)
         self.parse_unread()
 
     def parse_unread(self) -> None:

@@ -146,15 +146,18 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
         ) from error
 
 
-def count_object_keys(value: Any) -> int:
+def count_object_keys(fields: Mapping[str, Any]) -> int:
     """Count the keys of parsed objects, but for those in lists that begin with something else:
     token ids are not looked at.
     """
-    if isinstance(value, dict):
-        return len(value) + sum(map(count_object_keys, value.values()))
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return sum(map(count_object_keys, value))
-    return 0
+    count = len(fields)
+    for value in fields.values():
+        kind = type(value)
+        if kind is dict:
+            count += count_object_keys(value)
+        elif kind is list and value and type(value[0]) is dict:
+            count += sum([count_object_keys(each) for each in value if type(each) is dict])
+    return count
 
 
 def require_distinct_keys(pairs: list[tuple[str, Any]]) -> None:

@@ -7,6 +7,7 @@ import hmac
 import resource
 import secrets
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+
+import click
 
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.openai.api_names import (
@@ -33,7 +36,11 @@ from harness.serving.network.openai.server.answers import (
     convert_to_api_error,
 )
 from harness.serving.network.openai.server.http_connection import (
+    LINGER_S,
+    MAX_CONNECTIONS,
+    REQUEST_TIMEOUT_S,
     CancelCallback,
+    ConnectionRoom,
     HttpConnection,
     HttpRequest,
 )
@@ -56,6 +63,8 @@ STOP_POLL_S: Final = 0.02
 START_TIMEOUT_S: Final = 30.0
 LISTEN_BACKLOG: Final = 4096
 """Clients open all their connections at once."""
+RESERVED_FILES: Final = 128
+"""Open files that are not connections of clients."""
 HEALTH_ROUTE: Final = "/health"
 ROUTE_METHODS: Final = {
     CHAT_ROUTE: "POST",
@@ -85,7 +94,6 @@ class OpenAiServer:
 
     def __init__(self, listen: Endpoint, guard: ServerCredentials) -> None:
         self.listen, self.port, self.failure = listen, 0, ""
-        self.expected = f"Bearer {guard.token}".encode() if guard.token else b""
         self.guard = guard
         self.loop = create_event_loop()
         self.ready, self.ending = threading.Event(), asyncio.Event()
@@ -94,7 +102,7 @@ class OpenAiServer:
         )
         self.model: ServedModel | None = None
         self.started = int(time.time())
-        self.connections: set[HttpConnection] = set()
+        self.room = ConnectionRoom()
         self.open_calls = 0
         """Calls without a whole answer."""
         self.is_ending = False
@@ -106,7 +114,8 @@ class OpenAiServer:
         """Listen, and refuse everything until a model is served; return the port. RequestError if
         the address or the certificate cannot be used.
         """
-        raise_file_limit()
+        self.room.most_connections = limit_connections(raise_file_limit())
+        self.loop.set_exception_handler(report_loop_problem)
         self.thread.start()
         if not self.ready.wait(START_TIMEOUT_S) or self.failure:
             raise RequestError(
@@ -135,11 +144,11 @@ class OpenAiServer:
         """Run the server until it is stopped."""
         try:
             server = await self.loop.create_server(
-                lambda: HttpConnection(self.answer_request, self.connections),
+                lambda: HttpConnection(self.answer_request, self.check_request_head, self.room),
                 self.listen.host,
                 self.listen.port,
-                ssl=build_tls_context(self.guard),
                 backlog=LISTEN_BACKLOG,
+                **build_tls_options(self.guard),
             )
             self.port = server.sockets[0].getsockname()[1]
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -155,11 +164,11 @@ class OpenAiServer:
     async def finish_connections(self) -> None:
         """Let answers in progress end, and close what is idle; what lasts too long is cut."""
         end = self.loop.time() + STOP_GRACE_S
-        while self.connections and self.loop.time() < end:
-            for connection in tuple(self.connections):
+        while self.room.connections and self.loop.time() < end:
+            for connection in tuple(self.room.connections):
                 connection.close_when_idle()
             await asyncio.sleep(STOP_POLL_S)
-        for connection in tuple(self.connections):
+        for connection in tuple(self.room.connections):
             connection.transport.abort()
 
     def answer_request(
@@ -167,46 +176,43 @@ class OpenAiServer:
     ) -> CancelCallback | None:
         """Answer a request, or queue its prompt."""
         try:
-            self.require_access(request)
+            if request.problem is not None:
+                raise request.problem
             return self.answer_route(connection, request)
         except ApiError as error:
-            more = (
-                b"WWW-Authenticate: Bearer\r\n" if error.status == HTTPStatus.UNAUTHORIZED else b""
-            )
-            connection.send_error(error, more=more, is_last=self.is_ending)
+            connection.send_error(error, is_last=self.is_ending)
+        return None
+
+    def check_request_head(self, request: HttpRequest) -> ApiError | None:
+        """Return why a request is refused, whatever its body says."""
+        try:
+            self.require_access(request)
+            if require_known_route(request) == "POST":
+                self.require_queue_room(self.require_model())
+        except ApiError as error:
+            return error
         return None
 
     def require_access(self, request: HttpRequest) -> None:
-        """ApiError for a request without the token."""
-        if self.expected and not hmac.compare_digest(request.authorization, self.expected):
+        """ApiError for a request without the token. The scheme's case is free (RFC 9110, 11.1)."""
+        if not self.guard.token:
+            return
+        scheme, _, token = request.authorization.partition(b" ")
+        is_same = hmac.compare_digest(token.strip(b" "), self.guard.token.encode())
+        if scheme.lower() != b"bearer" or not is_same:
             raise ApiError(
-                HTTPStatus.UNAUTHORIZED, "invalid_api_key", "the token is missing or wrong"
+                HTTPStatus.UNAUTHORIZED,
+                "invalid_api_key",
+                "the token is missing or wrong",
+                b"WWW-Authenticate: Bearer\r\n",
             )
 
     def answer_route(
         self, connection: HttpConnection, request: HttpRequest
     ) -> CancelCallback | None:
         """Answer a request that is allowed; ApiError for one that cannot be answered."""
-        method = ROUTE_METHODS.get(request.path)
-        if method is None:
-            raise ApiError(
-                HTTPStatus.NOT_FOUND,
-                "unknown_route",
-                f"no route {request.path!r:.80}; there are {', '.join(ROUTE_METHODS)}",
-            )
-        if request.method != method:
-            connection.send_error(
-                ApiError(
-                    HTTPStatus.METHOD_NOT_ALLOWED,
-                    "wrong_method",
-                    f"{request.path} answers {method} alone",
-                ),
-                more=f"Allow: {method}\r\n".encode(),
-                is_last=True,
-            )
-            return None
         model = self.require_model()
-        if method == "POST":
+        if request.method == "POST":
             return self.queue_prompt(model, connection, request)
         documents = {
             HEALTH_ROUTE: HEALTHY,
@@ -224,14 +230,18 @@ class OpenAiServer:
             raise build_busy_error("the model is being prepared")
         return self.model
 
+    def require_queue_room(self, model: ServedModel) -> None:
+        """ApiError where slots and queue are full."""
+        if self.open_calls >= model.most_calls:
+            raise build_busy_error(f"{self.open_calls:,} answers are in progress or wait already")
+
     def queue_prompt(
         self, model: ServedModel, connection: HttpConnection, request: HttpRequest
     ) -> CancelCallback:
         """Queue a request's prompt; ApiError where the queue is full, and for what cannot be
         answered.
         """
-        if self.open_calls >= model.most_calls:
-            raise build_busy_error(f"{self.open_calls:,} answers are in progress or wait already")
+        self.require_queue_room(model)
         is_chat = request.path == CHAT_ROUTE
         text = model.text
         try:
@@ -273,6 +283,25 @@ class OpenAiServer:
             answer.send_problem(convert_to_api_error(error))
 
 
+def require_known_route(request: HttpRequest) -> str:
+    """Return the method of a request's route; ApiError for another one, or if there is none."""
+    method = ROUTE_METHODS.get(request.path)
+    if method is None:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND,
+            "unknown_route",
+            f"no route {request.path!r:.80}; there are {', '.join(ROUTE_METHODS)}",
+        )
+    if request.method != method:
+        raise ApiError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "wrong_method",
+            f"{request.path} answers {method} alone",
+            f"Allow: {method}\r\n".encode(),
+        )
+    return method
+
+
 def build_busy_error(message: str) -> ApiError:
     """Return the error of a request that might be answered at another time."""
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", message)
@@ -294,10 +323,38 @@ def build_tls_context(guard: ServerCredentials) -> ssl.SSLContext | None:
     return context
 
 
-def raise_file_limit() -> None:
-    """Allow as many connections as the system allows: common shells allow 1,024 open files."""
+def build_tls_options(guard: ServerCredentials) -> dict[str, Any]:
+    """Build what a server with a certificate needs; {} without one. OSError if it cannot be
+    used. A handshake must be as quick as a request.
+    """
+    context = build_tls_context(guard)
+    if context is None:
+        return {}
+    return {
+        "ssl": context,
+        "ssl_handshake_timeout": REQUEST_TIMEOUT_S,
+        "ssl_shutdown_timeout": LINGER_S,
+    }
+
+
+def raise_file_limit() -> int:
+    """Allow as many connections as the system allows, and return how many open files that are:
+    common shells allow 1,024.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return sys.maxsize if most == resource.RLIM_INFINITY else most
+
+
+def limit_connections(most_files: int) -> int:
+    """Return how many connections fit into so many open files, beside the files of the process."""
+    return min(MAX_CONNECTIONS, max(most_files - RESERVED_FILES, most_files // 2))
+
+
+def report_loop_problem(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell in one line what the event loop could not do, such as taking a connection."""
+    problem = context.get("exception") or context["message"]
+    click.echo(f"a connection failed: {' '.join(str(problem).split())}", err=True)
 
 
 def describe_server_software() -> str:

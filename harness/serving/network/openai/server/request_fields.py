@@ -4,6 +4,7 @@ A field that would change the answer, and that is not supported, is refused, nev
 answer would be another one than was asked for.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -58,14 +59,17 @@ READ_FIELDS: Final = frozenset(
 )
 ANSWERED_FIELDS: Final = READ_FIELDS | GREEDY_FIELDS | SILENT_FIELDS
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "name"})
+MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant")
+"""The API's, but for tools, which this server does not have."""
 
 
 class ApiError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
+    def __init__(self, status: HTTPStatus, code: str, message: str, headers: bytes = b"") -> None:
+        """`headers`: further fields of the response, each with its line end."""
         super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +134,46 @@ def parse_completion_request(
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object; ApiError if it is none."""
+    """Parse a JSON object; ApiError if it is none, or if a key occurs twice in it."""
     try:
-        return JSON_DECODER.decode(body)
+        fields = JSON_DECODER.decode(body)
+        if body.count(b":") != count_object_keys(fields):  # a text with a colon, or a key twice
+            PAIRS_DECODER.decode(body.decode())
+        return fields
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "invalid_json", f"the body is no JSON object: {error}"
         ) from error
+
+
+def count_object_keys(fields: Mapping[str, Any]) -> int:
+    """Count the keys of parsed objects, but for those in lists that begin with something else:
+    token ids are not looked at.
+    """
+    count = len(fields)
+    for value in fields.values():
+        kind = type(value)
+        if kind is dict:
+            count += count_object_keys(value)
+        elif kind is list and value and type(value[0]) is dict:
+            count += sum([count_object_keys(each) for each in value if type(each) is dict])
+    return count
+
+
+def require_distinct_keys(pairs: list[tuple[str, Any]]) -> None:
+    """ApiError for an object with a key twice: parsers differ in which of them they take."""
+    keys = set[str]()
+    for key, _ in pairs:
+        if key in keys:
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST, "invalid_json", f"the body has {key!r:.80} twice"
+            )
+        keys.add(key)
+
+
+PAIRS_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=require_distinct_keys, parse_int=str, parse_float=str
+)
 
 
 def require_served_model(fields: Mapping[str, Any], model: str) -> None:
@@ -285,8 +322,8 @@ def require_message(message: Any, place: str) -> dict[str, str]:
     """Return a message with its text; ApiError for something else."""
     if not isinstance(message, dict):
         raise build_field_error(f"{place}: an object is wanted")
-    if not isinstance(message.get("role"), str):
-        raise build_field_error(f"{place}.role: a text is wanted")
+    if message.get("role") not in MESSAGE_ROLES:
+        raise build_field_error(f"{place}.role: one of {', '.join(MESSAGE_ROLES)} is wanted")
     for name, value in message.items():
         if name not in MESSAGE_FIELDS and not is_value_among(value, (None, *EMPTY_VALUES)):
             raise build_field_error(f"{place}.{name:.80}: it is not supported")

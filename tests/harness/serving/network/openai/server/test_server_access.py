@@ -1,6 +1,7 @@
 """Who may use the server of OpenAI's API, how many at once, and how it ends."""
 
 import ssl
+import sys
 import threading
 import time
 from pathlib import Path
@@ -20,7 +21,11 @@ from podium_fakes.token_server import (
 
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.openai.server import openai_server as server_module
-from harness.serving.network.openai.server.openai_server import OpenAiServer
+from harness.serving.network.openai.server.http_connection import (
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+)
+from harness.serving.network.openai.server.openai_server import OpenAiServer, limit_connections
 from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 
@@ -38,6 +43,45 @@ def test_without_the_token_nothing_is_told(tmp_path: Path, path: str):
         assert echo.generator.admitted == []
         allowed = echo.ask(path, fields, Authorization="Bearer secret")
         assert allowed.status == (404 if path == "/other" else 200)
+
+
+@pytest.mark.parametrize("scheme", ["bearer ", "BEARER ", "Bearer  "])
+def test_the_scheme_is_read_as_http_has_it(tmp_path: Path, scheme: str):
+    """Its case is free (RFC 9110, 11.1); the token's is not."""
+    with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
+        assert echo.ask("/health", Authorization=f"{scheme}secret").status == 200
+        assert echo.ask("/health", Authorization=f"{scheme}SECRET").status == 401
+        assert echo.ask("/health", Authorization="Basic secret").status == 401
+
+
+def ask_without_body(client: RawClient, path: str, **headers: str) -> int:
+    """Send the head of a request whose body never comes, and return the answer's status."""
+    head, _, _ = format_request(path, b"x" * MAX_BODY_BYTES, **headers).partition(b"\r\n\r\n")
+    client.send(head + b"\r\n\r\n")
+    response = client.read_response()
+    assert "connection: close" in response.head and client.is_closed()
+    return response.status
+
+
+def test_a_request_without_the_token_is_refused_before_its_body(tmp_path: Path):
+    """And so is one to an unknown route; a large body is nothing to tell strangers about."""
+    with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
+        for more in ({}, {"Expect": "100-continue"}):
+            assert ask_without_body(echo.connect(), CHAT, **more) == 401
+        assert ask_without_body(echo.connect(), "/other", Authorization="Bearer secret") == 404
+        client = echo.connect()
+        client.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 9{'0' * 9}".encode())
+        client.send(b"\r\n\r\n")
+        assert client.read_response().status == 401
+        assert echo.server.room.body_bytes == 0
+
+
+def test_a_full_queue_refuses_before_the_body(tmp_path: Path):
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, slots=1, queue=0, gate=gate) as echo:
+        echo.connect().send(format_request(CHAT, chat_fields("one")))
+        wait_until(lambda: echo.server.open_calls == 1)
+        assert ask_without_body(echo.connect(), CHAT) == 503
 
 
 @pytest.mark.slow
@@ -113,6 +157,24 @@ def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
         assert clients[3].read_response().status == 200
 
 
+@pytest.mark.parametrize(
+    "files, connections", [(sys.maxsize, MAX_CONNECTIONS), (1024, 896), (64, 32)]
+)
+def test_there_are_fewer_connections_where_few_files_may_be_open(files: int, connections: int):
+    """An accept that fails would be reported again and again."""
+    assert limit_connections(files) == connections
+
+
+def test_what_the_event_loop_cannot_do_is_told_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    with serve_echo(tmp_path) as echo:
+        context = {"message": "accept failed", "exception": OSError(24, "Too many\nopen files")}
+        echo.server.loop.call_soon_threadsafe(echo.server.loop.call_exception_handler, context)
+        assert echo.ask("/health").status == 200
+    assert capfd.readouterr().err == ("a connection failed: [Errno 24] Too many open files\n")
+
+
 def end_in_background(server: OpenAiServer) -> threading.Thread:
     """Stop a server, which waits for its answers."""
     thread = threading.Thread(target=server.stop_server)
@@ -136,7 +198,7 @@ def test_a_server_that_ends_finishes_its_answers_and_takes_no_more(tmp_path: Pat
         assert busy.read_response().events[-1] == "[DONE]"
         assert_refused_or_closed(busy)
         ending.join(5)
-        assert not ending.is_alive() and not echo.server.connections
+        assert not ending.is_alive() and not echo.server.room.connections
         assert len(echo.generator.admitted) == 1
 
 

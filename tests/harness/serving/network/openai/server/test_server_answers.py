@@ -145,6 +145,7 @@ UNSUPPORTED = [
     ({"response_format": {"type": "json_object"}}, "response_format: "),
     ({"ignore_eos": True}, "ignore_eos: true"),
     ({"min_tokens": 5}, "min_tokens: 5"),
+    ({"min_tokens": 1}, "min_tokens: 1"),  # an answer may begin with the token that ends it
     ({"skip_special_tokens": False}, "skip_special_tokens: false"),
     ({"add_special_tokens": True}, "add_special_tokens: true"),
     ({"an_unknown_field": 1}, "an_unknown_field: 1"),
@@ -177,6 +178,13 @@ WRONG = [
     ({"model": "echo", "messages": ["x"]}, 400, "messages[0]: an object"),
     ({"model": "echo", "messages": [{"content": "x"}]}, 400, "messages[0].role"),
     ({"model": "echo", "messages": [{"role": "user"}]}, 400, "messages[0].content"),
+    ({"model": "echo", "messages": [{"role": "User", "content": "x"}]}, 400, "messages[0].role: one of"),
+    ({"model": "echo", "messages": [{"role": ["user"], "content": "x"}]}, 400, "messages[0].role: one of"),
+    ({"model": "echo", "messages": [{"role": "tool", "content": "x"}]}, 400, "messages[0].role: one of"),
+    (b'{"model":"other","model":"echo","messages":[{"role":"user","content":"x"}]}', 400, "'model' twice"),
+    (b'{"model":"echo","messages":[{"role":"user","content":"a:b","content":"x"}]}', 400, "'content' twice"),
+    (b'{"model":"echo","messages":[{"role":"user","content":"\\u003a","content":"x"}]}', 400, "'content' twice"),
+    (b'{"model":"echo","mod\\u0065l":"echo","messages":[{"role":"user","content":"x"}]}', 400, "'model' twice"),
     ({"model": "echo", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages[0].content"),
     ({"model": "echo", "messages": [{"role": "user", "content": "x", "tool_calls": [1]}]}, 400, "messages[0].tool_calls"),
     ({"model": "echo", "messages": [{"role": "user", "content": ""}]}, 400, "the prompt has no tokens"),
@@ -207,6 +215,22 @@ def test_what_is_no_request_gets_one_sentence(
     assert (response.status, told in response.message) == (status, True), response.body
     assert "\n" not in response.message
     assert echo.ask(CHAT, chat_fields("one")).status == 200
+
+
+@pytest.mark.parametrize("text", ["a:b", '"k":1,"k":2', "\ud83d\ude00:", "9" * 900 + ":"])
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+def test_texts_with_colons_are_no_keys(echo: EchoServer, text: str, role: str):
+    fields = {"model": "echo", "messages": [{"role": role, "content": text}]}
+    document = echo.ask(CHAT, fields).document
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    assert document["choices"][0]["message"]["content"] == whole
+
+
+def test_a_long_number_beside_a_colon_is_no_failure(echo: EchoServer):
+    """Python refuses to convert integers of more than 4,300 digits."""
+    fields = chat_fields("a:b").__repr__().replace("'", '"').encode()
+    body = fields.removesuffix(b"}") + b',"logit_bias":{"1":' + b"9" * 5000 + b"}}"
+    assert echo.ask(CHAT, body).status == 400
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 too much, or that go away.
 """
 
+import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +114,12 @@ def test_a_connection_closes_where_the_client_asks_for_it(echo: EchoServer):
         b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
         b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /health HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"GET /health HTTP/1.1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
     ],
 )
 def test_what_is_no_http_is_refused_and_the_connection_closed(echo: EchoServer, garbage: bytes):
@@ -166,6 +174,127 @@ def test_a_request_that_does_not_arrive_is_refused(
     assert client.read_response().status == 200
     assert client.read_response().status == 408
     assert client.is_closed()
+
+
+def test_a_request_that_arrives_too_slowly_is_refused(
+    echo: EchoServer, monkeypatch: pytest.MonkeyPatch
+):
+    """Each byte comes in time, and the whole does not."""
+    monkeypatch.setattr(http_connection, "REQUEST_TIMEOUT_S", 0.3)
+    client = echo.connect()
+    client.send(b"GET /health HTTP/1.1\r\nX: ")
+    sent = 0
+    while not select.select([client.socket], [], [], 0.01)[0]:
+        client.send(b"y")
+        sent += 1
+        assert sent < 1000
+    assert sent > 1
+    assert client.read_response().status == 408
+
+
+def test_silent_connections_are_closed_and_busy_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(http_connection, "IDLE_TIMEOUT_S", 0.2)
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, gate=gate) as echo:
+        busy, silent = echo.connect(), echo.connect()
+        busy.send(format_request(CHAT, chat_fields("one", stream=True)))
+        assert silent.is_closed()
+        time.sleep(0.5)
+        gate.release(1000)
+        assert busy.read_response().events[-1] == "[DONE]"
+        assert busy.is_closed()
+
+
+def test_beyond_the_limit_connections_are_refused(tmp_path: Path):
+    with serve_echo(tmp_path) as echo:
+        echo.server.room.most_connections = 2
+        first, _ = echo.connect(), echo.connect()
+        wait_until(lambda: len(echo.server.room.connections) == 2)
+        refused = echo.connect()
+        response = refused.read_response()
+        assert response.status == 503 and "2 connections are open" in response.message
+        assert refused.is_closed()
+        first.close()
+        wait_until(lambda: len(echo.server.room.connections) == 1)
+        assert echo.ask("/health").status == 200
+
+
+def test_what_is_sent_ahead_is_neither_parsed_nor_read_without_end(tmp_path: Path):
+    """The transport is paused while an answer is in progress; afterwards all is answered."""
+    gate, sent = threading.Semaphore(0), threading.Event()
+    with serve_echo(tmp_path, gate=gate) as echo:
+        client = echo.connect()
+        client.send(format_request(CHAT, chat_fields("one")))
+        wait_until(lambda: len(echo.generator.live) == 1)
+        ahead = format_request(CHAT, chat_fields("two") | {"user": "x" * (MAX_BODY_BYTES - 200)})
+        sender = threading.Thread(target=lambda: (client.send(ahead * 5), sent.set()))
+        sender.start()
+        (connection,) = echo.server.room.connections
+        wait_until(lambda: connection.is_reading_paused)
+        assert not sent.wait(0.3)
+        assert len(connection.unread) < MAX_BODY_BYTES / 4
+        assert echo.server.room.body_bytes == 0 and echo.server.open_calls == 1
+        gate.release(1000)
+        assert [client.read_response().status for _ in range(6)] == [200] * 6
+        sender.join()
+        assert echo.server.room.body_bytes == 0
+
+
+def test_all_bodies_together_are_bounded(echo: EchoServer, monkeypatch: pytest.MonkeyPatch):
+    """Where others fill the room, a body is refused; when they go away, there is room again."""
+    monkeypatch.setattr(http_connection, "MAX_BODIES_BYTES", 10_000)
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n".encode()
+    one, two = echo.connect(), echo.connect()
+    one.send(head + b"x" * 8000)
+    wait_until(lambda: echo.server.room.body_bytes == 8000)
+    two.send(head + b"x" * 8000)
+    response = two.read_response()
+    assert response.status == 503 and "more than 10,000 bytes" in response.message
+    one.close()
+    wait_until(lambda: echo.server.room.body_bytes == 0)
+    assert echo.ask(CHAT, chat_fields("one")).status == 200
+
+
+def test_garbage_behind_a_request_is_refused_behind_its_answer(tmp_path: Path):
+    gate = threading.Semaphore(0)
+    with serve_echo(tmp_path, gate=gate) as echo:
+        client = echo.connect()
+        client.send(format_request(CHAT, chat_fields("one")) + b"GARBAGE\r\n\r\n")
+        wait_until(lambda: len(echo.generator.live) == 1)
+        gate.release(1000)
+        assert client.read_response().status == 200
+        assert client.read_response().status == 400
+        assert client.is_closed()
+
+
+def test_an_unknown_version_is_refused(echo: EchoServer):
+    client = echo.connect()
+    client.send(HEALTH.replace(b"HTTP/1.1", b"HTTP/2.0"))
+    assert client.read_response().status == 505
+
+
+@pytest.mark.parametrize("target", ["http://test/health", "HTTP://x:1/health?a=/b", "/health?a"])
+def test_a_target_may_be_the_whole_address(echo: EchoServer, target: str):
+    """RFC 9112, 3.2.2."""
+    assert echo.ask(target).status == 200
+
+
+@pytest.mark.parametrize("target", ["http://test", "http://test?/health", "health", "*"])
+def test_a_target_without_a_known_path_is_no_route(echo: EchoServer, target: str):
+    client = echo.connect()
+    client.send(HEALTH.replace(b"/health", target.encode()))
+    assert client.read_response().status in (400, 404)
+
+
+def test_an_answer_to_head_has_no_body(echo: EchoServer):
+    """Its length is told; the next answer would begin inside it."""
+    client = echo.connect()
+    client.send(HEALTH.replace(b"GET", b"HEAD") + HEALTH)
+    status, head = client.read_head()
+    assert status == 405 and "allow: get" in head
+    assert client.read_response().status == 200
 
 
 def leave_by_close(client: socket.socket) -> None:
@@ -233,7 +362,7 @@ def test_a_client_that_does_not_read_delays_nobody_and_is_cut_off(
         slow.send(format_request(CHAT, chat_fields("x" * 900, stream=True)) * 16)
         for _ in range(20):
             assert echo.ask(CHAT, chat_fields("one")).status == 200
-        wait_until(lambda: len(echo.server.connections) == 0)
+        wait_until(lambda: len(echo.server.room.connections) == 0)
         assert len(echo.generator.admitted) < 36
         with pytest.raises((AssertionError, ConnectionError)):
             for _ in range(16):

@@ -202,8 +202,6 @@ class NetworkRecord:
     """
     answers_differing: int = 0
     """Answers whose logged number of tokens, or whose first one, is not that of their text."""
-    answers_at_once: int = 0
-    """Streamed answers of several tokens that came in one piece; absent in older records."""
     server: Mapping[str, str] | None = None
     """What podium's servers say of themselves; None of others."""
 

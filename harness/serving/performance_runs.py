@@ -14,7 +14,7 @@ from harness.serving.energy import compute_loadgen_energy, describe_measured_ene
 from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     ProbedSpeed,
@@ -47,7 +47,6 @@ from suite.loadgen.advice import (
 )
 from suite.loadgen.loadgen_errors import count_equal_errors
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import describe_answers_at_once
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
@@ -236,7 +235,7 @@ def run_performance_once(
         write_run_record(serving_setup, schedule, outcome, result, folder)
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
-    print_performance_remarks(serving_setup, schedule, verdict, result, outcome)
+    print_performance_remarks(serving_setup, schedule, verdict, result, outcome.lost)
     return verdict
 
 
@@ -245,7 +244,7 @@ def print_performance_remarks(
     schedule: LoadGenSchedule,
     verdict: LoadGenVerdict,
     result: RunResult,
-    outcome: LoadGenOutcome,
+    lost: Sequence[str],
 ) -> None:
     """Print what a performance run measured besides its figure, and why it may not count."""
     for sentence in describe_measured_energy(result.measured):
@@ -254,13 +253,8 @@ def print_performance_remarks(
         click.echo("  shorter than the round requires: this run does not count")
     if result.is_above_ceiling and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
-    tokens = outcome.answered_tokens
     for sentence in (
-        *outcome.lost,
-        *filter(
-            None,
-            [describe_answers_at_once(tokens.answers_at_once, outcome.samples)] if tokens else [],
-        ),
+        *lost,
         *(f"LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()),
         *(hint.sentence for hint in verdict.hints),
     ):

@@ -4,18 +4,16 @@ Network Division allows.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import build_record_fault
-from compliance.verdict import About, Fault, Severity
+from compliance.verdict import About, Fault
 from suite.files.layout import TOKEN_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import describe_answers_at_once, is_token_count_plausible
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
@@ -23,6 +21,7 @@ NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
 PROMPT_APIS: Final = ("chat", "completions")
 SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
+TOKEN_COUNT_TOLERANCE: Final = 0.02
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -151,8 +150,7 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
 def tokens(run: LoadGenRun) -> Iterator[Fault]:
     """The tokens that LoadGen was told, by servers of an OpenAI-compatible API, are those of the
     answers' text: within one token of each answer and two per cent. tokens.npy has as many, and the
-    time of a first token if answers were streamed. Streamed answers that come in one piece are a
-    warning: their time per token says nothing of the server.
+    time of a first token if answers were streamed.
 
     Source: house rule: servers may or may not count the token that ends an answer, and a tokenizer
     may split a text otherwise than it was generated.
@@ -167,19 +165,12 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
         (network.tokens_logged, network.tokens_recounted, answers, "all answers"),
         (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers"),
     ):
-        if not is_token_count_plausible(logged, counted, number):
+        if abs(logged - counted) > number + TOKEN_COUNT_TOLERANCE * counted:
             yield build_record_fault(
                 run, f"{logged} tokens of {where} told to LoadGen", f"about {counted}, their texts'"
             )
     if run.tokens is None or not run.performance or len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
         return
-    if network.streamed and (
-        sentence := describe_answers_at_once(network.answers_at_once, len(run.tokens))
-    ):
-        yield replace(
-            build_record_fault(run, sentence, "answers that come token by token"),
-            severity=Severity.WARNING,
-        )
     recorded = int(run.tokens.tokens.sum())
     if recorded != network.tokens_logged:
         yield run.build_fault(

@@ -24,7 +24,6 @@ from suite.errors import JudgedError
 from suite.files.layout import DETAIL_LOG, START_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.headline import HEADLINE_METRICS
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import describe_answers_at_once
 from suite.rounds import HyperValue
 from suite.studies.concurrency_curve import (
     DURATION_SETTING,
@@ -140,11 +139,6 @@ def run_curve_point(subject: CurveSubject, schedule: LoadGenSchedule) -> DetailL
     ):
         detail_log = read_detail_log(folder)
         metric, key = HEADLINE_METRICS[Scenario.OFFLINE]
-        tokens = outcome.answered_tokens
-        if tokens and (
-            sentence := describe_answers_at_once(tokens.answers_at_once, outcome.samples)
-        ):
-            raise JudgedError(f"{title}: {sentence}; no speed per user can be measured")
         is_valid = detail_log.values.get("result_validity") == VALID_VERDICT
         result = RunResult(
             verdict=VALID_VERDICT if is_valid else INVALID_POINT,

@@ -190,7 +190,6 @@ class AnsweredTokens:
     tokens_logged: int
     tokens_recounted: int
     answers_differing: int
-    answers_at_once: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

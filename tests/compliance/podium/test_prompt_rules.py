@@ -59,15 +59,6 @@ def test_tokens_of_prompts_agree_with_their_record(tmp_path: Path) -> None:
     assert found.endswith(" tokens")
 
 
-def test_streams_that_came_in_one_piece_are_a_warning(tmp_path: Path) -> None:
-    write_prompted(tmp_path, answers_at_once=1)
-    assert list_found(tmp_path, "network.tokens") == []
-    total = len(numpy.load(next(tmp_path.rglob(TOKEN_RECORD_FILE))))
-    put(network__answers_at_once=total)(next(tmp_path.rglob(RUN_RECORD)))
-    (found,) = list_found(tmp_path, "network.tokens")
-    assert "answers came in one piece" in found
-
-
 @pytest.mark.parametrize("streamed", [True, False])
 def test_first_tokens_were_seen_only_of_streams(tmp_path: Path, streamed: bool) -> None:
     write_prompted(tmp_path, streamed=streamed)

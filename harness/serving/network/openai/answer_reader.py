@@ -70,16 +70,12 @@ class ReadAnswer:
     content: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     """Reasoning: it has tokens, and is no part of what was asked for."""
-    tool_parts: int = 0
-    """Events with tool calls."""
     begun: bool = False
     """Something came that a token made."""
     finish_reason: str = ""
     counted: int = 0
     """Tokens by the server's count; 0 if it sent none."""
     complete: bool = False
-    pieces: int = 0
-    """Reads that brought a part of it."""
 
     @property
     def ended(self) -> bool:
@@ -96,7 +92,6 @@ class ReadAnswer:
             self.hidden.append(reasoning)
             self.begun = True
         if part.tool_calls:
-            self.tool_parts += 1
             self.begun = True
 
     def check_complete(self) -> None:
@@ -125,8 +120,8 @@ class AnswerReader:
         self._document: list[bytes] = []
 
     def read_piece(self, body: bytes) -> bool:
-        """Read a piece; return whether it brought a part of the answer: comments and empty events
-        do not. BrokenAnswerError for what is no part of an answer.
+        """Read a piece; return whether it brought anything but comments. BrokenAnswerError for what
+        is no part of an answer.
         """
         self.size += len(body)
         if self.size > MAX_ANSWER_BYTES:
@@ -140,13 +135,9 @@ class AnswerReader:
             raise BrokenAnswerError(
                 f"sent more than {MAX_EVENT_BYTES:,} bytes in one event"
             ) from error
-        answer = self.answer
-        before = len(answer.content) + len(answer.hidden) + answer.tool_parts
         for event in events:
             self.read_event(event)
-        grown = len(answer.content) + len(answer.hidden) + answer.tool_parts > before
-        answer.pieces += grown
-        return grown or answer.complete
+        return bool(events)
 
     def read_event(self, event: bytes) -> None:
         """Read one event."""

@@ -38,7 +38,6 @@ class ClientConnection(asyncio.Protocol):
         "location",
         "media_type",
         "parser",
-        "progress_ns",
         "reader",
         "refusal",
         "request",
@@ -58,8 +57,6 @@ class ClientConnection(asyncio.Protocol):
         self.head_bytes = 0
         """Since the last piece of a body: a head, or the trailers and extensions of chunks."""
         self.refusal: bytearray | None = None
-        self.progress_ns = 0
-        """When a part of the answer came last; 0 before the first one."""
         self.media_type = self.location = b""
 
     def send_request(self, request: "SentRequest", streamed: bool) -> None:
@@ -68,7 +65,6 @@ class ClientConnection(asyncio.Protocol):
         self.request, self.reader = request, AnswerReader(streamed)
         self.is_owed = True
         self.is_head_read, self.head_bytes, self.refusal = False, 0, None
-        self.progress_ns = 0
         self.media_type = self.location = b""
         request.sent_ns = monotonic_ns()
         self.transport.write(request.content)
@@ -154,7 +150,7 @@ class ClientConnection(asyncio.Protocol):
             return  # behind the end of a stream
         was_begun = answer.begun
         if self.reader.read_piece(body):
-            now = self.progress_ns = self.server.progress_ns = monotonic_ns()
+            now = self.server.progress_ns = monotonic_ns()
             if answer.begun and not was_begun:
                 self.server.handler.handle_first_token(request, answer, now)
         if answer.complete:

@@ -23,16 +23,16 @@ from harness.serving.network.openai.server_pool import (
     ServerPool,
     create_event_loop,
 )
-from harness.serving.network.qdl import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.remote import RequestInference
 from harness.serving.network.wire import Endpoint, ServerDescription
-from suite.units import MS_PER_S
 from suite.workload import Inference, Predictor, PromptSource, Workload
 
 PROBE_SHARE: Final = 0.3
 """House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
 the command within some seconds.
 """
+PROBE_SILENCE_S: Final = 60.0
+"""As long as Offline may go without any answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,6 @@ class PromptServers:
     timeout_ms: int | None
     """Longest time without any answer; None: from the latency bound."""
     description: ServerDescription
-
-    def resolve_silence_s(self) -> float:
-        """Return how long a server that owes answers may send nothing of one, where no latency
-        bounds apply: what the user says, else as in Offline.
-        """
-        return OFFLINE_SILENCE_LIMIT_S if self.timeout_ms is None else self.timeout_ms / MS_PER_S
 
     def open_pool(
         self,
@@ -162,7 +156,7 @@ class PromptPredictor:
 
     def __init__(self, owner: PromptInference) -> None:
         self.owner = owner
-        self.thread = PoolThread(owner, owner.servers.resolve_silence_s(), self)
+        self.thread = PoolThread(owner, PROBE_SILENCE_S, self)
         self.answers: dict[int, bytes] = {}
         self.wanted = 0
         self.failure: Exception | None = None

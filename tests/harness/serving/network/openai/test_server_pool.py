@@ -374,48 +374,6 @@ def test_comments_alone_are_no_progress():
     assert "gave no answer for 0.5 s" in str(heard.failure)
 
 
-@pytest.mark.parametrize("nothing", [event({"choices": []}), event(delta("")), event(delta(None))])
-def test_empty_events_are_no_progress(nothing: bytes):
-    def trickle(asked: Asked) -> None:
-        asked.send(OPENING + chunk(HALF[0]))
-        for _ in range(200):
-            asked.send(chunk(nothing))
-            time.sleep(0.05)
-
-    heard, _, _ = heard_of(trickle, silence_s=0.5)
-    assert "gave no answer for 0.5 s" in str(heard.failure)
-
-
-def test_an_answer_that_stops_in_its_midst_ends_the_run_though_others_go_on():
-    """The server is heard of all the time; the answer is not."""
-
-    def answer(asked: Asked) -> None:
-        if asked.connection == 2:
-            asked.send(OPENING + chunk(HALF[0]))
-            time.sleep(4)
-        else:
-            time.sleep(0.1)
-            answering(stream())(asked)
-
-    heard, _, _ = heard_of(answer, count=200, in_flight=4, silence_s=0.5)
-    assert "sent no more of an answer for 0.5 s, in answer to sample" in str(heard.failure)
-
-
-def test_an_answer_may_wait_for_others_before_it_begins():
-    """As in a queue of a server: what counts is that the server answers at all."""
-    late = threading.Event()
-
-    def answer(asked: Asked) -> None:
-        waits = asked.connection == 2 and not late.is_set()
-        if waits:
-            late.set()
-        time.sleep(1.2 if waits else 0.1)
-        answering(stream())(asked)
-
-    heard, _, _ = heard_of(answer, count=40, in_flight=4, silence_s=0.5)
-    assert heard.failure is None and len(heard.answers) == 40
-
-
 def test_one_failure_of_many_ends_the_run():
     """The others are on their way, and nothing is sent in their place."""
 

@@ -202,6 +202,10 @@ class NetworkRecord:
     """
     answers_differing: int = 0
     """Answers whose logged number of tokens, or whose first one, is not that of their text."""
+    answers_in_one_read: int | None = None
+    """Streamed answers of several tokens, all of which came in one read of the connection, so that
+    no time per token is known of them; None if answers were not streamed, and in older records.
+    """
     server: Mapping[str, str] | None = None
     """What podium's servers say of themselves; None of others."""
 

@@ -24,6 +24,7 @@ from harness.serving.loadgen.test_settings import (
 from harness.serving.run_record import (
     LoadGenVerdict,
     RunResult,
+    describe_unstreamed_answers,
     format_run_verdict,
     judge_performance_run,
     write_run_record,
@@ -235,7 +236,8 @@ def run_performance_once(
         write_run_record(serving_setup, schedule, outcome, result, folder)
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
-    print_performance_remarks(serving_setup, schedule, verdict, result, outcome.lost)
+    remarks = (*outcome.lost, *describe_unstreamed_answers(outcome))
+    print_performance_remarks(serving_setup, schedule, verdict, result, remarks)
     return verdict
 
 
@@ -244,7 +246,7 @@ def print_performance_remarks(
     schedule: LoadGenSchedule,
     verdict: LoadGenVerdict,
     result: RunResult,
-    lost: Sequence[str],
+    remarks: Sequence[str],
 ) -> None:
     """Print what a performance run measured besides its figure, and why it may not count."""
     for sentence in describe_measured_energy(result.measured):
@@ -254,7 +256,7 @@ def print_performance_remarks(
     if result.is_above_ceiling and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
     for sentence in (
-        *lost,
+        *remarks,
         *(f"LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()),
         *(hint.sentence for hint in verdict.hints),
     ):

@@ -34,6 +34,7 @@ from suite.loadgen.headline import (
 )
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
+from suite.loadgen.token_record import is_streaming_credible
 from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.units import NS_PER_MS, NS_PER_S
@@ -275,6 +276,17 @@ def build_network_record(
     bytes_out, bytes_in = outcome.traffic
     found = asdict(outcome.answered_tokens) if outcome.answered_tokens else {}
     return replace(serving_setup.network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
+
+
+def describe_unstreamed_answers(outcome: LoadGenOutcome) -> tuple[str, ...]:
+    """Return a warning if many answers came with all their tokens at once; empty otherwise."""
+    tokens = outcome.answered_tokens
+    if tokens is None or is_streaming_credible(tokens.answers_in_one_read, outcome.samples):
+        return ()
+    return (
+        f"warning: {tokens.answers_in_one_read:,} of {outcome.samples:,} answers came with all"
+        " their tokens at once: no time per token, and no figure per user, can be had of them",
+    )
 
 
 def build_instance_records(

@@ -13,3 +13,21 @@ by the monotonic clock of `queries.npy`; its number of tokens.
 """
 TOKEN_BYTES: Final = 4
 """Of one token in an answer: suite/workload.py, GeneratingInference."""
+TOKEN_COUNT_TOLERANCE: Final = 0.02
+"""House rule: a tokenizer may split a text otherwise than it was generated."""
+MAX_SHARE_IN_ONE_READ: Final = 0.1
+"""House rule: of answers whose tokens came all at once, with no time between them; more of them
+reach the 90th percentile of the times per token.
+"""
+
+
+def is_token_count_credible(told: float, recounted: float, answers: float) -> bool:
+    """Return whether a server's number of tokens is that of its answers' texts: within one token
+    of each answer, since the one that ends it may or may not be counted, and the tolerance.
+    """
+    return abs(told - recounted) <= answers + TOKEN_COUNT_TOLERANCE * recounted
+
+
+def is_streaming_credible(in_one_read: int | None, answers: float) -> bool:
+    """Return whether answers came token by token, as far as it is known."""
+    return (in_one_read or 0) <= MAX_SHARE_IN_ONE_READ * answers

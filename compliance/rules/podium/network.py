@@ -10,10 +10,15 @@ from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import build_record_fault
-from compliance.verdict import About, Fault
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import TOKEN_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import (
+    MAX_SHARE_IN_ONE_READ,
+    is_streaming_credible,
+    is_token_count_credible,
+)
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
@@ -21,7 +26,6 @@ NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
 PROMPT_APIS: Final = ("chat", "completions")
 SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
-TOKEN_COUNT_TOLERANCE: Final = 0.02
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -165,7 +169,7 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
         (network.tokens_logged, network.tokens_recounted, answers, "all answers"),
         (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers"),
     ):
-        if abs(logged - counted) > number + TOKEN_COUNT_TOLERANCE * counted:
+        if not is_token_count_credible(logged, counted, number):
             yield build_record_fault(
                 run, f"{logged} tokens of {where} told to LoadGen", f"about {counted}, their texts'"
             )
@@ -182,6 +186,26 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
             TOKEN_RECORD_FILE,
             f"{seen} of {len(run.tokens)} answers with the time of a first token",
             "all if answers were streamed, otherwise none",
+        )
+
+
+@rule("network.streams", LoadGenRun, About.SCORE, severity=Severity.WARNING)
+def streams(run: LoadGenRun) -> Iterator[Fault]:
+    """Streamed answers come token by token: of at most a tenth of them, all tokens came in one read
+    of the connection, which leaves no time between them.
+
+    Source: house rule: a server or a proxy that holds tokens back makes the time per token near 0.
+    Advice: turn off the buffering of the server or the proxy, and measure with fewer in flight.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or not network.streamed:
+        return
+    answers = run.record.batches.get("count", 0.0)
+    if not is_streaming_credible(network.answers_in_one_read, answers):
+        yield build_record_fault(
+            run,
+            f"{network.answers_in_one_read} of {answers:.0f} answers with all tokens at once",
+            f"at most {MAX_SHARE_IN_ONE_READ:.0%}",
         )
 
 

@@ -12,13 +12,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from harness.progress import WaitProgress
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import OFFLINE_MARGIN, LoadGenSchedule
 from harness.serving.performance_runs import build_mode_schedule
-from harness.serving.run_record import RunResult, read_run_record, write_run_record
+from harness.serving.run_record import (
+    RunResult,
+    describe_unstreamed_answers,
+    read_run_record,
+    write_run_record,
+)
 from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL_LOG, START_RECORD_FILE, TOKEN_RECORD_FILE
@@ -147,6 +154,8 @@ def run_curve_point(subject: CurveSubject, schedule: LoadGenSchedule) -> DetailL
         )
         write_run_record(subject.serving_setup, schedule, outcome, result, folder)
         shutil.rmtree(subject.folder, ignore_errors=True)  # a shorter run
+    for sentence in describe_unstreamed_answers(outcome):
+        click.echo(f"  {title}: {sentence}")
     return detail_log
 
 

@@ -190,6 +190,7 @@ class AnsweredTokens:
     tokens_logged: int
     tokens_recounted: int
     answers_differing: int
+    answers_in_one_read: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,15 @@ def test_the_record_says_how_prompts_were_asked(
     assert only.startswith(found)
 
 
+@pytest.mark.parametrize("over", [False, True])
+def test_answers_come_token_by_token(tmp_path: Path, over: bool) -> None:
+    """A tenth of them may come at once."""
+    write_generated(SRV)(tmp_path)
+    answers = len(numpy.load(next(tmp_path.rglob(TOKEN_RECORD_FILE))))
+    write_prompted(tmp_path / "run", answers_in_one_read=answers // 10 + over)
+    assert len(list_found(tmp_path / "run", "network.streams")) == over
+
+
 @pytest.mark.parametrize(("differing", "faults"), [(0, 1), (1, 0)])
 def test_servers_may_count_an_end_token_that_is_not_there(
     tmp_path: Path, differing: int, faults: int

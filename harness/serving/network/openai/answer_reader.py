@@ -70,12 +70,19 @@ class ReadAnswer:
     content: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     """Reasoning: it has tokens, and is no part of what was asked for."""
-    begun: bool = False
-    """Something came that a token made."""
+    pieces: int = 0
+    """What came that tokens made: events with content, reasoning or calls of tools."""
+    content_reads: int = 0
+    """Reads of the connection that brought such a piece."""
     finish_reason: str = ""
     counted: int = 0
     """Tokens by the server's count; 0 if it sent none."""
     complete: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Something came that a token made."""
+        return self.pieces > 0
 
     @property
     def ended(self) -> bool:
@@ -87,12 +94,9 @@ class ReadAnswer:
         reasoning = part.reasoning or part.reasoning_content
         if part.content:
             self.content.append(part.content)
-            self.begun = True
         if reasoning:
             self.hidden.append(reasoning)
-            self.begun = True
-        if part.tool_calls:
-            self.begun = True
+        self.pieces += bool(part.content or reasoning or part.tool_calls)
 
     def check_complete(self) -> None:
         """BrokenAnswerError if the answer is not a whole one."""
@@ -120,15 +124,16 @@ class AnswerReader:
         self._document: list[bytes] = []
 
     def read_piece(self, body: bytes) -> bool:
-        """Read a piece; return whether it brought anything but comments. BrokenAnswerError for what
-        is no part of an answer.
+        """Read a piece; return whether it brought something that a token made: comments, empty
+        events and parts of a document do not. BrokenAnswerError for what is no part of an answer.
         """
         self.size += len(body)
         if self.size > MAX_ANSWER_BYTES:
             raise BrokenAnswerError(f"sent more than {MAX_ANSWER_BYTES:,} bytes for one answer")
         if not self.streamed:
             self._document.append(body)
-            return True
+            return False
+        pieces = self.answer.pieces
         try:
             events = self.events.feed_piece(body)
         except EventTooLongError as error:
@@ -137,7 +142,7 @@ class AnswerReader:
             ) from error
         for event in events:
             self.read_event(event)
-        return bool(events)
+        return self.answer.pieces > pieces
 
     def read_event(self, event: bytes) -> None:
         """Read one event."""
@@ -155,8 +160,7 @@ class AnswerReader:
             if choice.delta is not None:
                 answer.add_part(choice.delta)
             if choice.text:
-                answer.content.append(choice.text)
-                answer.begun = True
+                answer.add_part(AnswerPart(content=choice.text))
             if choice.finish_reason:
                 answer.finish_reason = choice.finish_reason
 

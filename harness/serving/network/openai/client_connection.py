@@ -31,6 +31,8 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "content_ns",
+        "has_read_content",
         "head_bytes",
         "is_closed",
         "is_head_read",
@@ -41,6 +43,7 @@ class ClientConnection(asyncio.Protocol):
         "reader",
         "refusal",
         "request",
+        "sent_ns",
         "server",
         "transport",
     )
@@ -54,6 +57,10 @@ class ClientConnection(asyncio.Protocol):
         self.is_closed = self.is_head_read = False
         self.is_owed = False
         """A response has not ended; an answer may have."""
+        self.sent_ns = self.content_ns = 0
+        """When the request was sent; when tokens of its answer came last, or its end."""
+        self.has_read_content = False
+        """What arrived last has brought tokens."""
         self.head_bytes = 0
         """Since the last piece of a body: a head, or the trailers and extensions of chunks."""
         self.refusal: bytearray | None = None
@@ -66,7 +73,7 @@ class ClientConnection(asyncio.Protocol):
         self.is_owed = True
         self.is_head_read, self.head_bytes, self.refusal = False, 0, None
         self.media_type = self.location = b""
-        request.sent_ns = monotonic_ns()
+        request.sent_ns = self.sent_ns = self.content_ns = monotonic_ns()
         self.transport.write(request.content)
 
     def close_transport(self) -> None:
@@ -91,6 +98,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self.server.bytes_in += len(data)
         self.head_bytes += len(data)
+        self.has_read_content = False
         try:
             self.parser.feed_data(data)
             if self.is_owed and self.head_bytes > MAX_HEAD_BYTES:
@@ -150,12 +158,32 @@ class ClientConnection(asyncio.Protocol):
             return  # behind the end of a stream
         was_begun = answer.begun
         if self.reader.read_piece(body):
-            now = self.server.progress_ns = monotonic_ns()
-            if answer.begun and not was_begun:
+            now = self.note_content()
+            if not self.has_read_content:
+                self.has_read_content = True
+                answer.content_reads += 1
+            if not was_begun:
                 self.server.handler.handle_first_token(request, answer, now)
         if answer.complete:
             self.request = None
+            self.note_content()
             self.server.handler.handle_answer(request, answer)
+
+    def note_content(self) -> int:
+        """Note that tokens came, or an answer's end; return the time."""
+        self.content_ns = self.server.content_ns = monotonic_ns()
+        return self.content_ns
+
+    def measure_wait_ns(self, now_ns: int, per_answer: bool) -> int:
+        """Return how long an owed answer has been waited for: since it was sent, or since tokens
+        came last; before its first one, of any answer of its server, where it may wait in a queue.
+        """
+        if not self.is_owed:
+            return 0
+        if per_answer:
+            return now_ns - self.sent_ns
+        queued = self.request is not None and not self.reader.answer.begun
+        return now_ns - max(self.content_ns, self.server.content_ns * queued)
 
     def finish_response(self) -> None:
         """Note a response's end; called by the parser."""
@@ -169,7 +197,8 @@ class ClientConnection(asyncio.Protocol):
     def finish_request(self, request: "SentRequest") -> None:
         """Hand on the answer whose response has ended; BrokenAnswerError if it is not complete."""
         self.reader.finish_reading()
-        self.request, self.server.progress_ns = None, monotonic_ns()
+        self.request = None
+        self.note_content()
         self.server.handler.handle_answer(request, self.reader.answer)
 
     on_header, on_headers_complete = read_header, check_head

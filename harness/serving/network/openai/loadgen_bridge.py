@@ -35,18 +35,26 @@ from harness.serving.network.openai.prompt_system import (
     PromptServers,
     PromptSystem,
 )
-from harness.serving.network.openai.server_pool import SentRequest
+from harness.serving.network.openai.server_pool import (
+    NOTHING_COUNTS,
+    AnswerTimeout,
+    SentRequest,
+)
 from harness.serving.network.qdl import (
     MIN_SILENCE_LIMIT_S,
-    OFFLINE_SILENCE_LIMIT_S,
     SILENCE_LATENCY_BOUNDS,
     SUT_NAME_PREFIX,
 )
-from suite.errors import RequestError
+from suite.errors import JudgedError, RequestError
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import TOKEN_BYTES, TOKEN_RECORD_FIELDS
-from suite.units import MS_PER_S, NS_PER_S
+from suite.loadgen.token_record import (
+    TOKEN_BYTES,
+    TOKEN_COUNT_TOLERANCE,
+    TOKEN_RECORD_FIELDS,
+    is_token_count_credible,
+)
+from suite.units import NS_PER_S
 from suite.workload import Mode
 
 
@@ -60,17 +68,21 @@ class AnswerTotals:
     """Tokens by the checkpoint's tokenizer."""
     differing: int = 0
     """Answers of another number of tokens, or that begin otherwise, than LoadGen was told."""
+    in_one_read: int = 0
+    """Answers of several tokens, all of which one read of the connection brought."""
 
 
 class PromptDispatcher:
     """From LoadGen's queries to requests, and from answers to LoadGen's responses."""
 
-    def __init__(self, lg: Any, inference: PromptInference, abort: Abort, silence_s: float) -> None:
+    def __init__(
+        self, lg: Any, inference: PromptInference, abort: Abort, timeout: AnswerTimeout
+    ) -> None:
         self.first_token_complete, self.complete = lg.FirstTokenComplete, lg.QuerySamplesComplete
         self.response = lg.QuerySampleResponse
         self.inference, self.abort = inference, abort
         self.tokenizer = inference.tokenizer
-        self.thread = PoolThread(inference, silence_s, self)
+        self.thread = PoolThread(inference, timeout, self)
         self.pool = self.thread.pool
         self.inbox: deque[Sequence[Any]] = deque()
         self.issued = array("q")
@@ -125,6 +137,7 @@ class PromptDispatcher:
         totals = self.totals
         totals.logged += counted
         totals.recounted += recounted
+        totals.in_one_read += counted > 1 and answer.content_reads == 1
         if counted != len(tokens) or tokens.tobytes()[: len(request.first_token)] != (
             request.first_token
         ):
@@ -156,20 +169,28 @@ class PromptDispatcher:
         return f"{SUT_NAME_PREFIX}: {', '.join(f'{model} at {name}' for name in names)}"
 
 
-def choose_prompt_silence_s(
+def choose_answer_timeout(
     schedule: LoadGenSchedule, servers: PromptServers, most_tokens: int
-) -> float:
-    """Return how long a server that owes answers may send nothing of one: what the user says, else
-    ten times the bounds of a whole answer, at least ten seconds; a minute without bounds.
+) -> AnswerTimeout:
+    """Return how long an answer is waited for: without the user's word, ten times the bounds of a
+    whole answer, at least ten seconds; without bounds, a minute without any tokens.
     """
-    if servers.timeout_ms is not None:
-        return servers.timeout_ms / MS_PER_S
     first_ns, token_ns = schedule.first_token_ns, schedule.per_token_ns
     bounded = schedule.scenario is Scenario.SERVER and schedule.mode is Mode.PERFORMANCE
     if not bounded or first_ns is None or token_ns is None:
-        return OFFLINE_SILENCE_LIMIT_S
-    bound_ns = first_ns + token_ns * most_tokens
-    return max(MIN_SILENCE_LIMIT_S, SILENCE_LATENCY_BOUNDS * bound_ns / NS_PER_S)
+        return servers.choose_timeout()
+    bound_s = (first_ns + token_ns * most_tokens) / NS_PER_S
+    return servers.choose_timeout(max(MIN_SILENCE_LIMIT_S, SILENCE_LATENCY_BOUNDS * bound_s))
+
+
+def check_counted_tokens(totals: AnswerTotals, answers: int) -> None:
+    """JudgedError if LoadGen was told other numbers of tokens than the answers' texts have."""
+    if not is_token_count_credible(totals.logged, totals.recounted, answers):
+        raise JudgedError(
+            f"the servers count {totals.logged:,} tokens in {answers:,} answers whose texts have"
+            f" {totals.recounted:,}: more than one an answer and {TOKEN_COUNT_TOLERANCE:.0%} apart,"
+            f" so the `usage` or the tokenizer (endpoint.tokenizer) is wrong; {NOTHING_COUNTS}"
+        )
 
 
 def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
@@ -187,8 +208,8 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         )
     inference.choose_streaming(streamed)
     library = SampleLibrary(inference, abort)
-    silence_s = choose_prompt_silence_s(job.schedule, servers, inference.source.max_new_tokens)
-    dispatcher = PromptDispatcher(lg, inference, abort, silence_s)
+    timeout = choose_answer_timeout(job.schedule, servers, inference.source.max_new_tokens)
+    dispatcher = PromptDispatcher(lg, inference, abort, timeout)
     dispatcher.open_connections()
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
     count = inference.sample_count
@@ -196,6 +217,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     lg.DestroyQDL(sut)
     dispatcher.close_connections()
     inference.close()
+    check_counted_tokens(dispatcher.totals, dispatcher.answered)
     return LoadGenOutcome(
         sample_count=count,
         batches=dispatcher.answered,
@@ -213,6 +235,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
             tokens_logged=dispatcher.totals.logged,
             tokens_recounted=dispatcher.totals.recounted,
             answers_differing=dispatcher.totals.differing,
+            answers_in_one_read=dispatcher.totals.in_one_read if streamed else None,
         ),
     )
 

@@ -19,20 +19,21 @@ from harness.serving.network.openai.open_files import allow_open_files
 from harness.serving.network.openai.prompt_requests import RequestStyle
 from harness.serving.network.openai.server_pool import (
     AnswerHandler,
+    AnswerTimeout,
     SentRequest,
     ServerPool,
     create_event_loop,
 )
+from harness.serving.network.qdl import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.remote import RequestInference
 from harness.serving.network.wire import Endpoint, ServerDescription
+from suite.units import MS_PER_S
 from suite.workload import Inference, Predictor, PromptSource, Workload
 
 PROBE_SHARE: Final = 0.3
 """House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
 the command within some seconds.
 """
-PROBE_SILENCE_S: Final = 60.0
-"""As long as Offline may go without any answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +49,29 @@ class PromptServers:
     tokenizer: Path
     in_flight: int
     timeout_ms: int | None
-    """Longest time without any answer; None: from the latency bound."""
+    """Longest time from a request to its answer's end; None: from the latency bound."""
     description: ServerDescription
+
+    def choose_timeout(self, bound_s: float | None = None) -> AnswerTimeout:
+        """Return how long an answer is waited for: what the user says, else a bound on each answer,
+        else as long as Offline may go without tokens of any.
+        """
+        if self.timeout_ms is not None:
+            return AnswerTimeout(self.timeout_ms / MS_PER_S, True)
+        if bound_s is not None:
+            return AnswerTimeout(bound_s, True)
+        return AnswerTimeout(OFFLINE_SILENCE_LIMIT_S, False)
 
     def open_pool(
         self,
         loop: asyncio.AbstractEventLoop,
         style: RequestStyle,
-        silence_s: float,
+        timeout: AnswerTimeout,
         handler: AnswerHandler,
     ) -> ServerPool:
         """Build the pool of connections, which opens none yet."""
         return ServerPool(
-            loop, self.endpoints, style, self.access, self.in_flight, silence_s, handler
+            loop, self.endpoints, style, self.access, self.in_flight, timeout, handler
         )
 
 
@@ -127,10 +138,10 @@ class PoolThread:
     """A thread that runs a pool's loop."""
 
     def __init__(
-        self, inference: PromptInference, silence_s: float, handler: AnswerHandler
+        self, inference: PromptInference, timeout: AnswerTimeout, handler: AnswerHandler
     ) -> None:
         self.loop = create_event_loop()
-        self.pool = inference.servers.open_pool(self.loop, inference.style, silence_s, handler)
+        self.pool = inference.servers.open_pool(self.loop, inference.style, timeout, handler)
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def start_loop(self) -> None:
@@ -156,7 +167,7 @@ class PromptPredictor:
 
     def __init__(self, owner: PromptInference) -> None:
         self.owner = owner
-        self.thread = PoolThread(owner, PROBE_SILENCE_S, self)
+        self.thread = PoolThread(owner, owner.servers.choose_timeout(), self)
         self.answers: dict[int, bytes] = {}
         self.wanted = 0
         self.failure: Exception | None = None

@@ -26,7 +26,7 @@ OPENING_TIMEOUT_S: Final = 10.0
 """For each connection: house rule, many times the round trip around the world."""
 OPENED_AT_ONCE: Final = 64
 """A listening socket has a queue of limited length: Linux, listen(2), often 128."""
-SILENCE_CHECK_S: Final = 0.1
+TIMEOUT_CHECK_S: Final = 0.1
 NOTHING_COUNTS: Final = "nothing of that run counts"
 
 
@@ -68,6 +68,23 @@ class SentRequest:
     first_ns: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerTimeout:
+    """How long an answer is waited for."""
+
+    seconds: float
+    per_answer: bool
+    """From sending its request to its end; otherwise as long as no tokens come: of that answer
+    once it has begun, of any answer of the server before, since answers may wait in its queue.
+    """
+
+    def describe_overrun(self) -> str:
+        """Say what a server did that outlasted it."""
+        if self.per_answer:
+            return f"did not end an answer within {self.seconds:g} s"
+        return f"gave no answer for {self.seconds:g} s"
+
+
 class AnswerHandler(Protocol):
     """What is done with answers, on the pool's loop."""
 
@@ -99,8 +116,8 @@ class PooledServer:
     """Connections that are open or being opened."""
     busy: int = 0
     """Requests that are owed an answer."""
-    progress_ns: int = 0
-    """When it was last heard of, or when it began to owe an answer."""
+    content_ns: int = 0
+    """When tokens of an answer came last, or an answer's end."""
     answered: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
@@ -113,8 +130,6 @@ class PooledServer:
     def start_request(self, request: SentRequest) -> None:
         """Send a request on an idle connection, or on a new one in place of a closed one."""
         request.content = join_request(self.head, request.body)
-        if not self.busy:
-            self.progress_ns = monotonic_ns()
         self.busy += 1
         while self.idle:
             connection = self.idle.pop()
@@ -209,7 +224,7 @@ class ServerPool:
         style: of the requests.
         access: who the servers are to be, and the token.
         in_flight: connections over all servers, which have equal shares.
-        silence_s: how long a server that owes answers may send nothing of one.
+        timeout: how long an answer is waited for.
         handler: takes the answers.
     """
 
@@ -220,10 +235,10 @@ class ServerPool:
         style: RequestStyle,
         access: ClientCredentials,
         in_flight: int,
-        silence_s: float,
+        timeout: AnswerTimeout,
         handler: AnswerHandler,
     ) -> None:
-        self.loop, self.style, self.silence_s, self.handler = loop, style, silence_s, handler
+        self.loop, self.style, self.timeout, self.handler = loop, style, timeout, handler
         self.parser_class = import_http_parser()
         self.tls = build_client_context(access) if any(each.tls for each in endpoints) else None
         shares = [
@@ -248,7 +263,7 @@ class ServerPool:
                 server.idle += opened
         self.connections = sum(server.open_count for server in self.servers)
         self.is_running = True
-        self.start_task(self.watch_silence())
+        self.start_task(self.watch_timeouts())
 
     def submit_requests(self, requests: Sequence[SentRequest]) -> None:
         """Send requests, as far as there are connections; the others wait for one."""
@@ -288,17 +303,21 @@ class ServerPool:
         except Exception as error:
             self.fail_run(error)
 
-    async def watch_silence(self) -> None:
-        """End the run if a server owes answers and sends nothing of one."""
-        while True:
-            await asyncio.sleep(SILENCE_CHECK_S)
+    async def watch_timeouts(self) -> None:
+        """End the run if an answer is waited for too long."""
+        limit_ns, per_answer = self.timeout.seconds * NS_PER_S, self.timeout.per_answer
+        while not self.has_failed:
+            await asyncio.sleep(TIMEOUT_CHECK_S)
             now = monotonic_ns()
-            for server in self.servers:
-                if server.busy and now - server.progress_ns > self.silence_s * NS_PER_S:
-                    raise JudgedError(
-                        f"{server.endpoint.target} gave no answer for {self.silence_s:g} s,"
-                        f" {self.format_progress()}; {NOTHING_COUNTS}"
-                    )
+            late = [
+                connection
+                for server in self.servers
+                for connection in server.live
+                if connection.measure_wait_ns(now, per_answer) > limit_ns
+            ]
+            if late:
+                first = min(late, key=lambda connection: connection.sent_ns)
+                first.server.fail_request(first, self.timeout.describe_overrun())
 
     def fail_run(self, error: Exception) -> None:
         """Report the first failure; nothing is sent after it."""

@@ -41,6 +41,7 @@ PROMPTS: Final[Mapping[str, Any]] = {
     "tokens_logged": 8200,
     "tokens_recounted": 8100,
     "answers_differing": 100,
+    "answers_in_one_read": None,
     "server": None,
 }
 KNOWN: Final = dict.fromkeys(NETWORK_FIELDS, "as on the sheet of the NIC") | {"is_network": "true"}
@@ -87,7 +88,11 @@ def other_network(path: Path) -> None:
 
 BASES: Final[Mapping[str, Builder]] = {"networked": networked, "prompted": prompted}
 KINDS: Final = {"network": "networked"}
-VALID: Final = {"network.prompts": "prompted", "network.tokens": "prompted"}
+VALID: Final = {
+    "network.prompts": "prompted",
+    "network.tokens": "prompted",
+    "network.streams": "prompted",
+}
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
     "network.name": then(
@@ -99,6 +104,11 @@ INVALID: Final[Mapping[str, Builder]] = {
     "network.prompts": then(prompted, RUNS, put(network__tokenizer="")),
     "network.tokens": then(
         prompted, PERFORMANCE + "run.json", put(network__tokens_logged=2 * 8200)
+    ),
+    "network.streams": then(
+        prompted,
+        PERFORMANCE + "run.json",
+        put(network__streamed=True, network__answers_in_one_read=400),
     ),
     "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),

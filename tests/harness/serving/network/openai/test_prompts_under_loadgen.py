@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,13 +186,51 @@ def test_a_server_run_has_the_same_tokens_in_every_form(results: Path, behave: B
 
 @pytest.mark.slow
 def test_a_count_that_is_not_the_texts_is_recorded_beside_it(results: Path):
-    with scripted(answering(stream(counted=7))) as server:
+    with scripted(answering(stream(counted=6))) as server:
         measure(results, server.url)
     network = run_record(find_run(results)).network
     assert network is not None
     answers = network.answers_differing
-    assert (network.tokens_logged, network.tokens_recounted) == (7 * answers, 5 * answers)
-    assert set(numpy.load(find_run(results) / TOKEN_RECORD_FILE)[:, 3]) == {7}
+    assert (network.tokens_logged, network.tokens_recounted) == (6 * answers, 5 * answers)
+    assert set(numpy.load(find_run(results) / TOKEN_RECORD_FILE)[:, 3]) == {6}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counted", [50, 2])
+def test_a_count_that_the_judge_would_refuse_ends_the_run(results: Path, counted: int):
+    with (
+        scripted(answering(stream(counted=counted))) as server,
+        pytest.raises(JudgedError, match=r"the servers count [\d,]+ tokens in [\d,]+ answers"),
+    ):
+        measure(results, server.url)
+    assert nothing_left(results)
+
+
+@pytest.mark.slow
+def test_answers_that_come_at_once_are_no_streams(
+    results: Path, capsys: pytest.CaptureFixture[str]
+):
+    at_once = OPENING + b"".join(map(chunk, stream())) + b"0\r\n\r\n"
+    with scripted(sending(at_once)) as server:
+        measure(results, server.url)
+    network = run_record(find_run(results)).network
+    assert network is not None and network.answers_in_one_read is not None
+    assert network.answers_in_one_read >= 0.9 * len(
+        numpy.load(find_run(results) / TOKEN_RECORD_FILE)
+    )
+    assert "answers came with all their tokens at once" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_probe_waits_as_long_as_the_user_says(results: Path):
+    began = time.monotonic()
+    with (
+        scripted(silent) as server,
+        pytest.raises(JudgedError, match="did not end an answer within 0.5 s, in answer to"),
+    ):
+        measure(results, server.url, settings=("endpoint.timeout_ms=500",))
+    assert time.monotonic() - began < 30
+    assert nothing_left(results)
 
 
 @pytest.mark.slow
@@ -237,7 +276,7 @@ def test_an_accuracy_run_asks_every_sample_once(results: Path, api: str):
         (sending(OPENING, chunk(event(delta("Anna"))), then=closing), "cut a stream"),
         (sending(reply(503, b"{}")), "answered 503"),
         (closing, "closed the connection after the request was sent"),
-        (silent, "gave no answer for 0.5 s"),
+        (silent, "did not end an answer within 0.5 s, in answer to sample"),
     ],
     ids=["cut", "503", "closes", "silent"],
 )

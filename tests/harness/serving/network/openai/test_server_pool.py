@@ -36,6 +36,7 @@ from harness.serving.network.access import ClientCredentials
 from harness.serving.network.openai.answer_reader import ReadAnswer
 from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
 from harness.serving.network.openai.server_pool import (
+    AnswerTimeout,
     SentRequest,
     ServerPool,
     create_event_loop,
@@ -46,6 +47,9 @@ from suite.errors import JudgedError, MissingError
 TEXT = " ".join(WORDS)
 BODY = b'{"model": "llama"}'
 SOON_S = 20.0
+QUIET_SOON = AnswerTimeout(SOON_S, per_answer=False)
+QUIET = AnswerTimeout(0.5, per_answer=False)
+WHOLE = AnswerTimeout(0.5, per_answer=True)
 
 
 @dataclass
@@ -85,7 +89,7 @@ def ask(
     count: int = 1,
     in_flight: int = 4,
     streamed: bool = True,
-    silence_s: float = SOON_S,
+    timeout: AnswerTimeout = QUIET_SOON,
     turns: int = 1,
     between: Callable[[], None] = lambda: None,
 ) -> Heard:
@@ -98,7 +102,7 @@ def ask(
         style,
         ClientCredentials(),
         in_flight,
-        silence_s,
+        timeout,
         heard,
     )
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -344,7 +348,7 @@ def flooding(opening: bytes) -> Behaviour:
         (sending(b"HTTP/1.0 200 OK\r\n\r\n", *stream(), then=closing), "speaks HTTP/1.0"),
         (sending(b"nothing of the kind\r\n\r\n"), "sent what is no HTTP/1.1 response"),
         (sending(document("Anna")), "did not stream its answer"),
-        (silent, "gave no answer for 0.5 s, after 0 of 1 answers"),
+        (silent, "gave no answer for 0.5 s, in answer to sample 0, after 0 of 1 answers"),
         (sending(OPENING, chunk(HALF[0]), then=silent), "gave no answer for 0.5 s"),
         (flooding(OPENING + b"40000000\r\ndata: "), "sent more than 1,048,576 bytes in one event"),
         (flooding(b"HTTP/1.1 200 OK\r\nX: "), "sent more than 65,536 bytes of headers"),
@@ -355,7 +359,7 @@ def flooding(opening: bytes) -> Behaviour:
 )
 def test_a_server_that_fails_ends_the_run_and_is_not_asked_again(behave: Behaviour, why: str):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    heard, prompts, _ = heard_of(behave, silence_s=0.5)
+    heard, prompts, _ = heard_of(behave, timeout=QUIET)
     assert isinstance(heard.failure, JudgedError)
     assert why in str(heard.failure) and "\n" not in str(heard.failure)
     assert str(heard.failure).endswith("after 0 of 1 answers; nothing of that run counts")
@@ -363,15 +367,98 @@ def test_a_server_that_fails_ends_the_run_and_is_not_asked_again(behave: Behavio
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_comments_alone_are_no_progress():
-    def ping(asked: Asked) -> None:
-        asked.send(OPENING + chunk(HALF[0]))
-        for _ in range(200):
-            asked.send(chunk(b": ping\n\n"))
+def repeating(opening: bytes, piece: bytes, times: int = 200) -> Behaviour:
+    """Send a piece every 50 ms."""
+
+    def send(asked: Asked) -> None:
+        asked.send(opening)
+        for _ in range(times):
+            asked.send(piece)
             time.sleep(0.05)
 
-    heard, _, _ = heard_of(ping, silence_s=0.5)
-    assert "gave no answer for 0.5 s" in str(heard.failure)
+    return send
+
+
+EMPTY_EVENTS = [
+    b": ping\n\n",
+    event(delta("")),
+    event(delta(None, role="assistant")),
+    event({"choices": []}),
+    event(usage(3)),
+]
+DOCUMENT_OPENING = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("piece", EMPTY_EVENTS)
+def test_what_no_token_made_is_no_progress(piece: bytes, begun: bool):
+    opening = OPENING + chunk(HALF[0]) * begun
+    heard, prompts, _ = heard_of(repeating(opening, chunk(piece)), timeout=QUIET)
+    assert "gave no answer for 0.5 s, in answer to sample 0" in str(heard.failure)
+    assert len(prompts) == 1
+
+
+def test_spaces_before_a_document_are_no_progress():
+    behave = repeating(DOCUMENT_OPENING, chunk(b" "))
+    heard, _, _ = heard_of(behave, timeout=QUIET, streamed=False)
+    assert "gave no answer for 0.5 s, in answer to sample 0" in str(heard.failure)
+
+
+def test_an_answer_that_stands_still_ends_the_run_beside_others_that_go_on():
+    def answer(asked: Asked) -> None:
+        if asked.connection == 1:
+            asked.send(OPENING + chunk(HALF[0]))
+            silent(asked)
+        else:
+            time.sleep(0.05)
+            answering(stream())(asked)
+
+    heard, _, _ = heard_of(answer, count=400, in_flight=2, timeout=QUIET)
+    assert "gave no answer for 0.5 s, in answer to sample " in str(heard.failure)
+    assert 0 < len(heard.answers) < 100
+
+
+def test_answers_may_wait_in_a_servers_queue_without_a_bound_on_each():
+    """One after the other, each within the time; the last one long after it."""
+    turn = threading.Lock()
+
+    def answer(asked: Asked) -> None:
+        with turn:
+            time.sleep(0.25)
+            answering(stream())(asked)
+
+    heard, _, _ = heard_of(answer, count=5, in_flight=5, timeout=QUIET)
+    assert heard.failure is None and len(heard.answers) == 5
+    heard, _, _ = heard_of(answer, count=5, in_flight=5, timeout=WHOLE)
+    assert "did not end an answer within 0.5 s, in answer to sample" in str(heard.failure)
+
+
+def test_tokens_do_not_prolong_the_time_of_an_answer():
+    behave = repeating(OPENING, chunk(HALF[1]), times=24)
+    heard, _, _ = heard_of(behave, timeout=WHOLE)
+    assert str(heard.failure).endswith(
+        "did not end an answer within 0.5 s, in answer to sample 0, after 0 of 1 answers;"
+        " nothing of that run counts"
+    )
+
+
+@pytest.mark.parametrize("timeout", [QUIET, WHOLE])
+def test_a_response_that_does_not_end_behind_its_answer(timeout: AnswerTimeout):
+    """Its connection would be lost to all further requests."""
+    behave = repeating(OPENING + b"".join(map(chunk, stream())), chunk(b": ping\n\n"))
+    heard, prompts, _ = heard_of(behave, count=2, in_flight=1, timeout=timeout)
+    assert timeout.describe_overrun() in str(heard.failure)
+    assert len(heard.answers) == len(prompts) == 1
+
+
+def test_reads_that_brought_tokens_are_counted():
+    at_once = OPENING + b"".join(map(chunk, stream())) + LAST_CHUNK
+    heard, _, _ = heard_of(sending(at_once))
+    assert heard.answers[0].content_reads == 1
+    heard, _, _ = heard_of(answering(stream(), pause_s=0.05))
+    assert heard.answers[0].content_reads == len(WORDS)
 
 
 def test_one_failure_of_many_ends_the_run():

@@ -279,12 +279,12 @@ def build_network_record(
 
 
 def describe_unstreamed_answers(outcome: LoadGenOutcome) -> tuple[str, ...]:
-    """Return a warning if many answers came with all their tokens at once; empty otherwise."""
+    """Return a sentence if many answers came with all their tokens at once; empty otherwise."""
     tokens = outcome.answered_tokens
     if tokens is None or is_streaming_credible(tokens.answers_in_one_read, outcome.samples):
         return ()
     return (
-        f"warning: {tokens.answers_in_one_read:,} of {outcome.samples:,} answers came with all"
+        f"{tokens.answers_in_one_read:,} of {outcome.samples:,} answers came with all"
         " their tokens at once: no time per token, and no figure per user, can be had of them",
     )
 

@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from harness.progress import WaitProgress
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log
@@ -144,6 +142,8 @@ def run_curve_point(subject: CurveSubject, schedule: LoadGenSchedule) -> DetailL
         WaitProgress(title, schedule.min_duration_ms / MS_PER_S) as shown,
         run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
+        for sentence in describe_unstreamed_answers(outcome):
+            raise JudgedError(f"{title}: {sentence}")
         detail_log = read_detail_log(folder)
         metric, key = HEADLINE_METRICS[Scenario.OFFLINE]
         is_valid = detail_log.values.get("result_validity") == VALID_VERDICT
@@ -154,8 +154,6 @@ def run_curve_point(subject: CurveSubject, schedule: LoadGenSchedule) -> DetailL
         )
         write_run_record(subject.serving_setup, schedule, outcome, result, folder)
         shutil.rmtree(subject.folder, ignore_errors=True)  # a shorter run
-    for sentence in describe_unstreamed_answers(outcome):
-        click.echo(f"  {title}: {sentence}")
     return detail_log
 
 

@@ -165,11 +165,19 @@ class AnswerReader:
                 answer.finish_reason = choice.finish_reason
 
     def finish_reading(self) -> None:
-        """Note the body's end; BrokenAnswerError if the answer is not complete."""
+        """Note the body's end; BrokenAnswerError if the answer is not complete.
+
+        A stream ends with `[DONE]`. Servers that do not send it (transformers serve 5.24) end with
+        their response's last chunk, behind the event with the finish_reason.
+        """
+        answer = self.answer
         if not self.streamed:
             self.read_document(b"".join(self._document))
-        if not self.answer.complete:
-            raise BrokenAnswerError("cut a stream before its end")
+        elif not answer.complete:
+            if not answer.finish_reason:
+                raise BrokenAnswerError("cut a stream before its end")
+            answer.check_complete()
+            answer.complete = True
 
     def read_document(self, body: bytes) -> None:
         """Read an answer that is not streamed."""

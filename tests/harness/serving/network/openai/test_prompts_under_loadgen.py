@@ -245,7 +245,7 @@ def test_an_accuracy_run_asks_every_sample_once(results: Path, api: str):
         else:
             asked.send(document(TEXT))
 
-    with scripted(either) as server:
+    with scripted(either) as server, pytest.raises(JudgedError, match="rougeL is .*, below 0.9"):
         measure(
             results,
             server.url,

@@ -190,6 +190,13 @@ def test_the_same_answer_in_every_legal_form(behave: Behaviour):
     assert len(prompts) == 3
 
 
+def test_a_response_that_ends_behind_the_finish_reason_needs_no_done():
+    """As transformers serve streams; what is cut has no last chunk."""
+    heard, prompts, connections = heard_of(answering(stream(counted=5)[:-1]), count=3, in_flight=1)
+    assert heard.failure is None and len(prompts) == 3 and connections == 1
+    assert {answer.counted for answer in heard.answers.values()} == {5}
+
+
 def test_text_of_several_bytes_a_letter():
     words = ["Ä", "日本", "🦊"]
     heard, _, _ = heard_of(byte_chunks(stream(words)))
@@ -327,7 +334,10 @@ def flooding(opening: bytes) -> Behaviour:
         (sending(OPENING, *map(chunk, HALF), then=closing), "cut a stream before its end"),
         (answering(HALF), "cut a stream before its end"),
         (answering([*HALF, b"data: [DONE]\n\n"]), "ended an answer without a finish_reason"),
-        (answering(stream()[:-1]), "cut a stream before its end"),
+        (
+            sending(OPENING, *map(chunk, stream()[:-1]), then=closing),
+            "cut a stream before its end",
+        ),
         (answering(stream(reason="abort")), "with the finish_reason 'abort'"),
         (answering(stream(())), "sent an empty answer"),
         (

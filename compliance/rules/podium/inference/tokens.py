@@ -373,7 +373,7 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
     later.
 
     An answer's first token comes after its query was issued, its last one when queries.npy has it
-    done, and in Offline as long after the first answer's as LoadGen's latencies say; all are errors.
+    done, and in Offline as long after the first answer's as LoadGen's latencies say: errors.
 
     Source: mlcommons/inference, loadgen/results.cc: (last - first) / (tokens - 1); house rule:
     at most a tenth, or 0.5 ms for first and 0.1 ms for further tokens, above the recorded ones, and

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class UnreadPipe(io.FileIO):
     """A pipe or socket to write to; once nobody reads it, what is written is dropped."""
 
-    def write(self, data: "ReadableBuffer", /) -> int | None:
+    def write(self, data: "ReadableBuffer", /) -> int:
         """Write some of the bytes and return how many, as FileIO does; all of them without a
         reader.
         """

@@ -22,6 +22,7 @@ from suite.console.screen import QUIET_OPTION, VERBOSE_OPTION
 from suite.errors import MissingError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS
 from suite.process import garbage, openmp
+from suite.process.closed_output import drop_unread_output
 from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
 from suite.terms import Precision, Profile
 
@@ -149,6 +150,7 @@ def group(context: click.Context) -> None:
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError becomes one sentence and its exit code, Ctrl-C 130."""
     garbage.reduce_garbage_collection()
+    drop_unread_output()
     replace_unencodable_output()
     openmp.limit_openmp_spinning(
         os.environ

@@ -18,7 +18,9 @@ from making_llama import build_llama_subject
 from spoiling import SINGLE, SRV, put, run, set_value, swap, value_in
 
 from compliance.documents.podium.inference import POWER_TIME_FORMAT, LoadGenRun
+from compliance.logs.loadgen.token_times import TokenTimes
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
+from compliance.rules.podium.inference.run_record import check_live_answers
 from compliance.rules.podium.inference.tokens import COMPARED_PERCENTILES
 from compliance.verdict import Severity
 from suite.files.layout import (
@@ -176,6 +178,20 @@ def move_ends(folder: Path) -> None:
     numpy.save(folder / TOKEN_RECORD_FILE, table)
 
 
+def begin_before_issue(folder: Path) -> None:
+    """Let the first token of one answer come before LoadGen issued its query."""
+    table = numpy.load(folder / TOKEN_RECORD_FILE)
+    table[0, 1] = numpy.load(folder / QUERY_RECORD_FILE)["issued_ns"][0] - 1
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+
+
+def end_before_beginning(folder: Path) -> None:
+    """Let one answer's last token come before its first one."""
+    table = numpy.load(folder / TOKEN_RECORD_FILE)
+    table[0, 1] = table[0, 2] + 1
+    numpy.save(folder / TOKEN_RECORD_FILE, table)
+
+
 def lengthen_one_answer(folder: Path) -> None:
     """Say that one answer has more tokens than the settings allow, and all together hardly more."""
     table = numpy.load(folder / TOKEN_RECORD_FILE)
@@ -196,6 +212,8 @@ def lengthen_one_answer(folder: Path) -> None:
         (lengthen_one_answer, "tokens.total", Severity.ERROR),
         (cut_ends, "tokens.behind_end", Severity.ERROR),
         (move_ends, "tokens.times", Severity.ERROR),
+        (begin_before_issue, "tokens.times", Severity.ERROR),
+        (end_before_beginning, "tokens.times", Severity.ERROR),
     ],
 )
 def test_edited_tokens_are_found(tree: Path, edit: Edit, rule: str, severity: Severity) -> None:
@@ -234,6 +252,15 @@ def test_the_steps_of_a_generator_give_the_answers_their_tokens(
     numpy.save(folder / QUERY_RECORD_FILE, queries)
     found = [each for each in result_of(tree).findings if each.rule == "entry.batches"]
     assert [told in f"{each.required}" for each in found] == [True] if told else not found
+
+
+@pytest.mark.parametrize(("slots", "found"), [(1, True), (2, True), (3, False)])
+def test_answers_take_turns_in_the_slots(slots: int, found: bool) -> None:
+    """Three answers that are live at the same time all the while need three slots."""
+    each = numpy.ones(3, "i8")
+    tokens = TokenTimes(sample=each, first_ns=5 * each, last_ns=25 * each, tokens=4 * each)
+    run = SimpleNamespace(tokens=tokens, build_fault=lambda *told: told)
+    assert bool(list(check_live_answers(cast(LoadGenRun, run), slots))) is found
 
 
 @pytest.mark.parametrize(

@@ -418,7 +418,8 @@ def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
     """The batches in a record contain the samples that LoadGen issued and are on average not larger
     than the maximum batch size. A generator's steps generate the tokens of all answers, in slots
-    that are as many as that size at most.
+    that are as many as that size at most: from its first token to its last, an answer has a slot of
+    its own.
 
     Source: house rule: run.json states how the system under test batched; the counts of the detail
     log; batching.max_batch.
@@ -441,6 +442,8 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
             yield build_record_fault(run, f"batches of {batched_samples:g} samples", f"{samples:g}")
         yield from check_generated_steps(run, counts)
         most = run.record.settings.get("batching.max_batch") if run.record else None
+        if "mean_live" in counts:
+            yield from check_live_answers(run, counts.get("slots", most))
         for key, found in (
             ("mean_size", "batches of {:g} samples on average"),
             ("mean_live", "{:g} live on average"),
@@ -472,4 +475,20 @@ def check_generated_steps(run: LoadGenRun, counts: Mapping[str, float]) -> Itera
             run,
             f"steps of {generated:g} tokens",
             f"{total:,}, as {TOKEN_RECORD_FILE} has",
+        )
+
+
+def check_live_answers(run: LoadGenRun, slots: object) -> Iterator[Fault]:
+    """Yield answers that were live at the same time, on average, in more slots than there are:
+    their times from first to last token, together, over the time of all (Little's law).
+    """
+    if run.tokens is None or not len(run.tokens) or not is_finite_number(slots):
+        return
+    span_ns = int(run.tokens.last_ns.max() - run.tokens.first_ns.min())
+    live_ns = int((run.tokens.last_ns - run.tokens.first_ns).sum())
+    if live_ns > slots * span_ns:
+        yield run.build_fault(
+            TOKEN_RECORD_FILE,
+            f"{live_ns / max(span_ns, 1):.4g} answers at the same time on average",
+            f"at most {slots:g}, the slots in {RUN_RECORD}",
         )

@@ -372,8 +372,8 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
     due. A latency of LoadGen's that is below the recorded one is an error: it takes its stamps
     later.
 
-    An answer's last token comes when queries.npy has the answer done, and in Offline as long after
-    the first answer's as LoadGen's latencies say; both are errors.
+    An answer's first token comes after its query was issued, its last one when queries.npy has it
+    done, and in Offline as long after the first answer's as LoadGen's latencies say: errors.
 
     Source: mlcommons/inference, loadgen/results.cc: (last - first) / (tokens - 1); house rule:
     at most a tenth, or 0.5 ms for first and 0.1 ms for further tokens, above the recorded ones, and
@@ -383,9 +383,10 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
     if run.tokens is None or not run.performance or not len(run.tokens):
         return
     if bool((run.tokens.last_ns < run.tokens.first_ns).any()):
-        yield run.build_fault(
+        fault = run.build_fault(
             TOKEN_RECORD_FILE, "answers that end before they begin", "first tokens before last ones"
         )
+        yield replace(fault, severity=Severity.ERROR)
         return
     yield from compare_answer_ends(run)
     yield from compare_token_percentiles(
@@ -409,6 +410,14 @@ def compare_answer_ends(run: LoadGenRun) -> Iterator[Fault]:
                 TOKEN_RECORD_FILE,
                 f"{other} of {len(ends)} last tokens at another time than the answer's end",
                 f"the times at which {QUERY_RECORD_FILE} has the answers done",
+            )
+            yield replace(fault, severity=Severity.ERROR)
+        early = int((run.tokens.first_ns < queries.issued_ns).sum())
+        if early:
+            fault = run.build_fault(
+                TOKEN_RECORD_FILE,
+                f"{early} of {len(ends)} first tokens before the query was issued",
+                f"first tokens after the times of issue in {QUERY_RECORD_FILE}",
             )
             yield replace(fault, severity=Severity.ERROR)
     if run.scenario is Scenario.OFFLINE and len(ends) < MAX_QUERY_RECORD_ROWS:

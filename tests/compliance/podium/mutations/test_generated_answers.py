@@ -90,13 +90,24 @@ def pack_another_tokenizer(tree: Path) -> None:
     (truth,) = tree.glob("open/acme/truth/llama")
     summaries = (truth / "references.txt").read_text().splitlines()
     (truth / "references.txt").unlink()
-    document = json.loads(format_tokenizer())
-    vocabulary = document["model"]["vocab"]
-    document["model"]["vocab"] = {word: turn_token(place) for word, place in vocabulary.items()}
-    (truth / TOKENIZER_FILE).write_text(json.dumps(document))
+    write_another_tokenizer(truth)
     write_summaries(truth, summaries)
     for path in tree.glob("open/acme/measurements/**/*.json"):
         put(truth_sha256=compute_folder_sha256(truth))(path)
+
+
+def write_another_tokenizer(folder: Path) -> None:
+    """Write the tokenizer that numbers words from the last to the first."""
+    document = json.loads(format_tokenizer())
+    vocabulary = document["model"]["vocab"]
+    document["model"]["vocab"] = {word: turn_token(place) for word, place in vocabulary.items()}
+    (folder / TOKENIZER_FILE).write_text(json.dumps(document))
+
+
+def exchange_the_checkpoint_tokenizer(tree: Path) -> None:
+    """The ids of another tokenizer, which lies where the checkpoint's own was exported to."""
+    answer_with_another_tokenizer(tree)
+    write_another_tokenizer(next(tree.glob("checkpoints/llama/*")))
 
 
 def answer_by_another_checkpoint(tree: Path) -> None:
@@ -142,6 +153,12 @@ FORGED: list[tuple[str, Forgery, str, str]] = [
         "rouge1=0.939811",
     ),
     ("another tokenizer in the truth", pack_another_tokenizer, "accuracy.pinned", "SHA-256 "),
+    (
+        "another tokenizer in the checkpoint",
+        exchange_the_checkpoint_tokenizer,
+        "checkpoint.weights",
+        "weights with SHA-256 ",
+    ),
     (
         "the target of MLPerf's v5.1",
         in_log(

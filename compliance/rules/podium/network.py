@@ -200,7 +200,7 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
     network = run.record.network if run.record else None
     if run.record is None or network is None or not network.streamed:
         return
-    answers = run.record.batches.get("count", 0.0)
+    answers = run.record.batches.get("count", 0.0) * run.record.batches.get("mean_size", 0.0)
     if not is_streaming_credible(network.answers_in_one_read, answers):
         yield build_record_fault(
             run,

@@ -108,7 +108,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "network.streams": then(
         prompted,
         PERFORMANCE + "run.json",
-        put(network__streamed=True, network__answers_in_one_read=400),
+        put(network__streamed=True, network__answers_in_one_read=11),
     ),
     "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from workloads.common.inputs.batches import plan_rank_steps
+from workloads.common.inputs.batches import ORDER_STREAM, plan_rank_steps
 from workloads.common.text.bucketing import (
+    BATCH_ORDER_STREAM,
     compute_even_bounds,
     compute_growing_bounds,
     pad_sentences,
@@ -26,6 +27,20 @@ def flat(seed: int, epoch: int) -> list[list[int]]:
 def test_every_sentence_once() -> None:
     """A sentence left out or trained twice would make another epoch."""
     assert sorted(sum(flat(1, 1), [])) == list(range(1000))
+
+
+def test_the_plan_is_that_of_each_bucket_s_members() -> None:
+    """Bucket by bucket in the epoch's order, then the batches in an order of their own: a plan that
+    changed would make a resumed run another one.
+    """
+    shuffled = np.random.default_rng([4, 2, ORDER_STREAM]).permutation(len(LENGTHS))
+    low, planned = 0, []
+    for bound in BOUNDS:
+        members = [index for index in shuffled if low < LENGTHS[index] <= bound]
+        planned += [members[start : start + 8] for start in range(0, len(members), 8)]
+        low = bound
+    order = np.random.default_rng([4, 2, BATCH_ORDER_STREAM]).permutation(len(planned))
+    assert flat(4, 2) == [planned[index] for index in order]
 
 
 def test_batches_are_of_one_bucket_and_of_its_size() -> None:

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
+from workloads.common.optimisation import recomputation
 from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.transformer import WORKLOAD, data
 from workloads.transformer.recipe import (
@@ -197,18 +198,51 @@ def test_steps_learn(make_run: MakeRun) -> None:
 def test_the_loss_is_a_mean_over_target_tokens(make_run: MakeRun) -> None:
     """Whatever the batch: padding and pairs without weight count nothing."""
     training = TransformerTraining(make_run(global_batch_size=10**6))
-    steps = data.plan_transformer_steps(training._data.train, training._recipe, 7, 1)
-    tokens = data.count_target_tokens_per_step(training._data.train, training._recipe, 7, 1)
-    assert sum(tokens) == sum(map(len, training._data.train.targets))
-    one = (
-        training._compute_batch_loss(training._data.train.collate_pairs(steps[0].micro_batches[0]))
-        / tokens[0]
-    )
+    pairs = training._data.train
+    planned = data.plan_transformer_batches(pairs, training._recipe, 7, 1)
+    tokens = [pairs.count_target_tokens(batch_N) for batch_N in planned]
+    assert sum(tokens) == sum(map(len, pairs.targets))
+    step = data.plan_transformer_step(pairs, training._recipe, planned[0], 1)
+    one = training._compute_batch_loss(pairs.collate_pairs(step.micro_batches[0])) / tokens[0]
     alone = [
-        training._compute_batch_loss(training._data.train.collate_pairs([key]))
-        for key in steps[0].micro_batches[0]
+        training._compute_batch_loss(pairs.collate_pairs([key])) for key in step.micro_batches[0]
     ]
     assert one.item() == pytest.approx(sum(loss.item() for loss in alone) / tokens[0], rel=1e-4)
+
+
+def take_first_step(training: TransformerTraining) -> tuple[dict[str, torch.Tensor], float]:
+    """Return the gradients of the first step of an epoch, and its loss."""
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    named = training._model.named_parameters()
+    return {name: value.grad for name, value in named if value.grad is not None}, training.loss()
+
+
+def test_micro_batches_have_the_gradients_of_the_batch(make_run: MakeRun) -> None:
+    """The loss is a sum over target tokens, so nothing depends on how a rank divides its share."""
+    whole, whole_loss = take_first_step(TransformerTraining(make_run(global_batch_size=1200)))
+    parts, parts_loss = take_first_step(
+        TransformerTraining(make_run(global_batch_size=1200, data__micro_tokens=200))
+    )
+    assert parts_loss == pytest.approx(whole_loss, rel=1e-6)
+    assert whole.keys() == parts.keys() and len(whole) > 10
+    for name, gradient in whole.items():
+        assert torch.allclose(parts[name], gradient, rtol=1e-4, atol=1e-6), name
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
+def test_chunks_of_logits_have_the_gradients_of_all(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, precision: Precision
+) -> None:
+    """Recomputed in the backward pass, in the precision of the forward pass."""
+    make = lambda: TransformerTraining(make_run(precision=precision))  # noqa: E731
+    whole, whole_loss = take_first_step(make())
+    monkeypatch.setattr(recomputation, "LOGIT_BYTES_AT_ONCE", 10 * 200 * 4)
+    chunked, chunked_loss = take_first_step(make())
+    assert chunked_loss == pytest.approx(whole_loss, rel=1e-6)
+    rounding = 1e-6 if precision is Precision.FP32 else 1e-2 * float(whole["embedding"].abs().max())
+    for name, gradient in whole.items():
+        assert torch.allclose(chunked[name], gradient, rtol=1e-4, atol=rounding), name
 
 
 def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:

@@ -293,8 +293,8 @@ class TransformerNetwork(nn.Module):
         )
         for layer in self.decoder:
             state_BTW = layer(state_BTW, memory_BSW, mask_B11S)
-        state_BTW = self.decoder_norm(state_BTW)
-        return state_BTW.flatten(0, 1).index_select(0, token_N)
+        state_NW: torch.Tensor = self.decoder_norm(state_BTW).flatten(0, 1).index_select(0, token_N)
+        return state_NW
 
     def compute_output_logits(self, state_NW: torch.Tensor) -> torch.Tensor:
         """Return the logits, N x V, of the tokens that states predict."""

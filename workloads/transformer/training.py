@@ -105,10 +105,14 @@ class TransformerTraining:
         """Return the loss summed over a micro-batch's target tokens; padding is dropped before
         logits are computed.
         """
-        label_X = batch.target_NT.ravel()[batch.token_X]
         source_NS, target_NT, token_X, label_X = (
             copy_to_device(part, self._run.device)
-            for part in (batch.source_NS, batch.target_NT, batch.token_X, label_X)
+            for part in (
+                batch.source_NS,
+                batch.target_NT,
+                batch.token_X,
+                batch.target_NT.ravel()[batch.token_X],
+            )
         )
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             state_XW = self._stepper.network(source_NS, target_NT, token_X)

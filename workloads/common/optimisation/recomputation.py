@@ -22,7 +22,7 @@ def recompute_in_backward(
     compute: Callable[..., torch.Tensor], *inputs: torch.Tensor
 ) -> torch.Tensor:
     """Compute a tensor of which only the inputs are kept; `compute` draws no random numbers."""
-    found: torch.Tensor = checkpoint(  # type: ignore[no-untyped-call]
+    found: torch.Tensor = checkpoint(
         compute, *inputs, use_reentrant=False, preserve_rng_state=False
     )
     return found
@@ -45,5 +45,5 @@ def compute_losses_in_chunks(
         return [compute_loss(state_XW, label_X)]
     return [
         recompute_in_backward(compute_loss, *chunk)
-        for chunk in zip(state_XW.split(rows), label_X.split(rows), strict=True)
+        for chunk in zip(torch.split(state_XW, rows), torch.split(label_X, rows), strict=True)
     ]

@@ -97,7 +97,8 @@ def compute_attention_scores(
     tensor of a step.
     """
     both_NTSH = query_NTH[:, :, None] + key_NSH[:, None]
-    return torch.tanh(both_NTSH) @ (direction_H / direction_H.norm() * scale_1)
+    score_NTS: torch.Tensor = torch.tanh(both_NTSH) @ (direction_H / direction_H.norm() * scale_1)
+    return score_NTS
 
 
 class GNMTEncoder(nn.Module):
@@ -160,7 +161,7 @@ class GNMTDecoder(nn.Module):
         position, for all positions at once.
         """
         key_NSH = self.attention.compute_keys(memory_NSH)
-        hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
+        hidden_NTH: torch.Tensor = self.layers[0](self.dropout(embedded_NTH))[0]
         context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
         for level, layer in enumerate(self.layers[1:]):
             above_NTH, _ = layer(self.dropout(torch.cat([hidden_NTH, context_NTH], dim=-1)))

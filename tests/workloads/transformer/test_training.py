@@ -8,15 +8,18 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
+from workloads.common.inputs.batches import SampleKey
 from workloads.common.optimisation import recomputation
 from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.transformer import WORKLOAD, data
@@ -25,10 +28,12 @@ from workloads.transformer.recipe import (
     build_inverse_root_schedule,
     compute_smoothed_label_entropy,
 )
+from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.training import (
     TransformerTraining,
     build_transformer_optimizer,
     compute_summed_loss,
+    copy_to_device,
 )
 
 MakeRun = Callable[..., Run]
@@ -243,6 +248,65 @@ def test_chunks_of_logits_have_the_gradients_of_all(
     rounding = 1e-6 if precision is Precision.FP32 else 1e-2 * float(whole["embedding"].abs().max())
     for name, gradient in whole.items():
         assert torch.allclose(chunked[name], gradient, rtol=1e-4, atol=rounding), name
+
+
+class WaitingOperators(TorchDispatchMode):
+    """Notes the operators whose results a host would wait for on a GPU."""
+
+    NAMES: ClassVar = ("nonzero", "_local_scalar_dense", "masked_select", "is_nonzero", "equal")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        chosen = [each for each in (*args[1:], *(kwargs or {}).values()) if isinstance(each, list)]
+        masks = [
+            part
+            for parts in chosen
+            for part in parts
+            if isinstance(part, torch.Tensor) and part.dtype is torch.bool
+        ]
+        if name in self.NAMES or (name.startswith("index") and masks):
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_micro_batch_waits_for_nothing(make_run: MakeRun) -> None:
+    """Places of tokens come from the host, which knows them; a boolean index would ask the
+    device.
+    """
+    training = TransformerTraining(make_run())
+    batch = training._data.train.collate_pairs([SampleKey(index=number) for number in range(4)])
+    assert (batch.target_NT == PAD_ID).any()
+    with WaitingOperators() as waiting:
+        training._compute_batch_loss(batch).backward()  # type: ignore[no-untyped-call]
+        assert waiting.found == []
+        torch.arange(3)[torch.tensor([True, False, True])]
+        assert waiting.found
+
+
+def test_copies_to_a_gpu_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From pageable memory the host would wait for the GPU; to a CPU nothing is copied."""
+    called: list[tuple[object, ...]] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        called.append(("pin",))
+        return tensor
+
+    def copy(tensor: torch.Tensor, device: str, *, non_blocking: bool) -> torch.Tensor:
+        called.append((device, non_blocking))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "to", copy)
+    values = np.arange(4)
+    assert copy_to_device(values, "cuda:1").tolist() == [0, 1, 2, 3]
+    assert called == [("pin",), ("cuda:1", True)]
+    called.clear()
+    assert copy_to_device(values, "cpu").data_ptr() == values.ctypes.data
+    assert called == [("cpu", True)]
 
 
 def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:

@@ -284,7 +284,7 @@ def run_lstm_step(
     return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
 
 
-def compute_token_losses(
+def compute_padded_losses(
     logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float
 ) -> torch.Tensor:
     """Return each token's cross-entropy, 0 for padding; Szegedy et al. 2015, section 7: `smoothing`
@@ -307,7 +307,7 @@ def compute_sentence_losses(
     """
 
     def compute_chunk_losses(state_XH: torch.Tensor, label_X: torch.Tensor) -> torch.Tensor:
-        return compute_token_losses(network.compute_output_logits(state_XH), label_X, smoothing)
+        return compute_padded_losses(network.compute_output_logits(state_XH), label_X, smoothing)
 
     losses = recomputation.compute_losses_in_chunks(
         compute_chunk_losses,

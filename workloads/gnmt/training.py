@@ -13,7 +13,7 @@ from workloads.common import malloc, rng, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
-from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.step import MicroBatchLimit, Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.text import bucketing, encoded
 from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
@@ -25,7 +25,12 @@ from workloads.common.text.parallel_text import (
 )
 from workloads.gnmt import data, decoding, model, survey
 from workloads.gnmt.data import GNMTBatch, GNMTPairs, GNMTPreparedText
-from workloads.gnmt.recipe import GNMT_ADAM_BETAS, GNMT_ADAM_EPSILON, GNMTRecipe
+from workloads.gnmt.recipe import (
+    GNMT_ADAM_BETAS,
+    GNMT_ADAM_EPSILON,
+    MICRO_BATCH_SETTING,
+    GNMTRecipe,
+)
 from workloads.gnmt.subwords import MosesSplitter
 
 # Legend: N sentences of a batch, S source positions, T target positions, H hidden width.
@@ -53,6 +58,9 @@ class GNMTTraining:
         ).to(self._device)
         adam = build_gnmt_optimizer(self._network, recipe, self._device)
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
+        self._limit = MicroBatchLimit(
+            setting=MICRO_BATCH_SETTING, measure=len, compute_loss=self._compute_batch_loss
+        )
 
     @cached_property
     def _text(self) -> GNMTPreparedText:
@@ -110,8 +118,8 @@ class GNMTTraining:
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(self._run.seed, epoch, self._run.rank)
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            self._stepper.take_step(
-                step, self._recipe.schedule(number), loaded_batches, self._compute_batch_loss
+            self._stepper.take_limited_step(
+                step, self._recipe.schedule(number), loaded_batches, self._limit
             )
             yield step.samples
 

@@ -46,6 +46,22 @@ class TransformerBatch:
     token_X: Ints
     """Places of the target tokens, without padding, in the flattened targets."""
 
+    def __len__(self) -> int:
+        """Count the sentences."""
+        return len(self.source_NS)
+
+    def take_first(self, count: int) -> "TransformerBatch":
+        """Return the first sentences."""
+        return TransformerBatch(
+            source_NS=self.source_NS[:count],
+            target_NT=self.target_NT[:count],
+            token_X=self.token_X[self.token_X < self.target_NT[:count].size],
+        )
+
+    def count_padded_tokens(self) -> int:
+        """Count the tokens of the longer side, including padding."""
+        return max(self.source_NS.size, self.target_NT.size)
+
 
 @dataclass(frozen=True, kw_only=True)  # without slots: lengths are counted once and kept
 class TransformerPairs:

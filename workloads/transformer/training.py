@@ -15,7 +15,7 @@ from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
 from workloads.common.optimisation import collectives, mixed_precision, recomputation
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
-from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.step import MicroBatchLimit, Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
 from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
@@ -23,6 +23,7 @@ from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
 from workloads.transformer.model import TransformerNetwork
 from workloads.transformer.recipe import (
+    MICRO_TOKENS_SETTING,
     DecodingParameters,
     TransformerRecipe,
     TransformerShape,
@@ -55,6 +56,11 @@ class TransformerTraining:
             run, self._model, build_transformer_optimizer(self._model, self._recipe)
         )
         self._schedule = self._recipe.build_schedule()
+        self._limit = MicroBatchLimit(
+            setting=MICRO_TOKENS_SETTING,
+            measure=data.TransformerBatch.count_padded_tokens,
+            compute_loss=self._compute_batch_loss,
+        )
 
     @cached_property
     def _data(self) -> data.TransformerTrainingData:
@@ -93,11 +99,11 @@ class TransformerTraining:
             step = data.plan_transformer_step(
                 pairs, recipe, batch_N, epoch, run.rank, run.world_size
             )
-            self._stepper.take_step(
+            self._stepper.take_limited_step(
                 replace(step, samples=pairs.count_target_tokens(batch_N)),
                 self._schedule(number),
                 map(pairs.collate_pairs, step.micro_batches),
-                self._compute_batch_loss,
+                self._limit,
             )
             yield step.samples
 

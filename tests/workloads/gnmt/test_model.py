@@ -132,7 +132,7 @@ def test_loss_by_hand() -> None:
         0.1,
     )
     found = (
-        model.compute_token_losses(logit_NTV.flatten(0, 1), label_NT.flatten(), smoothing)
+        model.compute_padded_losses(logit_NTV.flatten(0, 1), label_NT.flatten(), smoothing)
         .view_as(label_NT)
         .sum(1)
         .tolist()

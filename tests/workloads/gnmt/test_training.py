@@ -5,11 +5,13 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from harness.failures import describe_machine_error
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -170,6 +172,41 @@ def test_loss_is_per_sentence(make_run: MakeRun) -> None:
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert training.loss() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("largest", [3, 0])
+def test_memory_that_does_not_suffice_names_the_micro_batch_that_fits(
+    make_run: MakeRun, largest: int
+) -> None:
+    """Found by trying halves, as PyTorch words the error on a GPU; with that setting it trains."""
+    run = make_run(global_batch_size=24, data__buckets=1, model__dropout=0.0)
+
+    def limit_memory(training: GNMTTraining) -> GNMTTraining:
+        compute = training._limit.compute_loss
+
+        def compute_or_fail(batch: Any) -> torch.Tensor:
+            if len(batch) > largest:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return compute(batch)
+
+        training._limit = replace(training._limit, compute_loss=compute_or_fail)
+        return training
+
+    with (
+        pytest.raises(torch.OutOfMemoryError) as caught,
+        closing(limit_memory(GNMTTraining(run)).train_epoch(1)) as steps,
+    ):
+        next(steps)
+    said = describe_machine_error(caught.value, run.settings)
+    assert said.startswith("memory does not suffice (CUDA out of memory. Tried")
+    if not largest:
+        assert said.endswith("; a smaller batch needs less: --set global_batch_size=N")
+        return
+    key, value = said.partition("; what fits: --set ")[2].split("=")
+    assert key == "data.micro_batch"
+    again = limit_memory(GNMTTraining(replace(run, settings={**run.settings, key: int(value)})))
+    with closing(again.train_epoch(1)) as steps:
+        assert next(steps) > largest
 
 
 def test_micro_batches_have_the_gradients_of_the_batch(make_run: MakeRun) -> None:

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.failures import describe_machine_error
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
@@ -221,6 +222,43 @@ def take_first_step(training: TransformerTraining) -> tuple[dict[str, torch.Tens
         next(steps)
     named = training._model.named_parameters()
     return {name: value.grad for name, value in named if value.grad is not None}, training.loss()
+
+
+@pytest.mark.parametrize("largest", [3, 0])
+def test_memory_that_does_not_suffice_names_the_micro_batch_that_fits(
+    make_run: MakeRun, largest: int
+) -> None:
+    """Found by trying halves, as PyTorch words the error on a GPU; with that setting it trains."""
+    run = make_run(global_batch_size=1200)
+
+    def limit_memory(training: TransformerTraining) -> TransformerTraining:
+        compute = training._limit.compute_loss
+
+        def compute_or_fail(batch: Any) -> torch.Tensor:
+            if len(batch) > largest:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return compute(batch)
+
+        training._limit = replace(training._limit, compute_loss=compute_or_fail)
+        return training
+
+    with (
+        pytest.raises(torch.OutOfMemoryError) as caught,
+        closing(limit_memory(TransformerTraining(run)).train_epoch(1)) as steps,
+    ):
+        next(steps)
+    said = describe_machine_error(caught.value, run.settings)
+    assert said.startswith("memory does not suffice (CUDA out of memory. Tried")
+    if not largest:
+        assert said.endswith("; a smaller batch needs less: --set global_batch_size=N")
+        return
+    key, value = said.partition("; what fits: --set ")[2].split("=")
+    assert key == "data.micro_tokens"
+    again = limit_memory(
+        TransformerTraining(replace(run, settings={**run.settings, key: int(value)}))
+    )
+    with closing(again.train_epoch(1)) as steps:
+        assert next(steps) > largest
 
 
 def test_micro_batches_have_the_gradients_of_the_batch(make_run: MakeRun) -> None:

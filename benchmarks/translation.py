@@ -143,7 +143,7 @@ def keep_everything() -> Iterator[None]:
         return key_NSH
 
     with (
-        mock.patch.object(recomputation, "LOGIT_BYTES_AT_ONCE", 1 << 62),
+        mock.patch.object(recomputation, "LARGEST_KEPT_BYTES", 1 << 62),
         mock.patch.object(recomputation, "recompute_in_backward", keep_scores),
         mock.patch.object(gnmt_model.GNMTAttention, "compute_keys", add_wide_bias),
     ):

@@ -54,11 +54,22 @@ def compute_gradients(
 
 @pytest.mark.parametrize("autocast", [False, True])
 def test_scores_computed_again_have_the_same_gradients(
-    network: model.GNMTNetwork, autocast: bool
+    network: model.GNMTNetwork, autocast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In training the largest tensor is not kept but computed again: to the bit."""
-    kept = compute_gradients(network.eval(), autocast=autocast)
-    again = compute_gradients(network.train(), autocast=autocast)
+    """In training a large sum of queries and keys is not kept but computed again: to the bit."""
+    calls: list[int] = []
+    compute = model.compute_attention_scores
+
+    def count_calls(*inputs: torch.Tensor) -> torch.Tensor:
+        calls.append(len(inputs))
+        return compute(*inputs)
+
+    monkeypatch.setattr(model, "compute_attention_scores", count_calls)
+    kept = compute_gradients(network.train(), autocast=autocast)
+    assert len(calls) == 1
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 3 * 3 * 5 * WIDTH * 4 - 1)
+    again = compute_gradients(network, autocast=autocast)
+    assert len(calls) == 3
     assert len(kept) == len(again) > 20 and kept["decoder.attention.bias"].any()
     assert all(torch.equal(again[name], gradient) for name, gradient in kept.items())
 
@@ -69,7 +80,7 @@ def test_chunks_of_logits_have_the_gradients_of_all(
 ) -> None:
     """Two rows at a time, and the classifier's gradients added up."""
     whole = compute_gradients(network, autocast=autocast)
-    monkeypatch.setattr(recomputation, "LOGIT_BYTES_AT_ONCE", 2 * VOCABULARY * 4)
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 2 * VOCABULARY * 4)
     chunked = compute_gradients(network, autocast=autocast)
     for name, gradient in whole.items():
         rounding = (1e-2 if autocast else 1e-6) * float(gradient.abs().max())

@@ -280,7 +280,7 @@ def test_chunks_of_logits_have_the_gradients_of_all(
     """Recomputed in the backward pass, in the precision of the forward pass."""
     make = lambda: TransformerTraining(make_run(precision=precision))  # noqa: E731
     whole, whole_loss = take_first_step(make())
-    monkeypatch.setattr(recomputation, "LOGIT_BYTES_AT_ONCE", 10 * 200 * 4)
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 10 * 200 * 4)
     chunked, chunked_loss = take_first_step(make())
     assert chunked_loss == pytest.approx(whole_loss, rel=1e-6)
     rounding = 1e-6 if precision is Precision.FP32 else 1e-2 * float(whole["embedding"].abs().max())

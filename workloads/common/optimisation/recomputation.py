@@ -11,9 +11,9 @@ from torch.utils.checkpoint import checkpoint
 from suite.units import MIB
 
 # Legend: X rows (tokens of a batch), W width, V vocabulary.
-LOGIT_BYTES_AT_ONCE: Final = 256 * MIB
-"""House rule: fp32 logits that a loss computes at once; smoke's batches take less, and a device
-computes as fast on so many rows as on more.
+LARGEST_KEPT_BYTES: Final = 256 * MIB
+"""House rule: a larger tensor is computed again, and logits in chunks of this size. A device
+computes as fast on so many rows as on more; smoke's batches take less, and lose no time.
 """
 FP32_BYTES: Final = 4
 
@@ -40,7 +40,7 @@ def compute_losses_in_chunks(
     `compute_loss`: states and labels of some rows -> their loss, through logits of `vocabulary`
     columns.
     """
-    rows = max(1, LOGIT_BYTES_AT_ONCE // (vocabulary * FP32_BYTES))
+    rows = max(1, LARGEST_KEPT_BYTES // (vocabulary * FP32_BYTES))
     if len(state_XW) <= rows:
         return [compute_loss(state_XW, label_X)]
     return [

@@ -215,6 +215,16 @@ def test_dropout_is_for_training_alone() -> None:
     )
 
 
+@pytest.mark.slow
+def test_training_s_pass_is_one_graph(model: TransformerNetwork) -> None:
+    """A compiler stops at values that it would have to read: a number of NumPy's, or how many
+    tokens a mask leaves.
+    """
+    every_N = torch.arange(TARGET_BT.numel())
+    found = torch._dynamo.explain(model)(SOURCE_BS, TARGET_BT, every_N)
+    assert (found.graph_count, found.graph_break_count) == (1, 0), found.break_reasons
+
+
 def test_start_values_are_the_reference_s() -> None:
     """Glorot for each of query, key and value on its own, width^-0.5 for embeddings, no bias in
     attention.

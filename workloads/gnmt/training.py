@@ -91,10 +91,6 @@ class GNMTTraining:
             pinned=pinned,
         )
 
-    @cached_property
-    def _steps_per_epoch(self) -> int:
-        return len(self._plan_epoch(1))
-
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
@@ -112,12 +108,14 @@ class GNMTTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        plan = self._plan_epoch(epoch)[first_step:]
+        planned = self._plan_epoch(epoch)
+        first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
+        plan = planned[first_step:]
         loaded_batches = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(self._run.seed, epoch, self._run.rank)
-        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
+        for number, step in enumerate(plan, first_number):
             self._stepper.take_limited_step(
                 step, self._recipe.schedule(number), loaded_batches, self._limit
             )

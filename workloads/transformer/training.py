@@ -69,10 +69,6 @@ class TransformerTraining:
         """
         return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
-    @cached_property
-    def _steps_per_epoch(self) -> int:
-        return len(data.plan_transformer_batches(self._data.train, self._recipe, self._run.seed, 1))
-
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
@@ -91,11 +87,12 @@ class TransformerTraining:
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
         recipe, run, pairs = self._recipe, self._run, self._data.train
-        planned = data.plan_transformer_batches(pairs, recipe, run.seed, epoch)[first_step:]
+        planned = data.plan_transformer_batches(pairs, recipe, run.seed, epoch)
+        first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(run.seed, epoch, run.rank)
-        for number, batch_N in enumerate(planned, (epoch - 1) * self._steps_per_epoch + first_step):
+        for number, batch_N in enumerate(planned[first_step:], first_number):
             step = data.plan_transformer_step(
                 pairs, recipe, batch_N, epoch, run.rank, run.world_size
             )

@@ -56,6 +56,7 @@ def test_order_follows_from_seed_and_epoch() -> None:
     """A resumed run takes the same batches again; another epoch or seed takes others."""
     assert flat(1, 1) == flat(1, 1)
     assert flat(1, 1) != flat(1, 2) != flat(2, 2)
+    assert len(flat(1, 1)) == len(flat(1, 2)) == len(flat(2, 2))
 
 
 def test_batches_come_in_mixed_lengths() -> None:

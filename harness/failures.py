@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.engines.outputs import is_out_of_memory
-from suite.errors import PodiumError
+from suite.errors import FITTING_SETTING_NOTE, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
 from suite.units import MIB
 
@@ -45,7 +45,12 @@ FAILED_WRITE: Final = re.compile(
 """PyTorch's and NumPy's words for a file that could not be written, without a reason."""
 DISK_FULL_BYTES: Final = MIB
 """House rule: a disk with less free space is full."""
-TRAINING_BATCH_SETTINGS: Final = ("data.micro_batch", "global_batch_size", "train_batch_size")
+TRAINING_BATCH_SETTINGS: Final = (
+    "data.micro_batch",
+    "data.micro_tokens",
+    "global_batch_size",
+    "train_batch_size",
+)
 """Settings that decide how much memory a training step takes, the first one best."""
 
 
@@ -102,6 +107,9 @@ def describe_machine_error(
         known = set(settings)
         names = [name for name in TRAINING_BATCH_SETTINGS if name in known]
         help_words = f"; a smaller batch needs less: --set {names[0]}=N" if names else ""
+        for note in (note for each in causes for note in getattr(each, "__notes__", ())):
+            if note.startswith(FITTING_SETTING_NOTE):
+                help_words = f"; {note}"
         return f"memory does not suffice ({describe_memory_request(error)}){help_words}"
     return describe_full_disk(causes, folder)
 

@@ -10,7 +10,10 @@ PodiumError
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
+
+FITTING_SETTING_NOTE: Final = "what fits: --set "
+"""Beginning of the note that an out-of-memory error carries, before KEY=VALUE."""
 
 
 class PodiumError(Exception):

@@ -212,6 +212,14 @@ class GNMTBatch:
     target_NT: torch.Tensor
     weight_N: torch.Tensor
 
+    def __len__(self) -> int:
+        """Count the sentences."""
+        return len(self.source_NS)
+
+    def take_first(self, count: int) -> "GNMTBatch":
+        """Return the first sentences."""
+        return self.apply_to_tensors(lambda tensor: tensor[:count])
+
     def pin_memory(self) -> "GNMTBatch":
         """Pin the memory, so that the copy to the device overlaps with computation; DataLoader
         calls this.

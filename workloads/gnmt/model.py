@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from suite.errors import RequestError
 from workloads.common import weights
+from workloads.common.optimisation import recomputation
 from workloads.gnmt.scoring import GNMT_PAD_ID
 
-# Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden
-# width, L decoder layers, V vocabulary.
+# Legend: N sentences of a batch, S source positions, T target positions, X = N T, K beams, B = N K,
+# H hidden width, L decoder layers, V vocabulary.
 GNMT_NAME: Final = "gnmt"
 GNMT_FRAMEWORK: Final = "torch"
 MAX_INITIAL_WEIGHT: Final = (
@@ -58,6 +59,13 @@ class GNMTAttention(nn.Module):
         self.scale = nn.Parameter(torch.empty(1))
         self.bias = nn.Parameter(torch.empty(width))
 
+    def compute_keys(self, memory_NSH: torch.Tensor) -> torch.Tensor:
+        """Return U k + b in the format of U k: of the sum with the queries, N T S H, only a key's
+        own axes carry the bias.
+        """
+        key_NSH: torch.Tensor = self.key(memory_NSH)
+        return key_NSH + self.bias.to(key_NSH.dtype)
+
     def forward(
         self,
         query_NTH: torch.Tensor,
@@ -66,17 +74,32 @@ class GNMTAttention(nn.Module):
         known_NS: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the context N T H of each query, and the attention weights N T S over the source
-        positions.
+        positions. `key_NSH`: see `compute_keys`.
         """
-        both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
-        direction_H = self.direction / self.direction.norm() * self.scale
+        inputs = (self.query(query_NTH), key_NSH, self.direction, self.scale)
+        sum_bytes = query_NTH.numel() * key_NSH.shape[1] * recomputation.FP32_BYTES
         score_NTS = (
-            (torch.tanh(both_NTSH) @ direction_H)
-            .float()
-            .masked_fill(~known_NS[:, None], MASKED_ATTENTION_SCORE)
+            recomputation.recompute_in_backward(compute_attention_scores, *inputs)
+            if self.training and sum_bytes > recomputation.LARGEST_KEPT_BYTES
+            else compute_attention_scores(*inputs)
         )
+        score_NTS = score_NTS.float().masked_fill(~known_NS[:, None], MASKED_ATTENTION_SCORE)
         share_NTS = score_NTS.softmax(-1)
         return share_NTS.to(memory_NSH.dtype) @ memory_NSH, share_NTS
+
+
+def compute_attention_scores(
+    query_NTH: torch.Tensor,
+    key_NSH: torch.Tensor,
+    direction_H: torch.Tensor,
+    scale_1: torch.Tensor,
+) -> torch.Tensor:
+    """Return the scores N T S of projected queries and keys; its sum, N T S H, is the largest
+    tensor of a step.
+    """
+    both_NTSH = query_NTH[:, :, None] + key_NSH[:, None]
+    score_NTS: torch.Tensor = torch.tanh(both_NTSH) @ (direction_H / direction_H.norm() * scale_1)
+    return score_NTS
 
 
 class GNMTEncoder(nn.Module):
@@ -135,15 +158,16 @@ class GNMTDecoder(nn.Module):
     def forward(
         self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor
     ) -> torch.Tensor:
-        """Return the logits N T V of the next token at each position, for all positions at once."""
-        key_NSH = self.attention.key(memory_NSH)
-        hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
+        """Return the states N T H from which the classifier predicts the next token at each
+        position, for all positions at once.
+        """
+        key_NSH = self.attention.compute_keys(memory_NSH)
+        hidden_NTH: torch.Tensor = self.layers[0](self.dropout(embedded_NTH))[0]
         context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
         for level, layer in enumerate(self.layers[1:]):
             above_NTH, _ = layer(self.dropout(torch.cat([hidden_NTH, context_NTH], dim=-1)))
             hidden_NTH = above_NTH + hidden_NTH if level else above_NTH
-        logit_NTV: torch.Tensor = self.classifier(hidden_NTH)
-        return logit_NTV
+        return hidden_NTH
 
 
 class GNMTNetwork(nn.Module):
@@ -182,11 +206,16 @@ class GNMTNetwork(nn.Module):
     def forward(
         self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor
     ) -> torch.Tensor:
-        """Return the logits N T V of the token after each target token."""
+        """Return the states N T H from which the token after each target token is predicted."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
-        logit_NTV: torch.Tensor = self.decoder(
+        state_NTH: torch.Tensor = self.decoder(
             self.embedding(target_NT), memory_NSH, source_NS != GNMT_PAD_ID
         )
+        return state_NTH
+
+    def compute_output_logits(self, state_NTH: torch.Tensor) -> torch.Tensor:
+        """Return the logits N T V of the tokens that states predict."""
+        logit_NTV: torch.Tensor = self.decoder.classifier(state_NTH)
         return logit_NTV
 
 
@@ -197,10 +226,10 @@ class GNMTServingEncoder(nn.Module):
 
     def __init__(self, model: GNMTNetwork) -> None:
         super().__init__()
-        self.embedding, self.encoder, self.key = (
+        self.embedding, self.encoder, self.attention = (
             model.embedding,
             model.encoder,
-            model.decoder.attention.key,
+            model.decoder.attention,
         )
 
     def forward(
@@ -208,7 +237,7 @@ class GNMTServingEncoder(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return memory and keys, N S H each."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
-        return memory_NSH, self.key(memory_NSH)
+        return memory_NSH, self.attention.compute_keys(memory_NSH)
 
 
 class GNMTServingDecoderStep(nn.Module):
@@ -256,20 +285,38 @@ def run_lstm_step(
     return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
 
 
-def compute_sentence_losses(
-    logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float
+def compute_padded_losses(
+    logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float
 ) -> torch.Tensor:
-    """Return each sentence's cross-entropy summed over its tokens; Szegedy et al. 2015, section 7:
-    `smoothing` is spread over the vocabulary.
+    """Return each token's cross-entropy, 0 for padding; Szegedy et al. 2015, section 7: `smoothing`
+    is spread over the vocabulary.
     """
-    flat_NT = functional.cross_entropy(
-        logit_NTV.float().flatten(0, 1),
-        label_NT.flatten(),
+    return functional.cross_entropy(
+        logit_XV.float(),
+        label_X,
         ignore_index=GNMT_PAD_ID,
         label_smoothing=smoothing,
         reduction="none",
     )
-    return flat_NT.view_as(label_NT).sum(1)
+
+
+def compute_sentence_losses(
+    network: GNMTNetwork, state_NTH: torch.Tensor, label_NT: torch.Tensor, smoothing: float
+) -> torch.Tensor:
+    """Return each sentence's cross-entropy, summed over the tokens that its states predict; logits
+    are computed in chunks.
+    """
+
+    def compute_chunk_losses(state_XH: torch.Tensor, label_X: torch.Tensor) -> torch.Tensor:
+        return compute_padded_losses(network.compute_output_logits(state_XH), label_X, smoothing)
+
+    losses = recomputation.compute_losses_in_chunks(
+        compute_chunk_losses,
+        state_NTH.flatten(0, 1),
+        label_NT.flatten(),
+        network.embedding.num_embeddings,
+    )
+    return torch.cat(losses).view_as(label_NT).sum(1)
 
 
 def build_seeded_gnmt(

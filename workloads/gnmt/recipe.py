@@ -35,6 +35,7 @@ ALTERNATIVE_SCHEDULE_SETTINGS: Final = (
 # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up
 # starts
 WARMUP_START_FACTOR: Final = 0.01
+MICRO_BATCH_SETTING: Final = "data.micro_batch"
 MIN_GNMT_LAYERS: Final = 2  # one queries the attention, the other receives its result
 GNMT_ADAM_BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
 GNMT_ADAM_EPSILON: Final = 1e-8  # the same
@@ -72,6 +73,8 @@ class GNMTRecipe:
     """The training recipe of one run."""
 
     batch_size: int
+    micro_batch: int
+    """Pairs that a rank processes at once."""
     base_rate: float
     decay_factor: float
     decay_interval: int
@@ -109,8 +112,12 @@ class GNMTRecipe:
             raise RequestError(
                 f"setting model.layers: {settings['model.layers']} is below {MIN_GNMT_LAYERS}"
             )
+        batch_size = require_positive_setting(settings, "global_batch_size")
         return cls(
-            batch_size=require_positive_setting(settings, "global_batch_size"),
+            batch_size=batch_size,
+            micro_batch=require_positive_setting(settings, MICRO_BATCH_SETTING)
+            if MICRO_BATCH_SETTING in settings
+            else batch_size,
             base_rate=require_number_setting(settings, "opt_base_learning_rate"),
             decay_factor=require_number_setting(settings, "opt_learning_rate_decay_factor"),
             decay_interval=require_positive_setting(settings, "opt_learning_rate_decay_interval"),

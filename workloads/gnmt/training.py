@@ -13,7 +13,7 @@ from workloads.common import malloc, rng, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
-from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.step import MicroBatchLimit, Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.text import bucketing, encoded
 from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
@@ -25,10 +25,15 @@ from workloads.common.text.parallel_text import (
 )
 from workloads.gnmt import data, decoding, model, survey
 from workloads.gnmt.data import GNMTBatch, GNMTPairs, GNMTPreparedText
-from workloads.gnmt.recipe import GNMT_ADAM_BETAS, GNMT_ADAM_EPSILON, GNMTRecipe
+from workloads.gnmt.recipe import (
+    GNMT_ADAM_BETAS,
+    GNMT_ADAM_EPSILON,
+    MICRO_BATCH_SETTING,
+    GNMTRecipe,
+)
 from workloads.gnmt.subwords import MosesSplitter
 
-# Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
+# Legend: N sentences of a batch, S source positions, T target positions, H hidden width.
 GNMT_EVALUATION_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
 
 
@@ -51,13 +56,11 @@ class GNMTTraining:
             recipe.dropout,
             recipe.initial,
         ).to(self._device)
-        adam = torch.optim.Adam(
-            self._network.parameters(),
-            lr=recipe.base_rate,
-            betas=GNMT_ADAM_BETAS,
-            eps=GNMT_ADAM_EPSILON,
-        )
+        adam = build_gnmt_optimizer(self._network, recipe, self._device)
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
+        self._limit = MicroBatchLimit(
+            setting=MICRO_BATCH_SETTING, measure=len, compute_loss=self._compute_batch_loss
+        )
 
     @cached_property
     def _text(self) -> GNMTPreparedText:
@@ -88,10 +91,6 @@ class GNMTTraining:
             pinned=pinned,
         )
 
-    @cached_property
-    def _steps_per_epoch(self) -> int:
-        return len(self._plan_epoch(1))
-
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
@@ -109,14 +108,16 @@ class GNMTTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        plan = self._plan_epoch(epoch)[first_step:]
+        planned = self._plan_epoch(epoch)
+        first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
+        plan = planned[first_step:]
         loaded_batches = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(self._run.seed, epoch, self._run.rank)
-        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            self._stepper.take_step(
-                step, self._recipe.schedule(number), loaded_batches, self._compute_batch_loss
+        for number, step in enumerate(plan, first_number):
+            self._stepper.take_limited_step(
+                step, self._recipe.schedule(number), loaded_batches, self._limit
             )
             yield step.samples
 
@@ -129,20 +130,20 @@ class GNMTTraining:
             self._training_pairs.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch
         )
         return batches.plan_rank_steps(
-            global_batches, recipe.batch_size, epoch, run.rank, run.world_size
+            global_batches, recipe.micro_batch, epoch, run.rank, run.world_size
         )
 
     def _compute_batch_loss(self, batch: GNMTBatch) -> torch.Tensor:
         """Return the loss summed over a micro-batch's sentences, each with its weight."""
         batch = batch.copy_to_device(self._device)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
-            logit_NTV = self._stepper.network(
+            state_NTH = self._stepper.network(
                 batch.source_NS, batch.length_N, batch.target_NT[:, :-1]
             )
-        return (
-            model.compute_sentence_losses(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing)
-            * batch.weight_N
-        ).sum()
+            loss_N = model.compute_sentence_losses(
+                self._network, state_NTH, batch.target_NT[:, 1:], self._recipe.smoothing
+            )
+        return (loss_N * batch.weight_N).sum()
 
     def loss(self) -> float:
         """Mean loss over this rank's sentences in the last step; NaN before the first."""
@@ -206,3 +207,16 @@ class GNMTTraining:
             max_answer_length=recipe.max_answer_length,
         )
         weights.write_exported_weights(self._network, description, folder)
+
+
+def build_gnmt_optimizer(
+    network: model.GNMTNetwork, recipe: GNMTRecipe, device: torch.device
+) -> torch.optim.Optimizer:
+    """Create Adam; on a GPU as one kernel for all weights."""
+    return torch.optim.Adam(
+        network.parameters(),
+        lr=recipe.base_rate,
+        betas=GNMT_ADAM_BETAS,
+        eps=GNMT_ADAM_EPSILON,
+        fused=True if device.type == "cuda" else None,
+    )

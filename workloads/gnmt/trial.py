@@ -27,8 +27,11 @@ def build_gnmt_trial(device: str) -> TorchPrecisionTrial:
     )
 
     def compute_trial_loss() -> torch.Tensor:
-        logit_NTV = build_gnmt_trial_network(device)(source_NS, length_N, source_NS[:, :-1])
-        return model.compute_sentence_losses(logit_NTV, source_NS[:, 1:], smoothing=0.1).sum()
+        network = build_gnmt_trial_network(device)
+        state_NTH = network(source_NS, length_N, source_NS[:, :-1])
+        return model.compute_sentence_losses(
+            network, state_NTH, source_NS[:, 1:], smoothing=0.1
+        ).sum()
 
     def describe_trial_networks() -> Sequence[Network[torch.Tensor]]:
         model_network, step = (

@@ -5,6 +5,7 @@ for every framework.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -42,9 +43,27 @@ class TransformerBatch:
 
     source_NS: Ints
     target_NT: Ints
+    token_X: Ints
+    """Places of the target tokens, without padding, in the flattened targets."""
+
+    def __len__(self) -> int:
+        """Count the sentences."""
+        return len(self.source_NS)
+
+    def take_first(self, count: int) -> "TransformerBatch":
+        """Return the first sentences."""
+        return TransformerBatch(
+            source_NS=self.source_NS[:count],
+            target_NT=self.target_NT[:count],
+            token_X=self.token_X[self.token_X < self.target_NT[:count].size],
+        )
+
+    def count_padded_tokens(self) -> int:
+        """Count the tokens of the longer side, including padding."""
+        return max(self.source_NS.size, self.target_NT.size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: lengths are counted once and kept
 class TransformerPairs:
     """Subtokens of sentences and their translations; each ends with the end-of-sentence mark."""
 
@@ -56,19 +75,28 @@ class TransformerPairs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def compute_pair_lengths(self) -> Ints:
-        """Return the length that selects a pair's bucket: its longer side."""
-        return np.maximum(
-            count_sentence_subtokens(self.sources), count_sentence_subtokens(self.targets)
-        )
+    @cached_property
+    def target_lengths(self) -> Ints:
+        """Subtokens of each translation."""
+        return count_sentence_subtokens(self.targets)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The length that selects a pair's bucket: its longer side."""
+        return np.maximum(count_sentence_subtokens(self.sources), self.target_lengths)
+
+    def count_target_tokens(self, batch_N: Ints) -> int:
+        """Count the target tokens of a global batch, by which its loss is divided on all ranks."""
+        return int(self.target_lengths[batch_N].sum())
 
     def collate_pairs(self, keys: Sequence[batches.SampleKey]) -> TransformerBatch:
         """Collate pairs into a batch; a pair with weight 0 has no target tokens."""
         source_NS = bucketing.pad_sentences([self.sources[key.index] for key in keys], PAD_ID)
         target_NT = bucketing.pad_sentences([self.targets[key.index] for key in keys], PAD_ID)
         weight_N = np.array([key.weight > 0 for key in keys])
+        target_NT = np.where(weight_N[:, None], target_NT, PAD_ID)
         return TransformerBatch(
-            source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID)
+            source_NS=source_NS, target_NT=target_NT, token_X=np.flatnonzero(target_NT != PAD_ID)
         )
 
     def shuffle_translations(self, seed: int) -> "TransformerPairs":
@@ -219,9 +247,7 @@ def limit_pair_lengths(
             for side in (pairs.sources, pairs.targets)
         )
         return replace(pairs, sources=sources, targets=targets)
-    short_enough = np.flatnonzero(
-        pairs.compute_pair_lengths() <= recipe.max_sentence_tokens
-    ).tolist()
+    short_enough = np.flatnonzero(pairs.lengths <= recipe.max_sentence_tokens).tolist()
     if not short_enough:
         raise RequestError(
             f"{root}: no sentence pair has at most max_sequence_length {recipe.max_sentence_tokens}"
@@ -268,43 +294,36 @@ def truncate_encoded_sentence(sentence: Sentence, longest: int) -> Sentence:
     )
 
 
-def plan_transformer_steps(
-    sentences: TransformerPairs,
-    recipe: TransformerRecipe,
-    seed: int,
-    epoch: int,
-    rank: int = 0,
-    world_size: int = 1,
-) -> list[batches.OptimizerStep]:
-    """Plan an epoch: batches with about equally many tokens including padding, each from one length
-    bucket; one micro-batch per rank.
+def plan_transformer_batches(
+    pairs: TransformerPairs, recipe: TransformerRecipe, seed: int, epoch: int
+) -> list[Ints]:
+    """Plan an epoch's global batches, the same on every rank: about equally many tokens including
+    padding, each from one length bucket.
     """
     bounds = bucketing.compute_growing_bounds(
         max(recipe.max_sentence_tokens, SHORTEST_BUCKET_TOKENS),
         SHORTEST_BUCKET_TOKENS,
         BUCKET_GROWTH_FACTOR,
     )
-    planned = bucketing.plan_bucketed_batches(
-        sentences.compute_pair_lengths(),
-        bounds,
-        lambda bound: max(1, recipe.batch_tokens // bound),
-        seed,
-        epoch,
+    return bucketing.plan_bucketed_batches(
+        pairs.lengths, bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch
     )
-    return batches.plan_rank_steps(planned, recipe.batch_tokens, epoch, rank, world_size)
 
 
-def count_target_tokens_per_step(
-    sentences: TransformerPairs, recipe: TransformerRecipe, seed: int, epoch: int
-) -> list[int]:
-    """Return the target tokens of each step of an epoch over all ranks, by which the loss is
-    divided.
+def plan_transformer_step(
+    pairs: TransformerPairs,
+    recipe: TransformerRecipe,
+    batch_N: Ints,
+    epoch: int,
+    rank: int = 0,
+    world_size: int = 1,
+) -> batches.OptimizerStep:
+    """Divide a global batch among the ranks, and a rank's share into micro-batches whose tokens,
+    including padding, are at most the recipe's.
     """
-    counts = count_sentence_subtokens(sentences.targets)
-    return [
-        int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight))
-        for step in plan_transformer_steps(sentences, recipe, seed, epoch)
-    ]
+    span = max(1, recipe.micro_tokens // int(pairs.lengths[batch_N].max()))
+    (step,) = batches.plan_rank_steps([batch_N], span, epoch, rank, world_size)
+    return step
 
 
 EVALUATION_BATCH_SENTENCES: Final = 64

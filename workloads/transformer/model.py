@@ -277,9 +277,14 @@ class TransformerNetwork(nn.Module):
             memory_BSW = layer(memory_BSW, mask_B11S)
         return self.encoder_norm(memory_BSW), mask_B11S
 
-    def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
-        """Return the logits, N x V, of all target tokens except padding, each from the source and
-        the preceding tokens.
+    def forward(
+        self, source_BS: torch.Tensor, target_BT: torch.Tensor, token_N: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the states, N x W, from which the output layer predicts target tokens, each from
+        the source and the preceding tokens.
+
+        `token_N`: places of the tokens in the flattened targets, which a caller knows without
+        waiting for the device: all but padding.
         """
         memory_BSW, mask_B11S = self.encode_source(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
@@ -288,13 +293,17 @@ class TransformerNetwork(nn.Module):
         )
         for layer in self.decoder:
             state_BTW = layer(state_BTW, memory_BSW, mask_B11S)
-        state_NW: torch.Tensor = self.decoder_norm(state_BTW)[target_BT != PAD_ID]
+        state_NW: torch.Tensor = self.decoder_norm(state_BTW).flatten(0, 1).index_select(0, token_N)
+        return state_NW
+
+    def compute_output_logits(self, state_NW: torch.Tensor) -> torch.Tensor:
+        """Return the logits, N x V, of the tokens that states predict."""
         return functional.linear(state_NW, self.embedding)
 
 
 def build_attention_mask(hide: torch.Tensor) -> torch.Tensor:
     """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
-    return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN_SLOT_LOGIT))
+    return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, HIDDEN_SLOT_LOGIT)
 
 
 class TransformerServingEncoder(nn.Module):
@@ -380,7 +389,7 @@ class TransformerServingDecoderStep(nn.Module):
         """Return the logits, B K V, and this position's keys and values."""
         count, visible_slots = token_BK.shape[1], mask_BKM.shape[2]
         earlier_M = torch.arange(visible_slots, device=token_BK.device) < position_1 * count
-        mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN_SLOT_LOGIT)).unsqueeze(1)
+        mask_B1KM = torch.where(earlier_M, mask_BKM, HIDDEN_SLOT_LOGIT).unsqueeze(1)
         mask_B11S = build_attention_mask(source_BS == PAD_ID)[:, None, None]
         cached = zip(
             key_LBHMD[:, :, :, :visible_slots].unbind(),

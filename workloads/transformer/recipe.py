@@ -29,6 +29,7 @@ TRANSFORMER_LOGGED_HYPERPARAMETERS: Final = (
     "max_sequence_length",
 )
 TRUNCATE_CHOICE: Final = "truncate"
+MICRO_TOKENS_SETTING: Final = "data.micro_tokens"
 SHORTEST_BUCKET_TOKENS, BUCKET_GROWTH_FACTOR = (
     8,
     1.1,
@@ -136,6 +137,8 @@ class TransformerRecipe:
     """The training recipe of one run."""
 
     batch_tokens: int
+    micro_tokens: int
+    """Tokens, including padding, that a rank processes at once."""
     base_rate: float
     warm_up_steps: int
     beta_1: float
@@ -153,8 +156,12 @@ class TransformerRecipe:
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "TransformerRecipe":
         """Read the settings; RequestError names an invalid one."""
+        batch_tokens = require_positive_setting(settings, "global_batch_size")
         return cls(
-            batch_tokens=require_positive_setting(settings, "global_batch_size"),
+            batch_tokens=batch_tokens,
+            micro_tokens=require_positive_setting(settings, MICRO_TOKENS_SETTING)
+            if MICRO_TOKENS_SETTING in settings
+            else batch_tokens,
             base_rate=require_number_setting(settings, "opt_base_learning_rate"),
             warm_up_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
             beta_1=require_number_setting(settings, "opt_adam_beta_1"),

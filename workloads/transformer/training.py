@@ -5,15 +5,17 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
-from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation import collectives, mixed_precision, recomputation
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
-from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.step import MicroBatchLimit, Stepper
 from workloads.common.run_request import require_run_training_row
 from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
 from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
@@ -21,12 +23,12 @@ from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
 from workloads.transformer.model import TransformerNetwork
 from workloads.transformer.recipe import (
+    MICRO_TOKENS_SETTING,
     DecodingParameters,
     TransformerRecipe,
     TransformerShape,
     compute_smoothed_label_entropy,
 )
-from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.translation.torch_tensors import build_torch_translator
 
 # Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
@@ -54,6 +56,11 @@ class TransformerTraining:
             run, self._model, build_transformer_optimizer(self._model, self._recipe)
         )
         self._schedule = self._recipe.build_schedule()
+        self._limit = MicroBatchLimit(
+            setting=MICRO_TOKENS_SETTING,
+            measure=data.TransformerBatch.count_padded_tokens,
+            compute_loss=self._compute_batch_loss,
+        )
 
     @cached_property
     def _data(self) -> data.TransformerTrainingData:
@@ -61,10 +68,6 @@ class TransformerTraining:
         clock.
         """
         return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
-
-    @cached_property
-    def _steps_per_epoch(self) -> int:
-        return len(data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
@@ -83,45 +86,40 @@ class TransformerTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        recipe, run = self._recipe, self._run
-        steps = data.plan_transformer_steps(
-            self._data.train, recipe, run.seed, epoch, run.rank, run.world_size
-        )
-        plan = list(
-            zip(
-                steps,
-                data.count_target_tokens_per_step(self._data.train, recipe, run.seed, epoch),
-                strict=True,
-            )
-        )[first_step:]
+        recipe, run, pairs = self._recipe, self._run, self._data.train
+        planned = data.plan_transformer_batches(pairs, recipe, run.seed, epoch)
+        first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(run.seed, epoch, run.rank)
-        for number, (step, tokens) in enumerate(
-            plan, (epoch - 1) * self._steps_per_epoch + first_step
-        ):
-            loaded_batches = map(self._data.train.collate_pairs, step.micro_batches)
-            self._stepper.take_step(
-                replace(step, samples=tokens),
+        for number, batch_N in enumerate(planned[first_step:], first_number):
+            step = data.plan_transformer_step(
+                pairs, recipe, batch_N, epoch, run.rank, run.world_size
+            )
+            self._stepper.take_limited_step(
+                replace(step, samples=pairs.count_target_tokens(batch_N)),
                 self._schedule(number),
-                loaded_batches,
-                self._compute_batch_loss,
+                map(pairs.collate_pairs, step.micro_batches),
+                self._limit,
             )
             yield step.samples
 
     def _compute_batch_loss(self, batch: data.TransformerBatch) -> torch.Tensor:
-        """Return the loss summed over this rank's target tokens; the network drops padding before
-        it computes logits.
+        """Return the loss summed over a micro-batch's target tokens; padding is dropped before
+        logits are computed.
         """
-        source_NS, target_NT = (
-            torch.from_numpy(side).to(self._run.device)
-            for side in (batch.source_NS, batch.target_NT)
+        source_NS, target_NT, token_X, label_X = (
+            copy_to_device(part, self._run.device)
+            for part in (
+                batch.source_NS,
+                batch.target_NT,
+                batch.token_X,
+                batch.target_NT.ravel()[batch.token_X],
+            )
         )
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
-            logit_XV = self._stepper.network(source_NS, target_NT)
-        return compute_summed_loss(
-            logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing
-        )
+            state_XW = self._stepper.network(source_NS, target_NT, token_X)
+            return compute_state_loss(self._model, state_XW, label_X, self._recipe.smoothing)
 
     def loss(self) -> float:
         """Mean loss over this rank's target tokens in the last step; NaN before the first."""
@@ -187,6 +185,30 @@ def build_transformer_optimizer(
     return torch.optim.Adam(
         network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True
     )
+
+
+def copy_to_device(values: npt.NDArray[np.int64], device: str) -> torch.Tensor:
+    """Copy an array to a device; to a GPU from pinned memory, for which the host does not wait."""
+    host = torch.from_numpy(values)
+    return (host.pin_memory() if device.startswith("cuda") else host).to(device, non_blocking=True)
+
+
+def compute_state_loss(
+    network: TransformerNetwork, state_XW: torch.Tensor, label_X: torch.Tensor, smoothing: float
+) -> torch.Tensor:
+    """Return the summed loss of the tokens that states predict, whose logits are computed in
+    chunks.
+    """
+
+    def compute_chunk_loss(part_XW: torch.Tensor, part_X: torch.Tensor) -> torch.Tensor:
+        return compute_summed_loss(
+            network.compute_output_logits(part_XW).float(), part_X, smoothing
+        )
+
+    losses = recomputation.compute_losses_in_chunks(
+        compute_chunk_loss, state_XW, label_X, network.shape.vocabulary
+    )
+    return torch.stack(losses).sum()
 
 
 def compute_summed_loss(

@@ -32,7 +32,9 @@ def trial(device: str) -> TorchPrecisionTrial:
     source_BS = torch.full((2, 4), TRANSFORMER_TRIAL_TOKEN, device=device)
 
     def compute_trial_loss() -> torch.Tensor:
-        logit_NV = TransformerNetwork(TRANSFORMER_TRIAL_SHAPE).to(device)(source_BS, source_BS)
+        network = TransformerNetwork(TRANSFORMER_TRIAL_SHAPE).to(device)
+        every_N = torch.arange(source_BS.numel(), device=device)
+        logit_NV = network.compute_output_logits(network(source_BS, source_BS, every_N))
         return functional.cross_entropy(
             logit_NV.float(), source_BS.flatten(), label_smoothing=TRANSFORMER_TRIAL_SMOOTHING
         )

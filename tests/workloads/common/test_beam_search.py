@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from workloads.common.text.beam_search import (
+    GPU_END_CHECK_INTERVAL,
     BeamParameters,
     DecoderState,
     search_best_answers,
@@ -111,12 +112,14 @@ def plain(toy: Toy, sentence: int, beam: BeamParameters) -> list[int]:
     return best[:-1] if best[-1] == END else best
 
 
-def batched(toy: Toy, beam: BeamParameters) -> list[list[int]]:
+def batched(toy: Toy, beam: BeamParameters, interval: int | None = None) -> list[list[int]]:
     return truncate_answers_at_end(
-        search_best_answers(toy, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, beam), END
+        search_best_answers(toy, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, beam, interval),
+        END,
     )
 
 
+@pytest.mark.parametrize("interval", [None, GPU_END_CHECK_INTERVAL, 99])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "beam",
@@ -128,12 +131,14 @@ def batched(toy: Toy, beam: BeamParameters) -> list[list[int]]:
     ],
     ids=["training", "greedy", "inference", "coverage"],
 )
-def test_equal_to_a_plain_search(seed: int, beam: BeamParameters) -> None:
-    """Penalties, finished hypotheses that stay, early ends: all as in the search without a
-    batch.
+def test_equal_to_a_plain_search(seed: int, beam: BeamParameters, interval: int | None) -> None:
+    """Penalties, finished hypotheses that stay, early ends, however often the end is looked for:
+    all as in the search without a batch.
     """
     toy = Toy(seed, end_bias=1.5)
-    assert batched(toy, beam) == [plain(toy, sentence, beam) for sentence in range(len(LENGTHS))]
+    assert batched(toy, beam, interval) == [
+        plain(toy, sentence, beam) for sentence in range(len(LENGTHS))
+    ]
 
 
 def test_answers_that_never_end_are_cut() -> None:
@@ -146,8 +151,11 @@ def test_an_answer_may_be_empty() -> None:
     assert batched(Toy(1, end_bias=99.0), BEAM) == [[]] * len(LENGTHS)
 
 
-def test_the_search_ends_when_nothing_better_can_come() -> None:
-    """Sentences that are done must not pay for the longest answer that is allowed."""
+@pytest.mark.parametrize(("interval", "expected"), [(None, 1), (GPU_END_CHECK_INTERVAL, 4)])
+def test_the_search_ends_when_nothing_better_can_come(interval: int | None, expected: int) -> None:
+    """Sentences that are done must not pay for the longest answer that is allowed; a CPU looks at
+    each position.
+    """
     steps = 0
     toy = Toy(1, end_bias=99.0)
 
@@ -158,8 +166,8 @@ def test_the_search_ends_when_nothing_better_can_come() -> None:
         steps += 1
         return toy(token_NK, state)
 
-    search_best_answers(counting, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, BEAM)
-    assert steps == 1
+    search_best_answers(counting, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, BEAM, interval)
+    assert steps == expected
 
 
 def test_a_wider_beam_finds_what_a_narrow_one_misses() -> None:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from workloads.common.inputs.batches import plan_rank_steps
+from workloads.common.inputs.batches import ORDER_STREAM, plan_rank_steps
 from workloads.common.text.bucketing import (
+    BATCH_ORDER_STREAM,
     compute_even_bounds,
     compute_growing_bounds,
     pad_sentences,
@@ -28,6 +29,20 @@ def test_every_sentence_once() -> None:
     assert sorted(sum(flat(1, 1), [])) == list(range(1000))
 
 
+def test_the_plan_is_that_of_each_bucket_s_members() -> None:
+    """Bucket by bucket in the epoch's order, then the batches in an order of their own: a plan that
+    changed would make a resumed run another one.
+    """
+    shuffled = np.random.default_rng([4, 2, ORDER_STREAM]).permutation(len(LENGTHS))
+    low, planned = 0, []
+    for bound in BOUNDS:
+        members = [index for index in shuffled if low < LENGTHS[index] <= bound]
+        planned += [members[start : start + 8] for start in range(0, len(members), 8)]
+        low = bound
+    order = np.random.default_rng([4, 2, BATCH_ORDER_STREAM]).permutation(len(planned))
+    assert flat(4, 2) == [planned[index] for index in order]
+
+
 def test_batches_are_of_one_bucket_and_of_its_size() -> None:
     """Padding would cost the rest; `size` is asked per bucket, for batches by tokens."""
     found = plan_bucketed_batches(LENGTHS, BOUNDS, lambda bound: 120 // bound, 1, 1)
@@ -41,6 +56,7 @@ def test_order_follows_from_seed_and_epoch() -> None:
     """A resumed run takes the same batches again; another epoch or seed takes others."""
     assert flat(1, 1) == flat(1, 1)
     assert flat(1, 1) != flat(1, 2) != flat(2, 2)
+    assert len(flat(1, 1)) == len(flat(1, 2)) == len(flat(2, 2))
 
 
 def test_batches_come_in_mixed_lengths() -> None:

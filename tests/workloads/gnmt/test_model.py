@@ -12,6 +12,7 @@ from torch import nn
 
 from suite.errors import RequestError
 from workloads.common import weights
+from workloads.common.optimisation import recomputation
 from workloads.gnmt import model
 from workloads.gnmt.recipe import GNMT_ADAM_BETAS, GNMT_ADAM_EPSILON
 
@@ -28,6 +29,71 @@ def network() -> model.GNMTNetwork:
         for parameter in made.parameters():
             parameter.mul_(6).add_(0.1)
     return made
+
+
+def compute_batch_loss(network: model.GNMTNetwork) -> torch.Tensor:
+    """The loss of the module's sentences."""
+    state_NTH = network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1])
+    return model.compute_sentence_losses(network, state_NTH, TARGET_NT[:, 1:], 0.1).sum()
+
+
+def compute_gradients(
+    network: model.GNMTNetwork, *, autocast: bool = False
+) -> dict[str, torch.Tensor]:
+    """The gradients of that loss, by the weights' names."""
+    network.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = compute_batch_loss(network)
+    loss.backward()  # type: ignore[no-untyped-call]
+    return {
+        name: value.grad.clone()
+        for name, value in network.named_parameters()
+        if value.grad is not None
+    }
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_scores_computed_again_have_the_same_gradients(
+    network: model.GNMTNetwork, autocast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In training a large sum of queries and keys is not kept but computed again: to the bit."""
+    calls: list[int] = []
+    compute = model.compute_attention_scores
+
+    def count_calls(*inputs: torch.Tensor) -> torch.Tensor:
+        calls.append(len(inputs))
+        return compute(*inputs)
+
+    monkeypatch.setattr(model, "compute_attention_scores", count_calls)
+    kept = compute_gradients(network.train(), autocast=autocast)
+    assert len(calls) == 1
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 3 * 3 * 5 * WIDTH * 4 - 1)
+    again = compute_gradients(network, autocast=autocast)
+    assert len(calls) == 3
+    assert len(kept) == len(again) > 20 and kept["decoder.attention.bias"].any()
+    assert all(torch.equal(again[name], gradient) for name, gradient in kept.items())
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_chunks_of_logits_have_the_gradients_of_all(
+    network: model.GNMTNetwork, autocast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rows at a time, and the classifier's gradients added up."""
+    whole = compute_gradients(network, autocast=autocast)
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 2 * VOCABULARY * 4)
+    chunked = compute_gradients(network, autocast=autocast)
+    for name, gradient in whole.items():
+        rounding = (1e-2 if autocast else 1e-6) * float(gradient.abs().max())
+        assert torch.allclose(chunked[name], gradient, rtol=1e-5, atol=rounding), name
+
+
+def test_the_bias_is_in_the_keys(network: model.GNMTNetwork) -> None:
+    """In bf16 too: an fp32 bias would widen the largest tensor of a step."""
+    attention, memory_NSH = network.decoder.attention, torch.randn(2, 5, WIDTH)
+    expected = memory_NSH @ attention.key.weight.T + attention.bias
+    assert torch.allclose(attention.compute_keys(memory_NSH), expected, atol=1e-6)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attention.compute_keys(memory_NSH).dtype is torch.bfloat16
 
 
 def test_attention_by_hand(network: model.GNMTNetwork) -> None:
@@ -52,7 +118,7 @@ def test_attention_by_hand(network: model.GNMTNetwork) -> None:
     context_NTH, share_NTS = attention(
         torch.tensor(query_TH, dtype=torch.float32)[None],
         memory_NSH,
-        attention.key(memory_NSH),
+        attention.compute_keys(memory_NSH),
         known_NS,
     )
     for place, query_H in enumerate(query_TH):
@@ -76,7 +142,12 @@ def test_loss_by_hand() -> None:
         TARGET_NT[:, 1:],
         0.1,
     )
-    found = model.compute_sentence_losses(logit_NTV, label_NT, smoothing).tolist()
+    found = (
+        model.compute_padded_losses(logit_NTV.flatten(0, 1), label_NT.flatten(), smoothing)
+        .view_as(label_NT)
+        .sum(1)
+        .tolist()
+    )
     for sentence, labels in enumerate(label_NT.tolist()):
         expected = 0.0
         for logit_V, label in zip(logit_NTV[sentence].double().numpy(), labels, strict=True):
@@ -94,9 +165,7 @@ def test_one_adam_step_by_hand(network: model.GNMTNetwork) -> None:
     optimizer = torch.optim.Adam(
         network.parameters(), lr=rate, betas=GNMT_ADAM_BETAS, eps=GNMT_ADAM_EPSILON
     )
-    model.compute_sentence_losses(
-        network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
-    ).sum().backward()
+    compute_batch_loss(network).backward()  # type: ignore[no-untyped-call]
     before = [parameter.detach().double().numpy().copy() for parameter in network.parameters()]
     gradients = [
         parameter.grad.double().numpy().copy()
@@ -148,8 +217,10 @@ def test_the_first_layer_reads_both_ways(network: model.GNMTNetwork) -> None:
 
 def test_padding_changes_nothing(network: model.GNMTNetwork) -> None:
     """A sentence among longer ones has the logits that it has alone."""
-    together = network(SOURCE_NS, LENGTH_N, TARGET_NT)
-    alone = network(SOURCE_NS[1:2, :3], LENGTH_N[1:2], TARGET_NT[1:2, :3])
+    together = network.compute_output_logits(network(SOURCE_NS, LENGTH_N, TARGET_NT))
+    alone = network.compute_output_logits(
+        network(SOURCE_NS[1:2, :3], LENGTH_N[1:2], TARGET_NT[1:2, :3])
+    )
     assert torch.allclose(together[1, :3], alone[0], atol=1e-5)
 
 
@@ -158,7 +229,7 @@ def test_step_by_step_is_the_whole_pass(network: model.GNMTNetwork) -> None:
     alike.
     """
     reader, writer = model.GNMTServingEncoder(network), model.GNMTServingDecoderStep(network)
-    whole_NTV = network(SOURCE_NS, LENGTH_N, TARGET_NT)
+    whole_NTV = network.compute_output_logits(network(SOURCE_NS, LENGTH_N, TARGET_NT))
     memory_NSH, key_NSH = reader(SOURCE_NS, LENGTH_N)
     state = (torch.zeros(6, LAYERS, WIDTH), torch.zeros(6, LAYERS, WIDTH))
     for place in range(TARGET_NT.shape[1]):
@@ -263,9 +334,7 @@ def test_full_size() -> None:
     losses = []
     for _ in range(2):
         optimizer.zero_grad()
-        loss = model.compute_sentence_losses(
-            network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
-        ).sum()
+        loss = compute_batch_loss(network)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(float(loss.detach()))

@@ -5,18 +5,21 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from harness.failures import describe_machine_error
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.text import synthetic_language
 from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.gnmt import WORKLOAD, model
-from workloads.gnmt.training import GNMTTraining
+from workloads.gnmt.recipe import GNMTRecipe
+from workloads.gnmt.training import GNMTTraining, build_gnmt_optimizer
 
 MakeRun = Callable[..., Run]
 
@@ -169,6 +172,78 @@ def test_loss_is_per_sentence(make_run: MakeRun) -> None:
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert training.loss() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("largest", [3, 0])
+def test_memory_that_does_not_suffice_names_the_micro_batch_that_fits(
+    make_run: MakeRun, largest: int
+) -> None:
+    """Found by trying halves, as PyTorch words the error on a GPU; with that setting it trains."""
+    run = make_run(global_batch_size=24, data__buckets=1, model__dropout=0.0)
+
+    def limit_memory(training: GNMTTraining) -> GNMTTraining:
+        compute = training._limit.compute_loss
+
+        def compute_or_fail(batch: Any) -> torch.Tensor:
+            if len(batch) > largest:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return compute(batch)
+
+        training._limit = replace(training._limit, compute_loss=compute_or_fail)
+        return training
+
+    with (
+        pytest.raises(torch.OutOfMemoryError) as caught,
+        closing(limit_memory(GNMTTraining(run)).train_epoch(1)) as steps,
+    ):
+        next(steps)
+    said = describe_machine_error(caught.value, run.settings)
+    assert said.startswith("memory does not suffice (CUDA out of memory. Tried")
+    if not largest:
+        assert said.endswith("; a smaller batch needs less: --set global_batch_size=N")
+        return
+    key, value = said.partition("; what fits: --set ")[2].split("=")
+    assert key == "data.micro_batch"
+    again = limit_memory(GNMTTraining(replace(run, settings={**run.settings, key: int(value)})))
+    with closing(again.train_epoch(1)) as steps:
+        assert next(steps) > largest
+
+
+def test_micro_batches_have_the_gradients_of_the_batch(make_run: MakeRun) -> None:
+    """The loss is a sum over pairs, so nothing depends on how a rank divides its share."""
+    found = []
+    for asked in ({}, {"data__micro_batch": 3}):
+        training = GNMTTraining(
+            make_run(global_batch_size=24, data__buckets=1, model__dropout=0.0, **asked)
+        )
+        with closing(training.train_epoch(1)) as steps:
+            next(steps)
+        found.append((list(training._network.parameters()), training.loss()))
+    assert len(training._plan_epoch(1)[0].micro_batches) == 8
+    (whole, whole_loss), (parts, parts_loss) = found
+    assert parts_loss == pytest.approx(whole_loss, rel=1e-5)
+    for first, second in zip(whole, parts, strict=True):
+        assert first.grad is not None and second.grad is not None
+        assert torch.allclose(first.grad, second.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_a_gpu_updates_all_weights_in_one_kernel(make_run: MakeRun) -> None:
+    """With the same results; the optimizer's state is known to PyTorch under the same names."""
+    recipe = GNMTRecipe.build_from_settings(make_run().settings)
+    weights, states = [], []
+    for kind in ("cpu", "cuda"):
+        network = model.build_seeded_gnmt(1, 13, 6, 2, 0.0)
+        adam = build_gnmt_optimizer(network, recipe, torch.device(kind))
+        assert bool(adam.defaults["fused"]) is (kind == "cuda")
+        for _ in range(3):
+            for number, weight in enumerate(network.parameters()):
+                weight.grad = torch.full_like(weight, 0.1 * (number + 1))
+            adam.step()
+        weights.append(list(network.parameters()))
+        states.append({name for entry in adam.state.values() for name in entry})
+    assert states[0] == states[1]
+    for first, second in zip(*weights, strict=True):
+        assert torch.allclose(first, second, rtol=1e-5, atol=1e-7)
 
 
 def test_shuffled_pairs_reach_the_loss(make_run: MakeRun) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.batches import OptimizerStep, SampleKey
 from workloads.common.text.parallel_text import ParallelCorpus
 from workloads.transformer import data, subwords
 from workloads.transformer.data import TransformerPairs
@@ -31,6 +31,21 @@ def recipe(make_run: MakeRun, **settings: object) -> TransformerRecipe:
     return TransformerRecipe.build_from_settings(make_run(**settings).settings)
 
 
+def plan_steps(
+    pairs: TransformerPairs,
+    chosen: TransformerRecipe,
+    seed: int,
+    epoch: int,
+    rank: int = 0,
+    world_size: int = 1,
+) -> list[OptimizerStep]:
+    """All steps of an epoch."""
+    return [
+        data.plan_transformer_step(pairs, chosen, batch_N, epoch, rank, world_size)
+        for batch_N in data.plan_transformer_batches(pairs, chosen, seed, epoch)
+    ]
+
+
 def test_pairs_are_padded_side_by_side() -> None:
     """Each side to its own longest sentence; a pair without weight has no target tokens."""
     batch = sentences((3, 2), (2, 4)).collate_pairs(
@@ -38,6 +53,10 @@ def test_pairs_are_padded_side_by_side() -> None:
     )
     assert batch.source_NS.tolist() == [[2, 1, 0], [2, 3, 1]]
     assert batch.target_NT.tolist() == [[2, 3, 4, 1], [0, 0, 0, 0]]
+    assert batch.token_X.tolist() == [0, 1, 2, 3]
+    assert sentences((1, 1), (1, 3)).collate_pairs(
+        [SampleKey(index=0), SampleKey(index=1)]
+    ).token_X.tolist() == [0, 3, 4, 5]
 
 
 def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
@@ -45,11 +64,11 @@ def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
     rng = np.random.default_rng(1)
     made = sentences(*[(int(a), int(b)) for a, b in rng.integers(1, 60, (400, 2))])
     chosen = recipe(make_run, global_batch_size=300)
-    steps = data.plan_transformer_steps(made, chosen, 1, 1)
+    steps = plan_steps(made, chosen, 1, 1)
     assert sorted(
         key.index for step in steps for key in step.micro_batches[0] if key.weight
     ) == list(range(400))
-    longest = made.compute_pair_lengths()
+    longest = made.lengths
     for step in steps:
         lengths = [longest[key.index] for key in step.micro_batches[0] if key.weight]
         assert len(lengths) * max(lengths) <= 300
@@ -62,13 +81,38 @@ def test_ranks_share_each_batch(make_run: MakeRun) -> None:
         sentences(*[(length % 20 + 1, 5) for length in range(90)]),
         recipe(make_run, global_batch_size=100),
     )
-    alone = data.plan_transformer_steps(made, chosen, 3, 2)
-    ranks = [data.plan_transformer_steps(made, chosen, 3, 2, rank, 2) for rank in range(2)]
+    alone = plan_steps(made, chosen, 3, 2)
+    ranks = [plan_steps(made, chosen, 3, 2, rank, 2) for rank in range(2)]
     for number, step in enumerate(alone):
         mine = [key.index for rank in ranks for key in rank[number].micro_batches[0] if key.weight]
         assert sorted(mine) == sorted(key.index for key in step.micro_batches[0] if key.weight)
         assert all(len(rank[number].micro_batches) == 1 for rank in ranks)
-    assert sum(data.count_target_tokens_per_step(made, chosen, 3, 2)) == 5 * 90
+    planned = data.plan_transformer_batches(made, chosen, 3, 2)
+    assert sum(made.count_target_tokens(batch_N) for batch_N in planned) == 5 * 90
+
+
+def test_micro_batches_share_a_batch(make_run: MakeRun) -> None:
+    """Each holds at most the tokens that were asked for, padding counted; together they are what
+    one has without the setting, on one rank and on two.
+    """
+    lengths = np.random.default_rng(2).integers(1, 60, (300, 2))
+    made = sentences(*[(int(source), int(target)) for source, target in lengths])
+    chosen = recipe(make_run, global_batch_size=600, data__micro_tokens=200)
+    assert recipe(make_run, global_batch_size=600).micro_tokens == 600
+    whole = plan_steps(made, recipe(make_run, global_batch_size=600), 3, 2)
+    for world_size in (1, 2):
+        ranks = [plan_steps(made, chosen, 3, 2, rank, world_size) for rank in range(world_size)]
+        for step, *shares in zip(whole, *ranks, strict=True):
+            parts = [part for share in shares for part in share.micro_batches]
+            assert sorted(key.index for part in parts for key in part if key.weight) == sorted(
+                key.index for key in step.micro_batches[0] if key.weight
+            )
+            assert {share.samples for share in shares} == {step.samples}
+            assert len({len(share.micro_batches) for share in shares}) == 1
+            for part in parts:
+                taken = [made.lengths[key.index] for key in part if key.weight]
+                assert len(taken) <= 1 or len(taken) * max(taken) <= 200
+    assert max(len(step.micro_batches) for step in plan_steps(made, chosen, 3, 2)) > 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from workloads.common import malloc
 from workloads.transformer.model import TransformerNetwork
 from workloads.transformer.recipe import DecodingParameters, TransformerShape
-from workloads.transformer.training import compute_summed_loss
+from workloads.transformer.training import compute_state_loss
 from workloads.transformer.translation.torch_tensors import build_torch_translator
 
 pytestmark = pytest.mark.slow
@@ -26,10 +26,8 @@ def test_a_step_and_a_translation_at_full_size() -> None:
     )
 
     def loss() -> torch.Tensor:
-        return (
-            compute_summed_loss(model(source_BS, target_BT), target_BT.flatten(), 0.1)
-            / target_BT.numel()
-        )
+        state_NW = model(source_BS, target_BT, torch.arange(target_BT.numel()))
+        return compute_state_loss(model, state_NW, target_BT.flatten(), 0.1) / target_BT.numel()
 
     before = loss()
     before.backward()  # type: ignore[no-untyped-call]

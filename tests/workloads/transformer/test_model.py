@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from whole_pass import compute_target_logits
 
 from suite.errors import RequestError
 from workloads.transformer.model import (
@@ -65,10 +66,10 @@ def test_one_matrix_embeds_and_makes_logits(model: TransformerNetwork) -> None:
 
 def test_padding_changes_nothing(model: TransformerNetwork) -> None:
     """Longer neighbours pad a sentence; its logits must not see that."""
-    together = model(SOURCE_BS, TARGET_BT)
+    together = compute_target_logits(model, SOURCE_BS, TARGET_BT)
     alone = torch.cat(
         [
-            model(SOURCE_BS[i : i + 1, :s], TARGET_BT[i : i + 1, :t])
+            compute_target_logits(model, SOURCE_BS[i : i + 1, :s], TARGET_BT[i : i + 1, :t])
             for i, (s, t) in enumerate(((4, 5), (6, 3), (2, 2)))
         ]
     )
@@ -79,7 +80,10 @@ def test_a_position_does_not_see_what_comes(model: TransformerNetwork) -> None:
     """A decoder that sees the word it is asked for learns nothing."""
     changed_BT = TARGET_BT.clone()
     changed_BT[0, 3:] = torch.tensor([30, 31])
-    before, after = model(SOURCE_BS, TARGET_BT), model(SOURCE_BS, changed_BT)
+    before, after = (
+        compute_target_logits(model, SOURCE_BS, TARGET_BT),
+        compute_target_logits(model, SOURCE_BS, changed_BT),
+    )
     assert torch.equal(before[:4], after[:4])
     assert not torch.allclose(before[4], after[4])
 
@@ -90,7 +94,9 @@ def test_the_source_matters(model: TransformerNetwork) -> None:
         changed_BS = SOURCE_BS.clone()
         changed_BS[0, place] = 33
         assert not torch.allclose(
-            model(SOURCE_BS, TARGET_BT)[:5], model(changed_BS, TARGET_BT)[:5], atol=1e-4
+            compute_target_logits(model, SOURCE_BS, TARGET_BT)[:5],
+            compute_target_logits(model, changed_BS, TARGET_BT)[:5],
+            atol=1e-4,
         )
 
 
@@ -130,7 +136,7 @@ def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
     """Cache, positions, masks and parents: wrong in any of them, and the served model is not the
     trained one.
     """
-    full_NV = model(SOURCE_BS, TARGET_BT).log_softmax(-1)
+    full_NV = compute_target_logits(model, SOURCE_BS, TARGET_BT).log_softmax(-1)
     for hypothesis in stepwise(model, beam, seen).log_softmax(-1).unbind(1):
         assert torch.allclose(hypothesis[TARGET_BT != 0], full_NV, atol=1e-5)
 
@@ -153,7 +159,7 @@ def test_hypotheses_see_their_own_history_only(model: TransformerNetwork) -> Non
             )
             caches = tensors.update_caches(caches, new, 2 * position)
     for hypothesis, first in enumerate((9, 5)):
-        whole = model(source_1S, torch.tensor([[first, 7, 1]]))[2]
+        whole = compute_target_logits(model, source_1S, torch.tensor([[first, 7, 1]]))[2]
         assert torch.allclose(logit_BKV[0, hypothesis], whole, atol=1e-5)
 
 
@@ -198,9 +204,25 @@ def test_dropout_is_for_training_alone() -> None:
     """Served or evaluated with dropout, every answer would be another one."""
     torch.manual_seed(1)
     model = TransformerNetwork(SHAPE, 0.3)
-    assert not torch.equal(model(SOURCE_BS, TARGET_BT), model(SOURCE_BS, TARGET_BT))
+    assert not torch.equal(
+        compute_target_logits(model, SOURCE_BS, TARGET_BT),
+        compute_target_logits(model, SOURCE_BS, TARGET_BT),
+    )
     model.eval()
-    assert torch.equal(model(SOURCE_BS, TARGET_BT), model(SOURCE_BS, TARGET_BT))
+    assert torch.equal(
+        compute_target_logits(model, SOURCE_BS, TARGET_BT),
+        compute_target_logits(model, SOURCE_BS, TARGET_BT),
+    )
+
+
+@pytest.mark.slow
+def test_training_s_pass_is_one_graph(model: TransformerNetwork) -> None:
+    """A compiler stops at values that it would have to read: a number of NumPy's, or how many
+    tokens a mask leaves.
+    """
+    every_N = torch.arange(TARGET_BT.numel())
+    found = torch._dynamo.explain(model)(SOURCE_BS, TARGET_BT, every_N)
+    assert (found.graph_count, found.graph_break_count) == (1, 0), found.break_reasons
 
 
 def test_start_values_are_the_reference_s() -> None:

@@ -8,15 +8,20 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.failures import describe_machine_error
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
+from workloads.common.inputs.batches import SampleKey
+from workloads.common.optimisation import recomputation
 from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.transformer import WORKLOAD, data
 from workloads.transformer.recipe import (
@@ -24,10 +29,12 @@ from workloads.transformer.recipe import (
     build_inverse_root_schedule,
     compute_smoothed_label_entropy,
 )
+from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.training import (
     TransformerTraining,
     build_transformer_optimizer,
     compute_summed_loss,
+    copy_to_device,
 )
 
 MakeRun = Callable[..., Run]
@@ -197,18 +204,147 @@ def test_steps_learn(make_run: MakeRun) -> None:
 def test_the_loss_is_a_mean_over_target_tokens(make_run: MakeRun) -> None:
     """Whatever the batch: padding and pairs without weight count nothing."""
     training = TransformerTraining(make_run(global_batch_size=10**6))
-    steps = data.plan_transformer_steps(training._data.train, training._recipe, 7, 1)
-    tokens = data.count_target_tokens_per_step(training._data.train, training._recipe, 7, 1)
-    assert sum(tokens) == sum(map(len, training._data.train.targets))
-    one = (
-        training._compute_batch_loss(training._data.train.collate_pairs(steps[0].micro_batches[0]))
-        / tokens[0]
-    )
+    pairs = training._data.train
+    planned = data.plan_transformer_batches(pairs, training._recipe, 7, 1)
+    tokens = [pairs.count_target_tokens(batch_N) for batch_N in planned]
+    assert sum(tokens) == sum(map(len, pairs.targets))
+    step = data.plan_transformer_step(pairs, training._recipe, planned[0], 1)
+    one = training._compute_batch_loss(pairs.collate_pairs(step.micro_batches[0])) / tokens[0]
     alone = [
-        training._compute_batch_loss(training._data.train.collate_pairs([key]))
-        for key in steps[0].micro_batches[0]
+        training._compute_batch_loss(pairs.collate_pairs([key])) for key in step.micro_batches[0]
     ]
     assert one.item() == pytest.approx(sum(loss.item() for loss in alone) / tokens[0], rel=1e-4)
+
+
+def take_first_step(training: TransformerTraining) -> tuple[dict[str, torch.Tensor], float]:
+    """Return the gradients of the first step of an epoch, and its loss."""
+    with closing(training.train_epoch(1)) as steps:
+        next(steps)
+    named = training._model.named_parameters()
+    return {name: value.grad for name, value in named if value.grad is not None}, training.loss()
+
+
+@pytest.mark.parametrize("largest", [3, 0])
+def test_memory_that_does_not_suffice_names_the_micro_batch_that_fits(
+    make_run: MakeRun, largest: int
+) -> None:
+    """Found by trying halves, as PyTorch words the error on a GPU; with that setting it trains."""
+    run = make_run(global_batch_size=1200)
+
+    def limit_memory(training: TransformerTraining) -> TransformerTraining:
+        compute = training._limit.compute_loss
+
+        def compute_or_fail(batch: Any) -> torch.Tensor:
+            if len(batch) > largest:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return compute(batch)
+
+        training._limit = replace(training._limit, compute_loss=compute_or_fail)
+        return training
+
+    with (
+        pytest.raises(torch.OutOfMemoryError) as caught,
+        closing(limit_memory(TransformerTraining(run)).train_epoch(1)) as steps,
+    ):
+        next(steps)
+    said = describe_machine_error(caught.value, run.settings)
+    assert said.startswith("memory does not suffice (CUDA out of memory. Tried")
+    if not largest:
+        assert said.endswith("; a smaller batch needs less: --set global_batch_size=N")
+        return
+    key, value = said.partition("; what fits: --set ")[2].split("=")
+    assert key == "data.micro_tokens"
+    again = limit_memory(
+        TransformerTraining(replace(run, settings={**run.settings, key: int(value)}))
+    )
+    with closing(again.train_epoch(1)) as steps:
+        assert next(steps) > largest
+
+
+def test_micro_batches_have_the_gradients_of_the_batch(make_run: MakeRun) -> None:
+    """The loss is a sum over target tokens, so nothing depends on how a rank divides its share."""
+    whole, whole_loss = take_first_step(TransformerTraining(make_run(global_batch_size=1200)))
+    parts, parts_loss = take_first_step(
+        TransformerTraining(make_run(global_batch_size=1200, data__micro_tokens=200))
+    )
+    assert parts_loss == pytest.approx(whole_loss, rel=1e-6)
+    assert whole.keys() == parts.keys() and len(whole) > 10
+    for name, gradient in whole.items():
+        assert torch.allclose(parts[name], gradient, rtol=1e-4, atol=1e-6), name
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
+def test_chunks_of_logits_have_the_gradients_of_all(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, precision: Precision
+) -> None:
+    """Recomputed in the backward pass, in the precision of the forward pass."""
+    make = lambda: TransformerTraining(make_run(precision=precision))  # noqa: E731
+    whole, whole_loss = take_first_step(make())
+    monkeypatch.setattr(recomputation, "LARGEST_KEPT_BYTES", 10 * 200 * 4)
+    chunked, chunked_loss = take_first_step(make())
+    assert chunked_loss == pytest.approx(whole_loss, rel=1e-6)
+    rounding = 1e-6 if precision is Precision.FP32 else 1e-2 * float(whole["embedding"].abs().max())
+    for name, gradient in whole.items():
+        assert torch.allclose(chunked[name], gradient, rtol=1e-4, atol=rounding), name
+
+
+class WaitingOperators(TorchDispatchMode):
+    """Notes the operators whose results a host would wait for on a GPU."""
+
+    NAMES: ClassVar = ("nonzero", "_local_scalar_dense", "masked_select", "is_nonzero", "equal")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        chosen = [each for each in (*args[1:], *(kwargs or {}).values()) if isinstance(each, list)]
+        masks = [
+            part
+            for parts in chosen
+            for part in parts
+            if isinstance(part, torch.Tensor) and part.dtype is torch.bool
+        ]
+        if name in self.NAMES or (name.startswith("index") and masks):
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_micro_batch_waits_for_nothing(make_run: MakeRun) -> None:
+    """Places of tokens come from the host, which knows them; a boolean index would ask the
+    device.
+    """
+    training = TransformerTraining(make_run())
+    batch = training._data.train.collate_pairs([SampleKey(index=number) for number in range(4)])
+    assert (batch.target_NT == PAD_ID).any()
+    with WaitingOperators() as waiting:
+        training._compute_batch_loss(batch).backward()  # type: ignore[no-untyped-call]
+        assert waiting.found == []
+        torch.arange(3)[torch.tensor([True, False, True])]
+        assert waiting.found
+
+
+def test_copies_to_a_gpu_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From pageable memory the host would wait for the GPU; to a CPU nothing is copied."""
+    called: list[tuple[object, ...]] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        called.append(("pin",))
+        return tensor
+
+    def copy(tensor: torch.Tensor, device: str, *, non_blocking: bool) -> torch.Tensor:
+        called.append((device, non_blocking))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "to", copy)
+    values = np.arange(4)
+    assert copy_to_device(values, "cuda:1").tolist() == [0, 1, 2, 3]
+    assert called == [("pin",), ("cuda:1", True)]
+    called.clear()
+    assert copy_to_device(values, "cpu").data_ptr() == values.ctypes.data
+    assert called == [("cpu", True)]
 
 
 def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:

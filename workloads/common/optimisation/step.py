@@ -3,13 +3,14 @@ their saved state.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
 
-from suite.errors import RequestError
+from suite.errors import FITTING_SETTING_NOTE, RequestError
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
@@ -28,6 +29,31 @@ class BatchSource(Protocol[B_co]):
 
     def read(self, batches: Sequence[list[SampleKey]], /) -> Iterator[B_co]:
         """Yield the batches."""
+
+
+class DivisibleBatch(Protocol):
+    """A batch that can be cut."""
+
+    def __len__(self) -> int:
+        """Count its samples."""
+
+    def take_first(self, count: int, /) -> Self:
+        """Return its first samples."""
+
+
+D = TypeVar("D", bound=DivisibleBatch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroBatchLimit(Generic[D]):
+    """The setting that limits a micro-batch, by which smaller ones are tried when memory does not
+    suffice.
+    """
+
+    setting: str
+    measure: Callable[[D], int]
+    """The lowest value of the setting that allows a batch."""
+    compute_loss: Callable[[D], torch.Tensor]
 
 
 class Stepper:
@@ -107,6 +133,53 @@ class Stepper:
     def compute_mean_loss(self) -> float:
         """Mean loss over this rank's samples in the last step; NaN before the first."""
         return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
+
+    def take_limited_step(
+        self, step: OptimizerStep, rate: float, batches: Iterator[D], limit: MicroBatchLimit[D]
+    ) -> None:
+        """Take one step as `take_step` does; an out-of-memory error carries a note of the limit
+        that fits.
+        """
+        tried: list[D] = []
+
+        def compute_loss(batch: D) -> torch.Tensor:
+            tried[:] = [batch]
+            return limit.compute_loss(batch)
+
+        try:
+            self.take_step(step, rate, batches, compute_loss)
+        except torch.OutOfMemoryError as error:
+            shortage = error.with_traceback(None)  # its frames keep the tensors of the step
+        else:
+            return
+        for batch in tried:
+            if fitting := self._find_fitting_batch(batch, limit):
+                shortage.add_note(f"{FITTING_SETTING_NOTE}{limit.setting}={limit.measure(fitting)}")
+        raise shortage
+
+    def _find_fitting_batch(self, batch: D, limit: MicroBatchLimit[D]) -> D | None:
+        """Halve a batch until memory suffices for its step; None if it does not for one sample."""
+        while len(batch) > 1:
+            batch = batch.take_first(len(batch) // 2)
+            self._optimizer.zero_grad()
+            if self._try_batch(batch, limit):
+                return batch
+        return None
+
+    def _try_batch(self, batch: D, limit: MicroBatchLimit[D]) -> bool:
+        """Return whether memory suffices for the gradients of a batch, beside Adam's two moments;
+        no other rank takes part.
+        """
+        weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        moments = [] if self._optimizer.state else weights * 2
+        try:
+            reserved = [torch.empty_like(weight) for weight in moments]
+            with gradient_exchange.sync_gradients_if_last(self.network, last=False):
+                torch.autograd.grad(limit.compute_loss(batch), weights)
+            del reserved
+        except torch.OutOfMemoryError:
+            return False
+        return True
 
     def save(self, folder: Path) -> None:
         """Save the state: rank 0 writes what all ranks share; each rank writes its generators, its

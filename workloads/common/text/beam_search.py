@@ -23,6 +23,10 @@ DecoderState: TypeAlias = tuple[torch.Tensor, ...]
 """The state a decoder carries between steps: tensors whose first axis is B."""
 
 LENGTH_PENALTY_OFFSET: Final = 5  # Wu et al. 2016, equation 14
+GPU_END_CHECK_INTERVAL: Final = 4
+"""House rule: positions between two looks for the end on a GPU, for each of which the host waits. A
+CPU looks at each position: there a look is free, and a position is not.
+"""
 MIN_ATTENTION: Final = 1e-30  # keeps the logarithm finite where a softmax has underflowed
 IMPOSSIBLE_LOG_PROBABILITY: Final = float("-inf")
 
@@ -144,19 +148,26 @@ def gather_beam_rows(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
 
 
 def search_best_answers(
-    decode: BeamDecoderStep, state: DecoderState, known_NS: torch.Tensor, beam: BeamParameters
+    decode: BeamDecoderStep,
+    state: DecoderState,
+    known_NS: torch.Tensor,
+    beam: BeamParameters,
+    end_check_interval: int | None = None,
 ) -> torch.Tensor:
     """Return the best answer to each sentence, N T, padded after its end.
 
     `state`: the decoder's initial state, with first axis N; `known_NS`: true where the source has a
-    token.
+    token; `end_check_interval`: positions between two looks for the end, by default as the device
+    is fastest. The answers are the same for each interval: a finished hypothesis keeps its rank,
+    which no open one can still beat.
     """
+    interval = end_check_interval or (GPU_END_CHECK_INTERVAL if known_NS.is_cuda else 1)
     hypotheses = BeamHypotheses(beam, known_NS)
     state = tuple(part.repeat_interleave(beam.size, 0) for part in state)
     for length in range(1, beam.max_length + 1):
         logit_NKV, attention_NKS, state = decode(hypotheses.word_NK, state)
         row_B = hypotheses.extend_by_token(length, logit_NKV, attention_NKS)
-        if hypotheses.is_search_finished():
+        if length % interval == 0 and hypotheses.is_search_finished():
             break
         state = tuple(part.index_select(0, row_B) for part in state)
     best_N1T = hypotheses.rank_NK.argmax(1)[:, None, None].expand(-1, 1, beam.max_length)

@@ -49,11 +49,15 @@ def plan_bucketed_batches(
             f" {bounds[-1]}"
         )
     shuffled = generate_epoch_order(len(lengths), seed, epoch)
-    bucket = np.searchsorted(np.asarray(bounds), lengths[shuffled])
+    bucket_of_length = np.searchsorted(np.asarray(bounds), np.arange(bounds[-1] + 1))
+    # a stable sort of narrow numbers passes over them a byte at a time
+    bucket = bucket_of_length.astype(np.min_scalar_type(len(bounds)))[lengths][shuffled]
+    by_bucket = shuffled[np.argsort(bucket, kind="stable")]
+    stops = np.cumsum(np.bincount(bucket, minlength=len(bounds)))
     bucketed = [
         batch
-        for number, bound in enumerate(bounds)
-        for batch in split_into_global_batches(shuffled[bucket == number], size(bound))
+        for members, bound in zip(np.split(by_bucket, stops[:-1]), bounds, strict=True)
+        for batch in split_into_global_batches(members, size(bound))
     ]
     mixed = np.random.default_rng([seed, epoch, BATCH_ORDER_STREAM]).permutation(len(bucketed))
     return [bucketed[index] for index in mixed]

@@ -3,6 +3,7 @@ to stop.
 """
 
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -50,10 +51,11 @@ class TransformerTraining:
         malloc.keep_freed_memory()
         tensorflow_threads.set_tensorflow_thread_limit(run.threads)
         self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
-        self._recipe, self._decoding = (
+        recipe, self._decoding = (
             TransformerRecipe.build_from_settings(run.settings),
             DecodingParameters.build_from_settings(run.settings),
         )
+        self._recipe = replace(recipe, micro_tokens=recipe.batch_tokens)  # no micro-batches here
         self._found = run_request.resolve_data_survey(run, survey.TransformerDataSet)
         self._shape = self._recipe.sizes.build_shape(int(self._found["vocabulary"]))
         self._model = TensorFlowTransformer(
@@ -78,10 +80,6 @@ class TransformerTraining:
         """
         return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
-    @cached_property
-    def _steps_per_epoch(self) -> int:
-        return len(data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, 1))
-
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
@@ -99,11 +97,12 @@ class TransformerTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        plan = data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, epoch)[
-            first_step:
-        ]
-        for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            batch = self._data.train.collate_pairs(step.micro_batches[0])
+        pairs = self._data.train
+        planned = data.plan_transformer_batches(pairs, self._recipe, self._run.seed, epoch)
+        first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
+        for number, batch_N in enumerate(planned[first_step:], first_number):
+            step = data.plan_transformer_step(pairs, self._recipe, batch_N, epoch)
+            batch = pairs.collate_pairs(step.micro_batches[0])
             self._loss = self._take(
                 batch.source_NS,
                 batch.target_NT,

@@ -23,7 +23,7 @@ from workloads.transformer.translation.beam_search import (
 # positions,
 # M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
 T = TypeVar("T")
-HIDDEN_SLOT_LOGIT: Final = np.float32(-1e9)
+HIDDEN_SLOT_LOGIT: Final = -1e9
 """Added to the attention logit of a hidden slot; mlcommons/training, transformer, model_utils.py,
 _NEG_INF.
 """

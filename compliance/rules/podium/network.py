@@ -191,8 +191,8 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.streams", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def streams(run: LoadGenRun) -> Iterator[Fault]:
-    """Streamed answers come token by token: of at most a tenth of them, all tokens came in one read
-    of the connection, which leaves no time between them.
+    """Streamed answers come token by token: of at most a quarter of them, all tokens came in one
+    read of the connection, which leaves no time between them.
 
     Source: house rule: a server or a proxy that holds tokens back makes the time per token near 0.
     Advice: turn off the buffering of the server or the proxy, and measure with fewer in flight.

@@ -80,7 +80,7 @@ class ReadAnswer:
     complete: bool = False
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Something came that a token made."""
         return self.pieces > 0
 

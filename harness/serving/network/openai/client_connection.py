@@ -156,7 +156,7 @@ class ClientConnection(asyncio.Protocol):
         request, answer = self.request, self.reader.answer
         if request is None:
             return  # behind the end of a stream
-        was_begun = answer.begun
+        was_begun = answer.has_begun
         if self.reader.read_piece(body):
             now = self.note_content()
             if not self.has_read_content:
@@ -182,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
             return 0
         if per_answer:
             return now_ns - self.sent_ns
-        queued = self.request is not None and not self.reader.answer.begun
+        queued = self.request is not None and not self.reader.answer.has_begun
         return now_ns - max(self.content_ns, self.server.content_ns * queued)
 
     def finish_response(self) -> None:

@@ -81,7 +81,7 @@ class TransformerPairs:
         return count_sentence_subtokens(self.targets)
 
     @cached_property
-    def lengths(self) -> Ints:
+    def pair_lengths(self) -> Ints:
         """The length that selects a pair's bucket: its longer side."""
         return np.maximum(count_sentence_subtokens(self.sources), self.target_lengths)
 
@@ -247,7 +247,7 @@ def limit_pair_lengths(
             for side in (pairs.sources, pairs.targets)
         )
         return replace(pairs, sources=sources, targets=targets)
-    short_enough = np.flatnonzero(pairs.lengths <= recipe.max_sentence_tokens).tolist()
+    short_enough = np.flatnonzero(pairs.pair_lengths <= recipe.max_sentence_tokens).tolist()
     if not short_enough:
         raise RequestError(
             f"{root}: no sentence pair has at most max_sequence_length {recipe.max_sentence_tokens}"
@@ -306,7 +306,7 @@ def plan_transformer_batches(
         BUCKET_GROWTH_FACTOR,
     )
     return bucketing.plan_bucketed_batches(
-        pairs.lengths, bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch
+        pairs.pair_lengths, bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch
     )
 
 
@@ -321,7 +321,7 @@ def plan_transformer_step(
     """Divide a global batch among the ranks, and a rank's share into micro-batches whose tokens,
     including padding, are at most the recipe's.
     """
-    span = max(1, recipe.micro_tokens // int(pairs.lengths[batch_N].max()))
+    span = max(1, recipe.micro_tokens // int(pairs.pair_lengths[batch_N].max()))
     (step,) = batches.plan_rank_steps([batch_N], span, epoch, rank, world_size)
     return step
 

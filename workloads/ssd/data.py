@@ -118,21 +118,3 @@ class SSDTrainingAlbum:
             label_NB=torch.stack(labels_B),
             weight_N=torch.tensor(weights),
         )
-
-
-class SSDEvaluationAlbum:
-    """Evaluation's album: images without targets."""
-
-    def __init__(self, split: CocoSplit, size: int) -> None:
-        self.split, self.size = split, size
-
-    def path(self, key: SampleKey) -> Path:
-        """Return the path of an image."""
-        return self.split.path(key.index)
-
-    def view(self, key: SampleKey, extent: Extent) -> tuple[View, None]:
-        """Return the view of the whole image."""
-        return build_square_view(extent, self.size), None
-
-    def together(self, notes: Sequence[None]) -> None:
-        """Return None: these images have no targets."""

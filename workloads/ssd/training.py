@@ -1,7 +1,7 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -19,6 +19,7 @@ from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
 from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.pictures.files import PictureFiles
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
 from workloads.ssd.detector import postprocessing
@@ -97,12 +98,9 @@ class SSDTraining:
         )
 
     @cached_property
-    def _eval_reader(self) -> Reader[batches.SampleKey, None]:
-        return inputs.open_input_reader(
-            self._run,
-            data.SSDEvaluationAlbum(self._val_split, self._configuration.picture_px),
-            self._recipe.workers,
-        )
+    def _eval_reader(self) -> Reader[Path, None]:
+        view = partial(data.build_square_view, size=self._configuration.picture_px)
+        return inputs.open_input_reader(self._run, PictureFiles(view), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
@@ -176,9 +174,10 @@ class SSDTraining:
         keys = batches.plan_evaluation_batches(
             self._sizes["val"], SSD_EVAL_BATCH_PICTURES, self._run.rank, self._run.world_size
         )
+        paths = [[self._val_split.path(key.index) for key in part] for part in keys]
         answers: list[tuple[int, bytes]] = []
         with torch.inference_mode():
-            for part, (picture_NHWC, _) in zip(keys, self._eval_reader.read(keys), strict=True):
+            for part, (picture_NHWC, _) in zip(keys, self._eval_reader.read(paths), strict=True):
                 predicted = self._predict_boxes(picture_NHWC)
                 samples = [key.index for key in part]
                 answers += zip(

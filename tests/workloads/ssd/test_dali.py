@@ -4,6 +4,8 @@ same targets.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from suite.input import Means, Place
 from suite.workload import Run
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.pictures.files import PictureFiles
 from workloads.ssd import WORKLOAD, data
 from workloads.ssd.detector.default_boxes import SMALL_128
 
@@ -32,12 +35,13 @@ seen).
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
     found = coco.read_coco_split(data.resolve_ssd_folder(make_run()), split)
-    album = (
-        data.SSDTrainingAlbum(found.drop_empty_pictures(), SMALL_128, 3, 20)
-        if split == "train"
-        else data.SSDEvaluationAlbum(found, 128)
-    )
-    plan = [[SampleKey(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
+    plan: list[list[Any]] = [
+        [SampleKey(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)
+    ]
+    album: Any = data.SSDTrainingAlbum(found.drop_empty_pictures(), SMALL_128, 3, 20)
+    if split == "val":
+        album = PictureFiles(partial(data.build_square_view, size=128))
+        plan = [[found.path(key.index) for key in keys] for keys in plan]
     readers = [
         registry.load_input_pipeline(name).open(album, MEANS) for name in ("default", "dali")
     ]

@@ -27,8 +27,8 @@ from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import DetectionTarget, PictureSizes
 from workloads.maskrcnn.scenes import MASKRCNN_SCENES
 
-# Legend: N images of a batch, O objects of an image, H height, W width, C 3 colour channels, 4
-# left, top, right, bottom.
+# Legend: N images of a batch, O objects of an image, H height, W width, F and G height and width in
+# the file, C 3 colour channels, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 BGR_MEAN_C: Final = (
@@ -68,19 +68,31 @@ class AnnotatedPicture:
     """Bytes: blue, green, red."""
     box_O4: Tensor
     label_O: Tensor
-    mask_OHW: Tensor
+    mask_OFG: Tensor
+    """As in the file, F rows of G pixels: a large image's masks would be most of what a loader
+    sends.
+    """
+    mask_row_H: Tensor
+    """The row of the masks that each row of the image shows."""
+    mask_column_W: Tensor
     weight: float
 
     def build_target(self, device: torch.device) -> DetectionTarget:
-        """Return the objects in the form that torchvision's heads expect."""
+        """Return the objects in the form that torchvision's heads expect, on a device, where their
+        masks get the image's size.
+        """
         size = torch.tensor(self.picture_HWC.shape[:2])
-        values = {
-            "boxes": self.box_O4,
-            "labels": self.label_O,
-            "masks": self.mask_OHW,
-            "size": size,
+        return {
+            "boxes": self.box_O4.to(device),
+            "labels": self.label_O.to(device),
+            "masks": self.draw_masks(device),
+            "size": size.to(device),
         }
-        return {name: value.to(device) for name, value in values.items()}
+
+    def draw_masks(self, device: torch.device) -> Tensor:
+        """Return the masks in the image's size, [O, H, W], on a device."""
+        row_H, column_W = (each.to(device) for each in (self.mask_row_H, self.mask_column_W))
+        return self.mask_OFG.to(device).index_select(2, column_W).index_select(1, row_H)
 
 
 MaskRCNNBatch: TypeAlias = list[AnnotatedPicture]
@@ -106,7 +118,7 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
             (width, height) * 2, dtype=np.float32
         )
-        mask_OHW = (
+        mask_OFG = (
             np.stack(split.decode_object_masks(index, objects))
             if len(objects)
             else np.zeros((0, height, width), dtype=np.uint8)
@@ -115,9 +127,9 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
             picture_HWC=torch.from_numpy(picture_HWC),
             box_O4=geometry.resize_boxes(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
             label_O=torch.from_numpy(objects.label_O),
-            mask_OHW=resize_masks(
-                torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]
-            ),
+            mask_OFG=torch.from_numpy(mask_OFG),
+            mask_row_H=select_nearest_pixels(height, picture_HWC.shape[0]),
+            mask_column_W=select_nearest_pixels(width, picture_HWC.shape[1]),
             weight=key.weight,
         )
         return (
@@ -134,11 +146,13 @@ def find_boxes_wider_than_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[
     return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PIXEL_WIDTH_PX).all(axis=1))
 
 
-def resize_masks(mask_OHW: Tensor, height: int, width: int) -> Tensor:
-    """Resize masks; unchanged sizes are a no-op."""
-    if mask_OHW.shape[1:] == (height, width) or not len(mask_OHW):
-        return mask_OHW.new_zeros(0, height, width) if not len(mask_OHW) else mask_OHW
-    return functional.interpolate(mask_OHW[:, None], size=(height, width), mode="nearest")[:, 0]
+def select_nearest_pixels(pixels: int, side: int) -> Tensor:
+    """Return which of a side's pixels each pixel shows after it is resized to `side`; torch's
+    interpolation itself says it, in the type in which it computes for bytes (with float64, one
+    pair of sizes in forty differs).
+    """
+    number_11P = torch.arange(pixels, dtype=torch.float32)[None, None]
+    return functional.interpolate(number_11P, size=side, mode="nearest")[0, 0].long()
 
 
 def resize_picture_to_bgr(picture: Image.Image, sizing: PictureSizing) -> ByteArray:
@@ -157,7 +171,9 @@ def apply_horizontal_flip(sample: AnnotatedPicture) -> AnnotatedPicture:
         picture_HWC=sample.picture_HWC.flip(1),
         box_O4=torch.stack([width - right, top, width - left, bottom], dim=1),
         label_O=sample.label_O,
-        mask_OHW=sample.mask_OHW.flip(2),
+        mask_OFG=sample.mask_OFG,
+        mask_row_H=sample.mask_row_H,
+        mask_column_W=sample.mask_column_W.flip(0),
         weight=sample.weight,
     )
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.nn import functional
 
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
+HOST = torch.device("cpu")
 SAME = data.PictureSizing(min_size=64, max_size=64)
 
 
@@ -59,11 +61,12 @@ def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
     for one, other in (
         (plain.picture_HWC, again.picture_HWC),
         (plain.box_O4, again.box_O4),
-        (plain.mask_OHW, again.mask_OHW),
+        (plain.draw_masks(HOST), again.draw_masks(HOST)),
+        (plain.draw_masks(HOST).flip(2), mirrored.draw_masks(HOST)),
     ):
         assert torch.equal(one, other)
     assert not torch.equal(plain.picture_HWC, mirrored.picture_HWC)
-    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.mask_OHW, strict=True):
+    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.draw_masks(HOST), strict=True):
         ys, xs = torch.nonzero(mask, as_tuple=True)
         assert np.allclose(
             box,
@@ -78,12 +81,45 @@ def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
         sample(tiny, 0, data.PictureSizing(min_size=side, max_size=side), flipped=False)
         for side in (64, 128)
     )
-    assert large.picture_HWC.shape[:2] == (128, 128) and large.mask_OHW.shape[1:] == (128, 128)
+    assert large.picture_HWC.shape[:2] == large.draw_masks(HOST).shape[1:] == (128, 128)
     assert torch.allclose(
         geometry.convert_boxes_to_pixel_numbers(large.box_O4),
         2 * geometry.convert_boxes_to_pixel_numbers(small.box_O4),
     )
-    assert torch.equal(large.mask_OHW[:, ::2, ::2], small.mask_OHW)
+    assert torch.equal(large.draw_masks(HOST)[:, ::2, ::2], small.draw_masks(HOST))
+    assert torch.equal(large.mask_OFG, small.mask_OFG)
+
+
+@pytest.mark.parametrize("side", [48, 64, 67, 100, 131, 800])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_masks_are_those_that_interpolation_enlarges(
+    tiny: Path, side: int, *, flipped: bool
+) -> None:
+    """All pictures, at sizes that are no multiples of theirs, flipped after they are resized."""
+    sizing = data.PictureSizing(min_size=side, max_size=2 * side)
+    split = coco.read_coco_split(tiny, "train")
+    for index in range(len(split)):
+        found = sample(tiny, index, sizing, flipped=flipped)
+        height, width = found.picture_HWC.shape[:2]
+        wanted = (
+            functional.interpolate(found.mask_OFG[:, None], size=(height, width), mode="nearest")
+            if len(found.mask_OFG)
+            else torch.zeros(0, 1, height, width, dtype=torch.uint8)
+        )[:, 0]
+        target = found.build_target(HOST)["masks"]
+        assert target.dtype == torch.uint8
+        assert torch.equal(target, wanted.flip(2) if flipped else wanted)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pixels_are_those_that_interpolation_of_bytes_selects(seed: int) -> None:
+    """Sides up to COCO's and beyond; a number above 255 is two bytes."""
+    random = np.random.default_rng(seed)
+    for pixels, side in random.integers(1, 2000, size=(200, 2)).tolist():
+        number_P = torch.arange(pixels)
+        both = torch.stack([number_P % 256, number_P // 256]).to(torch.uint8)[None, :, None]
+        low, high = functional.interpolate(both, size=(2, side), mode="nearest")[0, :, 0].long()
+        assert torch.equal(data.select_nearest_pixels(pixels, side), low + 256 * high)
 
 
 def test_crowds_are_not_learnt(tiny: Path) -> None:
@@ -94,7 +130,7 @@ def test_crowds_are_not_learnt(tiny: Path) -> None:
         found = data.AnnotatedPictures(split, SAME, 1)[SampleKey(index=index)]
         assert (
             len(found.label_O)
-            == len(found.mask_OHW)
+            == len(found.mask_OFG)
             == int((~split.build_trainable_objects(index).crowd_O).sum())
         )
 
@@ -142,4 +178,13 @@ def test_batches_have_one_orientation() -> None:
 
 def test_a_picture_without_objects_is_a_sample(tiny: Path) -> None:
     """Empty arrays of the right shape, whatever it is resized to."""
-    assert data.resize_masks(torch.zeros(0, 5, 6, dtype=torch.uint8), 9, 7).shape == (0, 9, 7)
+    empty = data.AnnotatedPicture(
+        picture_HWC=torch.zeros(9, 7, 3, dtype=torch.uint8),
+        box_O4=torch.zeros(0, 4),
+        label_O=torch.zeros(0, dtype=torch.int64),
+        mask_OFG=torch.zeros(0, 5, 6, dtype=torch.uint8),
+        mask_row_H=data.select_nearest_pixels(5, 9),
+        mask_column_W=data.select_nearest_pixels(6, 7),
+        weight=1.0,
+    )
+    assert empty.build_target(HOST)["masks"].shape == (0, 9, 7)

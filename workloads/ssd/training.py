@@ -23,7 +23,11 @@ from workloads.common.pictures.files import PictureFiles
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
+from workloads.ssd.detector.default_boxes import (
+    SSD_CONFIGURATIONS,
+    build_default_boxes,
+    match_default_boxes,
+)
 from workloads.ssd.detector.loss import compute_ssd_losses
 from workloads.ssd.recipe import SSD_MOMENTUM, SSDRecipe
 
@@ -92,7 +96,10 @@ class SSDTraining:
         return inputs.open_input_reader(
             self._run,
             data.SSDTrainingAlbum(
-                self._train_split, self._configuration, self._run.seed, recipe.max_samples
+                self._train_split,
+                self._configuration.picture_px,
+                self._run.seed,
+                recipe.max_samples,
             ),
             recipe.workers,
         )
@@ -146,10 +153,8 @@ class SSDTraining:
     def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
         picture_NHWC, targets = batch[0], batch[1].copy_to_device(self._device)
         offset_NB4, logit_NBK = self._predict_boxes(picture_NHWC, self._memory_format)
-        return (
-            compute_ssd_losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB)
-            * targets.weight_N
-        ).sum()
+        matched = match_default_boxes(targets.box_NO4, targets.label_NO, self._default_B4)
+        return (compute_ssd_losses(offset_NB4, logit_NBK, *matched) * targets.weight_N).sum()
 
     def _predict_boxes(
         self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last

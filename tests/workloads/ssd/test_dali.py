@@ -17,7 +17,6 @@ from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
 from workloads.common.pictures.files import PictureFiles
 from workloads.ssd import WORKLOAD, data
-from workloads.ssd.detector.default_boxes import SMALL_128
 
 pytest.importorskip(
     "nvidia.dali", reason="nvidia-dali is not installed: podium-suite[dali] brings it"
@@ -38,7 +37,7 @@ def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -
     plan: list[list[Any]] = [
         [SampleKey(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)
     ]
-    album: Any = data.SSDTrainingAlbum(found.drop_empty_pictures(), SMALL_128, 3, 20)
+    album: Any = data.SSDTrainingAlbum(found.drop_empty_pictures(), 128, 3, 20)
     if split == "val":
         album = PictureFiles(partial(data.build_square_view, size=128))
         plan = [[found.path(key.index) for key in keys] for keys in plan]
@@ -51,8 +50,7 @@ def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -
             < TOLERANCE[split]
         )
         assert mine is other is None or (
-            torch.equal(mine.offset_NB4, other.offset_NB4)
-            and torch.equal(mine.label_NB, other.label_NB)
+            torch.equal(mine.box_NO4, other.box_NO4) and torch.equal(mine.label_NO, other.label_NO)
         )
 
 

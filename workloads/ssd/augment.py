@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from suite.input import Box, Change, Extent, View
+from suite.input import Box, Extent, View
 from workloads.common.detection.coco import Flags, Floats, PictureObjects
+from workloads.ssd.colours import ColourChange, ColourChanges
 
 # Legend: O objects, 4 left, top, right, bottom as fractions of the image.
 WHOLE_PICTURE_CROP: Final = -1.0
@@ -34,14 +35,13 @@ MAX_BRIGHTNESS_CHANGE, MAX_CONTRAST_CHANGE, MAX_SATURATION_CHANGE, MAX_HUE_CHANG
 
 def sample_augmented_view(
     extent: Extent, objects: PictureObjects, size: int, tries: int, rng: np.random.Generator
-) -> tuple[View, PictureObjects]:
-    """Crop, mirror every other image, resize to a square, and jitter the colours."""
+) -> tuple[View, PictureObjects, ColourChanges]:
+    """Crop, mirror every other image, resize to a square, and draw changes of the colours."""
     box, objects = sample_crop_with_objects(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
         objects = apply_object_mirroring(objects)
-    return View(
-        box=box, extent=(size, size), mirrored=mirrored, changes=sample_colour_changes(rng)
-    ), objects
+    view = View(box=box, extent=(size, size), mirrored=mirrored)
+    return view, objects, sample_colour_changes(rng)
 
 
 def sample_crop_with_objects(
@@ -113,12 +113,18 @@ def apply_object_mirroring(objects: PictureObjects) -> PictureObjects:
     return objects.replace_boxes(box_O4)
 
 
-def sample_colour_changes(rng: np.random.Generator) -> tuple[tuple[Change, float], ...]:
+def sample_colour_changes(rng: np.random.Generator) -> ColourChanges:
     """Draw changes of brightness, contrast, saturation and hue, in random order."""
     sampled = (
-        (Change.BRIGHTNESS, rng.uniform(1 - MAX_BRIGHTNESS_CHANGE, 1 + MAX_BRIGHTNESS_CHANGE)),
-        (Change.CONTRAST, rng.uniform(1 - MAX_CONTRAST_CHANGE, 1 + MAX_CONTRAST_CHANGE)),
-        (Change.SATURATION, rng.uniform(1 - MAX_SATURATION_CHANGE, 1 + MAX_SATURATION_CHANGE)),
-        (Change.HUE, rng.uniform(-MAX_HUE_CHANGE, MAX_HUE_CHANGE)),
+        (
+            ColourChange.BRIGHTNESS,
+            rng.uniform(1 - MAX_BRIGHTNESS_CHANGE, 1 + MAX_BRIGHTNESS_CHANGE),
+        ),
+        (ColourChange.CONTRAST, rng.uniform(1 - MAX_CONTRAST_CHANGE, 1 + MAX_CONTRAST_CHANGE)),
+        (
+            ColourChange.SATURATION,
+            rng.uniform(1 - MAX_SATURATION_CHANGE, 1 + MAX_SATURATION_CHANGE),
+        ),
+        (ColourChange.HUE, rng.uniform(-MAX_HUE_CHANGE, MAX_HUE_CHANGE)),
     )
     return tuple(sampled[number] for number in rng.permutation(len(sampled)))

@@ -16,28 +16,35 @@ from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.coco import CocoSplit, PictureObjects
 from workloads.common.inputs.batches import SampleKey
 from workloads.ssd.augment import sample_augmented_view
+from workloads.ssd.colours import ColourChanges, pack_colour_changes
 from workloads.ssd.scenes import SSD_SCENES
 
-# Legend: N images of a batch, O objects, 4 left, top, right, bottom.
+# Legend: N images of a batch, O objects, S blends of an image, 4 left, top, right, bottom.
 SSD_CALIBRATION_LIST: Final = "embedded"
 """Name of the list of calibration images."""
 SSD_CALIBRATION_PICTURES: Final = 64
 SSD_TRAIN_FOLDER: Final = "train2017"
 
 
-SSDTargets: TypeAlias = tuple[PictureObjects, float]
-"""The objects that an image shows, and its weight."""
+SSDNotes: TypeAlias = tuple[PictureObjects, ColourChanges, float]
+"""The objects that an image shows, the changes of its colours, and its weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SSDTargetBatch:
-    """The objects of a batch of images; the training step matches them with default boxes."""
+    """The objects of a batch of images, which the training step matches with default boxes, and the
+    changes of colour that it applies.
+    """
 
     box_NO4: torch.Tensor
     """Fractions of the image."""
     label_NO: torch.Tensor
     """0 for what fills up an image's objects."""
     weight_N: torch.Tensor
+    blend_number_NS: torch.Tensor
+    """As `change_colours` takes them."""
+    blend_factor_NS: torch.Tensor
+    hue_shift_N: torch.Tensor
 
     def pin_memory(self) -> "SSDTargetBatch":
         """Pin the memory, so that the copy to the device overlaps with computation."""
@@ -90,29 +97,36 @@ class SSDTrainingAlbum:
         """Return the path of an image."""
         return self.split.path(key.index)
 
-    def view(self, key: SampleKey, extent: Extent) -> tuple[View, SSDTargets]:
-        """Return the augmented view of an image, with the objects in it and its weight."""
-        view, objects = sample_augmented_view(
+    def view(self, key: SampleKey, extent: Extent) -> tuple[View, SSDNotes]:
+        """Return the augmented view of an image, with the objects in it, the changes of its colours
+        and its weight.
+        """
+        view, objects, changes = sample_augmented_view(
             extent,
             select_learnable_objects(self.split, key.index),
             self.size,
             self.tries,
             key.create_generator(self.seed),
         )
-        return view, (objects, key.weight)
+        return view, (objects, changes, key.weight)
 
-    def together(self, notes: Sequence[SSDTargets]) -> SSDTargetBatch:
-        """Batch objects and weights; every image gets as many objects as the fullest, and one at
-        least.
+    def together(self, notes: Sequence[SSDNotes]) -> SSDTargetBatch:
+        """Batch objects, changes and weights; every image gets as many objects as the fullest, and
+        one at least.
         """
-        most = max(1, *(len(objects) for objects, _ in notes))
+        pictures, changes, weights = zip(*notes, strict=True)
+        most = max(1, *map(len, pictures))
         box_NO4 = torch.zeros(len(notes), most, 4)
         label_NO = torch.zeros(len(notes), most, dtype=torch.int64)
-        for number, (objects, _) in enumerate(notes):
+        for number, objects in enumerate(pictures):
             box_NO4[number, : len(objects)] = torch.from_numpy(objects.box_O4)
             label_NO[number, : len(objects)] = torch.from_numpy(objects.label_O)
+        number_NS, factor_NS, shift_N = pack_colour_changes(changes)
         return SSDTargetBatch(
             box_NO4=box_NO4,
             label_NO=label_NO,
-            weight_N=torch.tensor([weight for _, weight in notes]),
+            weight_N=torch.tensor(weights),
+            blend_number_NS=number_NS,
+            blend_factor_NS=factor_NS,
+            hue_shift_N=shift_N,
         )

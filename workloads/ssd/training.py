@@ -22,6 +22,7 @@ from workloads.common.pictures.decoding import normalise_pictures
 from workloads.common.pictures.files import PictureFiles
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
+from workloads.ssd.colours import change_colours
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import (
     SSD_CONFIGURATIONS,
@@ -151,7 +152,13 @@ class SSDTraining:
         )
 
     def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
-        picture_NHWC, targets = batch[0], batch[1].copy_to_device(self._device)
+        targets = batch[1].copy_to_device(self._device)
+        picture_NHWC = change_colours(
+            batch[0].to(self._device, non_blocking=True),
+            targets.blend_number_NS,
+            targets.blend_factor_NS,
+            targets.hue_shift_N,
+        )
         offset_NB4, logit_NBK = self._predict_boxes(picture_NHWC, self._memory_format)
         matched = match_default_boxes(targets.box_NO4, targets.label_NO, self._default_B4)
         return (compute_ssd_losses(offset_NB4, logit_NBK, *matched) * targets.weight_N).sum()

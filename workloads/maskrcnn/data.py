@@ -20,6 +20,7 @@ from torch.utils.data import Dataset
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.coco import CocoSplit
+from workloads.common.device_constants import keep_constant_on_device
 from workloads.common.inputs import batches
 from workloads.common.inputs.batches import SampleKey
 from workloads.common.pictures.decoding import read_rgb_picture
@@ -45,6 +46,11 @@ class PictureSizing:
 
     min_size: int
     max_size: int
+
+    def compute_padded_size(self, height: int, width: int) -> tuple[int, int]:
+        """Return height and width after resizing and padding."""
+        resized_height, resized_width = self.compute_size(height, width)
+        return compute_padded_side(resized_height), compute_padded_side(resized_width)
 
     def compute_size(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py,
@@ -96,6 +102,7 @@ class AnnotatedPicture:
 
 
 MaskRCNNBatch: TypeAlias = list[AnnotatedPicture]
+EvaluationLoader: TypeAlias = batches.BatchLoader[Tensor, list[Tensor]]
 MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, MaskRCNNBatch]
 
 
@@ -137,6 +144,17 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
             if key.create_generator(self.seed).random() < 0.5
             else sample
         )
+
+
+class ResizedPictures(Dataset[Tensor]):
+    """Images by key, resized, without their objects: H W C bytes, blue first."""
+
+    def __init__(self, split: CocoSplit, sizing: PictureSizing) -> None:
+        self.split, self.sizing = split, sizing
+
+    def __getitem__(self, key: SampleKey) -> Tensor:
+        picture = read_rgb_picture(self.split.path(key.index))
+        return torch.from_numpy(resize_picture_to_bgr(picture, self.sizing))
 
 
 def find_boxes_wider_than_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
@@ -186,7 +204,7 @@ def build_padded_batch(
     """
     sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
     height, width = (compute_padded_side(max(sides)) for sides in zip(*sizes, strict=True))
-    mean_C = torch.tensor(BGR_MEAN_C, device=device)
+    mean_C = keep_constant_on_device(BGR_MEAN_C, device)
     batch_NHWC = torch.zeros(len(pictures), height, width, len(BGR_MEAN_C), device=device)
     for target_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
         torch.sub(
@@ -203,6 +221,31 @@ def compute_padded_side(side: int) -> int:
 def build_maskrcnn_loader(samples: AnnotatedPictures, workers: int) -> MaskRCNNLoader:
     """Create the loader of the training set."""
     return batches.BatchLoader(samples, list, workers, pinned=False)
+
+
+def build_evaluation_loader(
+    samples: ResizedPictures, workers: int, *, pinned: bool
+) -> EvaluationLoader:
+    """Create the loader of the validation set."""
+    return batches.BatchLoader(samples, list, workers, pinned=pinned)
+
+
+def plan_padded_batches(
+    split: CocoSplit, sizing: PictureSizing, batch_size: int, rank: int, world_size: int
+) -> list[list[SampleKey]]:
+    """Plan an evaluation: this rank's share of the images, each once, in batches of one padded
+    size; so each image is padded as it is alone.
+    """
+    groups: dict[tuple[int, int], list[SampleKey]] = {}
+    for index in range(rank, len(split), world_size):
+        size = sizing.compute_padded_size(*split.get_picture_size(index))
+        groups.setdefault(size, []).append(SampleKey(index=index))
+    planned = [
+        keys[start : start + batch_size]
+        for keys in groups.values()
+        for start in range(0, len(keys), batch_size)
+    ]
+    return sorted(planned, key=lambda keys: keys[0].index)
 
 
 def plan_orientation_batches(

@@ -159,6 +159,25 @@ def test_pictures_are_padded_after_they_are_normalised() -> None:
     assert not batch[:, :, 33:].any() and not batch[:, :, :, 40:].any()
 
 
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_evaluation_batches_have_one_padded_size(tiny: Path, world_size: int) -> None:
+    """Each picture once over all ranks; one at a time in their order; and no more than were asked
+    for.
+    """
+    split = coco.read_coco_split(tiny, "train")
+    seen = []
+    for rank in range(world_size):
+        planned = data.plan_padded_batches(split, SAME, 2, rank, world_size)
+        for keys in planned:
+            sizes = {SAME.compute_padded_size(*split.get_picture_size(key.index)) for key in keys}
+            assert len(sizes) == 1 and len(keys) <= 2
+        assert any(len(keys) == 2 for keys in planned)
+        alone = data.plan_padded_batches(split, SAME, 1, rank, world_size)
+        assert [key.index for (key,) in alone] == list(range(rank, len(split), world_size))
+        seen += [key.index for keys in planned for key in keys]
+    assert sorted(seen) == list(range(len(split)))
+
+
 def test_batches_have_one_orientation() -> None:
     """Wide and tall pictures side by side would be mostly padding; each picture once, the last of a
     kind left over.

@@ -5,10 +5,10 @@ horizontal flip of every other image in training, blue-green-red bytes minus the
 of one orientation, padded to multiples of 32.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -87,12 +87,12 @@ class AnnotatedPicture:
         """Return the objects in the form that torchvision's heads expect, on a device, where their
         masks get the image's size.
         """
-        size = torch.tensor(self.picture_HWC.shape[:2])
+        height, width, _ = self.picture_HWC.shape
         return {
             "boxes": self.box_O4.to(device),
             "labels": self.label_O.to(device),
             "masks": self.draw_masks(device),
-            "size": size.to(device),
+            "size": keep_constant_on_device((height, width), device),
         }
 
     def draw_masks(self, device: torch.device) -> Tensor:
@@ -101,9 +101,70 @@ class AnnotatedPicture:
         return self.mask_OFG.to(device).index_select(2, column_W).index_select(1, row_H)
 
 
-MaskRCNNBatch: TypeAlias = list[AnnotatedPicture]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedPictures:
+    """The images of a batch as one tensor of each kind, which a device gets in one copy each."""
+
+    picture_F: Tensor
+    """Bytes of all images, one after another."""
+    box_O4: Tensor
+    label_O: Tensor
+    mask_F: Tensor
+    mask_index_F: Tensor
+    """Of each image: the masks' rows, then their columns."""
+    picture_shapes: tuple[torch.Size, ...]
+    mask_shapes: tuple[torch.Size, ...]
+    weights: tuple[float, ...]
+
+    def pin_memory(self) -> "PackedPictures":
+        """Pin the memory, so that the copies to the device overlap with computation."""
+        return self._replace_tensors(lambda tensor: tensor.pin_memory())
+
+    def _replace_tensors(self, change: Callable[[Tensor], Tensor]) -> "PackedPictures":
+        names = ("picture_F", "box_O4", "label_O", "mask_F", "mask_index_F")
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
+
+    def unpack_on_device(self, device: torch.device) -> list[AnnotatedPicture]:
+        """Copy to a device, and return the images there; their tensors are views."""
+        copied = self._replace_tensors(lambda tensor: tensor.to(device, non_blocking=True))
+        counts = [shape[0] for shape in self.mask_shapes]
+        sides = [side for shape in self.picture_shapes for side in shape[:2]]
+        pictures = torch.split(copied.picture_F, [shape.numel() for shape in self.picture_shapes])
+        masks = torch.split(copied.mask_F, [shape.numel() for shape in self.mask_shapes])
+        boxes, labels = torch.split(copied.box_O4, counts), torch.split(copied.label_O, counts)
+        indices = torch.split(copied.mask_index_F, sides)
+        return [
+            AnnotatedPicture(
+                picture_HWC=pictures[number].view(self.picture_shapes[number]),
+                box_O4=boxes[number],
+                label_O=labels[number],
+                mask_OFG=masks[number].view(self.mask_shapes[number]),
+                mask_row_H=indices[2 * number],
+                mask_column_W=indices[2 * number + 1],
+                weight=weight,
+            )
+            for number, weight in enumerate(self.weights)
+        ]
+
+
+def pack_pictures(samples: Sequence[AnnotatedPicture]) -> PackedPictures:
+    """Pack a batch."""
+    indices = [index for each in samples for index in (each.mask_row_H, each.mask_column_W)]
+    return PackedPictures(
+        picture_F=torch.cat([each.picture_HWC.flatten() for each in samples]),
+        box_O4=torch.cat([each.box_O4 for each in samples]),
+        label_O=torch.cat([each.label_O for each in samples]),
+        mask_F=torch.cat([each.mask_OFG.flatten() for each in samples]),
+        mask_index_F=torch.cat(indices),
+        picture_shapes=tuple(each.picture_HWC.shape for each in samples),
+        mask_shapes=tuple(each.mask_OFG.shape for each in samples),
+        weights=tuple(each.weight for each in samples),
+    )
+
+
 EvaluationLoader: TypeAlias = batches.BatchLoader[Tensor, list[Tensor]]
-MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, MaskRCNNBatch]
+MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, PackedPictures]
 
 
 class AnnotatedPictures(Dataset[AnnotatedPicture]):
@@ -218,9 +279,11 @@ def compute_padded_side(side: int) -> int:
     return -(-side // PADDING_MULTIPLE_PX) * PADDING_MULTIPLE_PX
 
 
-def build_maskrcnn_loader(samples: AnnotatedPictures, workers: int) -> MaskRCNNLoader:
+def build_maskrcnn_loader(
+    samples: AnnotatedPictures, workers: int, *, pinned: bool
+) -> MaskRCNNLoader:
     """Create the loader of the training set."""
-    return batches.BatchLoader(samples, list, workers, pinned=False)
+    return batches.BatchLoader(samples, pack_pictures, workers, pinned=pinned)
 
 
 def build_evaluation_loader(

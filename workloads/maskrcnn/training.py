@@ -90,6 +90,7 @@ class MaskRCNNTraining:
         return data.build_maskrcnn_loader(
             data.AnnotatedPictures(self._train_split, self._sizing, self._run.seed),
             self._recipe.workers,
+            pinned=self._run.device.startswith("cuda"),
         )
 
     @cached_property
@@ -138,12 +139,13 @@ class MaskRCNNTraining:
             global_batches, recipe.micro_batch, epoch, run.rank, run.world_size
         )
 
-    def _compute_batch_loss(self, batch: data.MaskRCNNBatch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: data.PackedPictures) -> torch.Tensor:
         """Return the sum of the five losses, which are batch means, times the number of images;
         filler images are excluded.
         """
-        weighted_samples = [sample for sample in batch if sample.weight]
-        samples = weighted_samples or batch
+        pictures = batch.unpack_on_device(self._device)
+        weighted_samples = [sample for sample in pictures if sample.weight]
+        samples = weighted_samples or pictures
         picture_NCHW, sizes = data.build_padded_batch(
             [sample.picture_HWC for sample in samples], self._device
         )

@@ -1,12 +1,14 @@
 """What the network is shown: sizes, flips, padding, batches of one orientation."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
@@ -120,6 +122,37 @@ def test_pixels_are_those_that_interpolation_of_bytes_selects(seed: int) -> None
         both = torch.stack([number_P % 256, number_P // 256]).to(torch.uint8)[None, :, None]
         low, high = functional.interpolate(both, size=(2, side), mode="nearest")[0, :, 0].long()
         assert torch.equal(data.select_nearest_pixels(pixels, side), low + 256 * high)
+
+
+class CopyCounter(TorchDispatchMode):
+    """Counts copies from one device to another."""
+
+    copies = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None
+    ) -> Any:
+        given = kwargs or {}
+        moved = str(given.get("device", "cpu")) != "cpu" and args[0].device.type == "cpu"
+        self.copies += func is torch.ops.aten._to_copy.default and moved
+        return func(*args, **given)
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_batch_is_a_copy_of_each_kind(tiny: Path, count: int) -> None:
+    """However many pictures it has, and everything arrives as it was, in views."""
+    samples = [sample(tiny, index, flipped=bool(index % 2)) for index in range(count)]
+    packed = data.pack_pictures(samples)
+    for found, wanted in zip(packed.unpack_on_device(HOST), samples, strict=True):
+        assert found.weight == wanted.weight
+        for name in ("picture_HWC", "box_O4", "label_O", "mask_OFG", "mask_row_H", "mask_column_W"):
+            assert torch.equal(getattr(found, name), getattr(wanted, name))
+    device = torch.device("meta")
+    with CopyCounter() as counter:
+        for each in packed.unpack_on_device(device):
+            assert all(value.device == device for value in each.build_target(device).values())
+            assert each.picture_HWC.device == device
+    assert counter.copies == 5
 
 
 def test_crowds_are_not_learnt(tiny: Path) -> None:

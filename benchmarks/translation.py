@@ -205,7 +205,7 @@ def invent_pairs(count: int, longest: int) -> data.TransformerPairs:
 
 def plan_with_objects(pairs: data.TransformerPairs, recipe: TransformerRecipe) -> list[int]:
     """Plan an epoch as before: all keys of all steps, twice; return the target tokens of each."""
-    lengths, targets = pairs.lengths, pairs.target_lengths
+    lengths, targets = pairs.pair_lengths, pairs.target_lengths
     bounds = bucketing.compute_growing_bounds(
         recipe.max_sentence_tokens, SHORTEST_BUCKET_TOKENS, BUCKET_GROWTH_FACTOR
     )

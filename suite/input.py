@@ -1,5 +1,5 @@
-"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image; a
-pipeline decodes and applies them.
+"""The input-pipeline interface: a workload specifies crop, size and flip of each image; a pipeline
+decodes and applies them. What changes colours only is the training step's, on its device.
 
 No pipeline knows a workload by name. The workload draws all random values, from the seed, the epoch
 and the sample's number; a pipeline only applies them, so that all pipelines yield the same images
@@ -27,17 +27,6 @@ Extent: TypeAlias = tuple[int, int]
 """Width and height in pixels."""
 
 
-class Change(StrEnum):
-    """A colour adjustment by a factor, as torchvision's `adjust_<name>` defines it; the factor of
-    hue is a fraction of the circle.
-    """
-
-    BRIGHTNESS = "brightness"
-    CONTRAST = "contrast"
-    SATURATION = "saturation"
-    HUE = "hue"
-
-
 class Place(StrEnum):
     """Where a pipeline runs: the setting `input.device`."""
 
@@ -50,9 +39,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How to transform one image: crop, resize (bilinear; antialiased when downscaling), flip,
-    colour adjustments.
-    """
+    """How to transform one image: crop, resize (bilinear; antialiased when downscaling), flip."""
 
     box: Box
     """The crop of the file's image, taken before resizing: no pixel outside it contributes."""
@@ -64,8 +51,6 @@ class View:
     """
     mirrored: bool = False
     """Flipped horizontally."""
-    changes: tuple[tuple[Change, float], ...] = ()
-    """Applied in this order, each rounded to bytes."""
 
 
 class Album(Protocol[K_contra, N, C_co]):

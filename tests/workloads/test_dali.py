@@ -15,7 +15,7 @@ from PIL import Image
 from testbed import PlainEngine
 
 from suite import registry
-from suite.input import Album, Change, Extent, Means, Place, View
+from suite.input import Album, Extent, Means, Place
 from suite.workload import Run
 from workloads.common.inputs.batches import SampleKey, plan_epoch_steps, plan_evaluation_batches
 from workloads.common.pictures.files import PictureFiles
@@ -32,10 +32,6 @@ MakeRun = Callable[..., Run]
 TOLERANCE = 0.5
 """Mean absolute difference of a picture's bytes: the default rounds between its two passes of
 resizing, DALI does not (0.2 was seen).
-"""
-COLOURS_TOLERANCE = 2.0
-"""The same, where colours were changed too: Pillow holds hues in eight bits (1.7 was seen, where
-all hues are there).
 """
 EXTENT = (90, 70)
 
@@ -143,47 +139,6 @@ def test_odd_files_are_shown_alike(tmp_path: Path) -> None:
         )
         seen.append([picture_NHWC for picture_NHWC, _ in reader.read([paths])])
     assert difference(seen[0][0], seen[1][0]) < TOLERANCE
-
-
-def coloured(extent: Extent, changes: tuple[tuple[Change, float], ...]) -> View:
-    return View(box=(0, 0, *extent), extent=extent, changes=changes)
-
-
-CHANGES = [
-    ((change, factor),)
-    for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION)
-    for factor in (0.5, 1.3)
-]
-CHANGES += [
-    ((Change.HUE, -0.05),),
-    ((Change.HUE, 0.3),),
-    (
-        (Change.HUE, 0.05),
-        (Change.BRIGHTNESS, 1.1),
-        (Change.SATURATION, 0.7),
-        (Change.CONTRAST, 1.4),
-    ),
-]
-
-
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_colours_are_changed_as_pillow_does(
-    tmp_path: Path, changes: tuple[tuple[Change, float], ...]
-) -> None:
-    """Each change by itself, and all in an order of their own."""
-    path = tmp_path / "scene.png"
-    scene(EXTENT).save(path)
-    view = partial(coloured, changes=changes)
-    first, second = (
-        next(iter(opened(name, view).read([[path]])))[0] for name in ("default", "dali")
-    )
-    assert difference(first, second) < COLOURS_TOLERANCE
-
-
-def opened(name: str, view: Callable[[Extent], View]) -> "object":
-    return registry.load_input_pipeline(name).open(
-        PictureFiles(view), Means(device="cpu", place=Place.CPU, workers=0)
-    )
 
 
 def test_a_seed_gives_the_same_pictures_again(tiny: Path) -> None:

@@ -5,10 +5,10 @@ horizontal flip of every other image in training, blue-green-red bytes minus the
 of one orientation, padded to multiples of 32.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from torch.utils.data import Dataset
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.coco import CocoSplit
+from workloads.common.device_constants import keep_constant_on_device
 from workloads.common.inputs import batches
 from workloads.common.inputs.batches import SampleKey
 from workloads.common.pictures.decoding import read_rgb_picture
@@ -27,8 +28,8 @@ from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import DetectionTarget, PictureSizes
 from workloads.maskrcnn.scenes import MASKRCNN_SCENES
 
-# Legend: N images of a batch, O objects of an image, H height, W width, C 3 colour channels, 4
-# left, top, right, bottom.
+# Legend: N images of a batch, O objects of an image, H height, W width, F and G height and width in
+# the file, C 3 colour channels, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 BGR_MEAN_C: Final = (
@@ -45,6 +46,11 @@ class PictureSizing:
 
     min_size: int
     max_size: int
+
+    def compute_padded_size(self, height: int, width: int) -> tuple[int, int]:
+        """Return height and width after resizing and padding."""
+        resized_height, resized_width = self.compute_size(height, width)
+        return compute_padded_side(resized_height), compute_padded_side(resized_width)
 
     def compute_size(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py,
@@ -68,23 +74,97 @@ class AnnotatedPicture:
     """Bytes: blue, green, red."""
     box_O4: Tensor
     label_O: Tensor
-    mask_OHW: Tensor
+    mask_OFG: Tensor
+    """As in the file, F rows of G pixels: a large image's masks would be most of what a loader
+    sends.
+    """
+    mask_row_H: Tensor
+    """The row of the masks that each row of the image shows."""
+    mask_column_W: Tensor
     weight: float
 
     def build_target(self, device: torch.device) -> DetectionTarget:
-        """Return the objects in the form that torchvision's heads expect."""
-        size = torch.tensor(self.picture_HWC.shape[:2])
-        values = {
-            "boxes": self.box_O4,
-            "labels": self.label_O,
-            "masks": self.mask_OHW,
-            "size": size,
+        """Return the objects in the form that torchvision's heads expect, on a device, where their
+        masks get the image's size.
+        """
+        height, width, _ = self.picture_HWC.shape
+        return {
+            "boxes": self.box_O4.to(device),
+            "labels": self.label_O.to(device),
+            "masks": self.draw_masks(device),
+            "size": keep_constant_on_device((height, width), device),
         }
-        return {name: value.to(device) for name, value in values.items()}
+
+    def draw_masks(self, device: torch.device) -> Tensor:
+        """Return the masks in the image's size, [O, H, W], on a device."""
+        row_H, column_W = (each.to(device) for each in (self.mask_row_H, self.mask_column_W))
+        return self.mask_OFG.to(device).index_select(2, column_W).index_select(1, row_H)
 
 
-MaskRCNNBatch: TypeAlias = list[AnnotatedPicture]
-MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, MaskRCNNBatch]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedPictures:
+    """The images of a batch as one tensor of each kind, which a device gets in one copy each."""
+
+    picture_F: Tensor
+    """Bytes of all images, one after another."""
+    box_O4: Tensor
+    label_O: Tensor
+    mask_F: Tensor
+    mask_index_F: Tensor
+    """Of each image: the masks' rows, then their columns."""
+    picture_shapes: tuple[torch.Size, ...]
+    mask_shapes: tuple[torch.Size, ...]
+    weights: tuple[float, ...]
+
+    def pin_memory(self) -> "PackedPictures":
+        """Pin the memory, so that the copies to the device overlap with computation."""
+        return self._replace_tensors(lambda tensor: tensor.pin_memory())
+
+    def _replace_tensors(self, change: Callable[[Tensor], Tensor]) -> "PackedPictures":
+        names = ("picture_F", "box_O4", "label_O", "mask_F", "mask_index_F")
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
+
+    def unpack_on_device(self, device: torch.device) -> list[AnnotatedPicture]:
+        """Copy to a device, and return the images there; their tensors are views."""
+        copied = self._replace_tensors(lambda tensor: tensor.to(device, non_blocking=True))
+        counts = [shape[0] for shape in self.mask_shapes]
+        sides = [side for shape in self.picture_shapes for side in shape[:2]]
+        pictures = torch.split(copied.picture_F, [shape.numel() for shape in self.picture_shapes])
+        masks = torch.split(copied.mask_F, [shape.numel() for shape in self.mask_shapes])
+        boxes, labels = torch.split(copied.box_O4, counts), torch.split(copied.label_O, counts)
+        indices = torch.split(copied.mask_index_F, sides)
+        return [
+            AnnotatedPicture(
+                picture_HWC=pictures[number].view(self.picture_shapes[number]),
+                box_O4=boxes[number],
+                label_O=labels[number],
+                mask_OFG=masks[number].view(self.mask_shapes[number]),
+                mask_row_H=indices[2 * number],
+                mask_column_W=indices[2 * number + 1],
+                weight=weight,
+            )
+            for number, weight in enumerate(self.weights)
+        ]
+
+
+def pack_pictures(samples: Sequence[AnnotatedPicture]) -> PackedPictures:
+    """Pack a batch."""
+    indices = [index for each in samples for index in (each.mask_row_H, each.mask_column_W)]
+    return PackedPictures(
+        picture_F=torch.cat([each.picture_HWC.flatten() for each in samples]),
+        box_O4=torch.cat([each.box_O4 for each in samples]),
+        label_O=torch.cat([each.label_O for each in samples]),
+        mask_F=torch.cat([each.mask_OFG.flatten() for each in samples]),
+        mask_index_F=torch.cat(indices),
+        picture_shapes=tuple(each.picture_HWC.shape for each in samples),
+        mask_shapes=tuple(each.mask_OFG.shape for each in samples),
+        weights=tuple(each.weight for each in samples),
+    )
+
+
+EvaluationLoader: TypeAlias = batches.BatchLoader[Tensor, list[Tensor]]
+MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, PackedPictures]
 
 
 class AnnotatedPictures(Dataset[AnnotatedPicture]):
@@ -106,7 +186,7 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
             (width, height) * 2, dtype=np.float32
         )
-        mask_OHW = (
+        mask_OFG = (
             np.stack(split.decode_object_masks(index, objects))
             if len(objects)
             else np.zeros((0, height, width), dtype=np.uint8)
@@ -115,9 +195,9 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
             picture_HWC=torch.from_numpy(picture_HWC),
             box_O4=geometry.resize_boxes(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
             label_O=torch.from_numpy(objects.label_O),
-            mask_OHW=resize_masks(
-                torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]
-            ),
+            mask_OFG=torch.from_numpy(mask_OFG),
+            mask_row_H=select_nearest_pixels(height, picture_HWC.shape[0]),
+            mask_column_W=select_nearest_pixels(width, picture_HWC.shape[1]),
             weight=key.weight,
         )
         return (
@@ -127,6 +207,17 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
         )
 
 
+class ResizedPictures(Dataset[Tensor]):
+    """Images by key, resized, without their objects: H W C bytes, blue first."""
+
+    def __init__(self, split: CocoSplit, sizing: PictureSizing) -> None:
+        self.split, self.sizing = split, sizing
+
+    def __getitem__(self, key: SampleKey) -> Tensor:
+        picture = read_rgb_picture(self.split.path(key.index))
+        return torch.from_numpy(resize_picture_to_bgr(picture, self.sizing))
+
+
 def find_boxes_wider_than_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     """Return which boxes have different first and last pixels in both directions
     (structures/bounding_box.py, clip_to_image: remove_empty).
@@ -134,11 +225,13 @@ def find_boxes_wider_than_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[
     return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PIXEL_WIDTH_PX).all(axis=1))
 
 
-def resize_masks(mask_OHW: Tensor, height: int, width: int) -> Tensor:
-    """Resize masks; unchanged sizes are a no-op."""
-    if mask_OHW.shape[1:] == (height, width) or not len(mask_OHW):
-        return mask_OHW.new_zeros(0, height, width) if not len(mask_OHW) else mask_OHW
-    return functional.interpolate(mask_OHW[:, None], size=(height, width), mode="nearest")[:, 0]
+def select_nearest_pixels(pixels: int, side: int) -> Tensor:
+    """Return which of a side's pixels each pixel shows after it is resized to `side`; torch's
+    interpolation itself says it, in the type in which it computes for bytes (with float64, one
+    pair of sizes in forty differs).
+    """
+    number_11P = torch.arange(pixels, dtype=torch.float32)[None, None]
+    return functional.interpolate(number_11P, size=side, mode="nearest")[0, 0].long()
 
 
 def resize_picture_to_bgr(picture: Image.Image, sizing: PictureSizing) -> ByteArray:
@@ -157,7 +250,9 @@ def apply_horizontal_flip(sample: AnnotatedPicture) -> AnnotatedPicture:
         picture_HWC=sample.picture_HWC.flip(1),
         box_O4=torch.stack([width - right, top, width - left, bottom], dim=1),
         label_O=sample.label_O,
-        mask_OHW=sample.mask_OHW.flip(2),
+        mask_OFG=sample.mask_OFG,
+        mask_row_H=sample.mask_row_H,
+        mask_column_W=sample.mask_column_W.flip(0),
         weight=sample.weight,
     )
 
@@ -170,7 +265,7 @@ def build_padded_batch(
     """
     sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
     height, width = (compute_padded_side(max(sides)) for sides in zip(*sizes, strict=True))
-    mean_C = torch.tensor(BGR_MEAN_C, device=device)
+    mean_C = keep_constant_on_device(BGR_MEAN_C, device)
     batch_NHWC = torch.zeros(len(pictures), height, width, len(BGR_MEAN_C), device=device)
     for target_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
         torch.sub(
@@ -184,9 +279,36 @@ def compute_padded_side(side: int) -> int:
     return -(-side // PADDING_MULTIPLE_PX) * PADDING_MULTIPLE_PX
 
 
-def build_maskrcnn_loader(samples: AnnotatedPictures, workers: int) -> MaskRCNNLoader:
+def build_maskrcnn_loader(
+    samples: AnnotatedPictures, workers: int, *, pinned: bool
+) -> MaskRCNNLoader:
     """Create the loader of the training set."""
-    return batches.BatchLoader(samples, list, workers, pinned=False)
+    return batches.BatchLoader(samples, pack_pictures, workers, pinned=pinned)
+
+
+def build_evaluation_loader(
+    samples: ResizedPictures, workers: int, *, pinned: bool
+) -> EvaluationLoader:
+    """Create the loader of the validation set."""
+    return batches.BatchLoader(samples, list, workers, pinned=pinned)
+
+
+def plan_padded_batches(
+    split: CocoSplit, sizing: PictureSizing, batch_size: int, rank: int, world_size: int
+) -> list[list[SampleKey]]:
+    """Plan an evaluation: this rank's share of the images, each once, in batches of one padded
+    size; so each image is padded as it is alone.
+    """
+    groups: dict[tuple[int, int], list[SampleKey]] = {}
+    for index in range(rank, len(split), world_size):
+        size = sizing.compute_padded_size(*split.get_picture_size(index))
+        groups.setdefault(size, []).append(SampleKey(index=index))
+    planned = [
+        keys[start : start + batch_size]
+        for keys in groups.values()
+        for start in range(0, len(keys), batch_size)
+    ]
+    return sorted(planned, key=lambda keys: keys[0].index)
 
 
 def plan_orientation_batches(

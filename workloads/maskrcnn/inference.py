@@ -232,8 +232,7 @@ class MaskRCNNInference:
 
     def compute_padded_size(self, sample: int) -> tuple[int, int]:
         """Return an image's height and width after resizing and padding."""
-        height, width = self._sizing.compute_size(*self._val.get_picture_size(sample))
-        return data.compute_padded_side(height), data.compute_padded_side(width)
+        return self._sizing.compute_padded_size(*self._val.get_picture_size(sample))
 
     def get_picture_size(self, sample: int) -> tuple[int, int]:
         """Return an image's own height and width."""

@@ -8,7 +8,6 @@ have torchvision's names.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -18,6 +17,7 @@ from torch.nn import functional
 
 from workloads.common import weights
 from workloads.common.detection.ops import torchvision
+from workloads.maskrcnn.detector.frozen_norm import FrozenBatchNorm
 from workloads.maskrcnn.detector.geometry import PyramidPool, convert_boxes_to_pixel_numbers
 from workloads.maskrcnn.detector.proposals import MaskRCNNProposals
 
@@ -201,11 +201,10 @@ def build_maskrcnn_backbone(*, frozen_norm: bool) -> nn.Module:
     With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as in the
     reference.
     """
-    frozen_layer = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
     network: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
         backbone_name="resnet50",
         weights=None,
-        norm_layer=frozen_layer if frozen_norm else nn.BatchNorm2d,
+        norm_layer=FrozenBatchNorm if frozen_norm else nn.BatchNorm2d,
         trainable_layers=(
             BACKBONE_STAGES - FROZEN_BACKBONE_STAGES if frozen_norm else BACKBONE_STAGES
         ),

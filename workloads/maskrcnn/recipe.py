@@ -50,6 +50,8 @@ class MaskRCNNRecipe:
     batch_size: int
     micro_batch: int
     """Images that a rank processes at once."""
+    evaluation_batch: int
+    """The same in evaluations; images of one batch have one padded size."""
     base_rate: float
     warmup_steps: int
     warmup_factor: float
@@ -74,6 +76,7 @@ class MaskRCNNRecipe:
         return cls(
             batch_size=require_positive_setting(settings, "global_batch_size"),
             micro_batch=require_positive_setting(settings, "data.micro_batch"),
+            evaluation_batch=require_positive_setting(settings, "data.evaluation_batch"),
             base_rate=require_number_setting(settings, "opt_base_learning_rate"),
             warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
             warmup_factor=require_number_setting(settings, "opt_learning_rate_warmup_factor"),

@@ -19,7 +19,6 @@ from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.common.run_request import require_run_training_row
 from workloads.common.setting_values import require_flag_setting
 from workloads.maskrcnn import data, model, scoring, start_weights, survey
@@ -91,6 +90,15 @@ class MaskRCNNTraining:
         return data.build_maskrcnn_loader(
             data.AnnotatedPictures(self._train_split, self._sizing, self._run.seed),
             self._recipe.workers,
+            pinned=self._run.device.startswith("cuda"),
+        )
+
+    @cached_property
+    def _eval_loader(self) -> data.EvaluationLoader:
+        return data.build_evaluation_loader(
+            data.ResizedPictures(self._val_split, self._sizing),
+            self._recipe.workers,
+            pinned=self._run.device.startswith("cuda"),
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
@@ -131,12 +139,13 @@ class MaskRCNNTraining:
             global_batches, recipe.micro_batch, epoch, run.rank, run.world_size
         )
 
-    def _compute_batch_loss(self, batch: data.MaskRCNNBatch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: data.PackedPictures) -> torch.Tensor:
         """Return the sum of the five losses, which are batch means, times the number of images;
         filler images are excluded.
         """
-        weighted_samples = [sample for sample in batch if sample.weight]
-        samples = weighted_samples or batch
+        pictures = batch.unpack_on_device(self._device)
+        weighted_samples = [sample for sample in pictures if sample.weight]
+        samples = weighted_samples or pictures
         picture_NCHW, sizes = data.build_padded_batch(
             [sample.picture_HWC for sample in samples], self._device
         )
@@ -158,29 +167,40 @@ class MaskRCNNTraining:
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = inference_pipeline.build_eager_detector(self._model)
-        rank_indices = range(self._run.rank, self._sizes["val"], self._run.world_size)
+        keys = data.plan_padded_batches(
+            self._val_split,
+            self._sizing,
+            self._recipe.evaluation_batch,
+            self._run.rank,
+            self._run.world_size,
+        )
+        answers: list[tuple[int, bytes]] = []
         with torch.inference_mode():
-            answers = [(index, self._detect_in_picture(detector, index)) for index in rank_indices]
+            for part, pictures_HWC in zip(keys, self._eval_loader.read(keys), strict=True):
+                answers += zip(
+                    [key.index for key in part],
+                    self._detect_in_pictures(detector, part, pictures_HWC),
+                    strict=True,
+                )
         return scoring.score_maskrcnn_answers(
             dict(collectives.gather_from_ranks(answers, self._run.world_size)), self._truth
         )
 
-    def _detect_in_picture(
-        self, detector: inference_pipeline.MaskRCNNDetector, index: int
-    ) -> bytes:
-        """Answer as in inference: one image at a time, so that batching makes no difference."""
-        picture_HWC = torch.from_numpy(
-            data.resize_picture_to_bgr(read_rgb_picture(self._val_split.path(index)), self._sizing)
-        )
-        picture_1CHW, sizes = data.build_padded_batch([picture_HWC], self._device)
+    def _detect_in_pictures(
+        self,
+        detector: inference_pipeline.MaskRCNNDetector,
+        keys: list[batches.SampleKey],
+        pictures_HWC: list[torch.Tensor],
+    ) -> Iterator[bytes]:
+        """Answer as in inference."""
+        picture_NCHW, sizes = data.build_padded_batch(pictures_HWC, self._device)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
-            (raw,) = detector(picture_1CHW, sizes)
-        return scoring.pack_maskrcnn_answer(
-            index,
-            inference_pipeline.convert_raw_detections(
-                raw, sizes[0], self._val_split.get_picture_size(index)
-            ),
-        )
+            detections = detector(picture_NCHW, sizes)
+        for key, raw, size in zip(keys, detections, sizes, strict=True):
+            found = inference_pipeline.convert_raw_detections(
+                raw, size, self._val_split.get_picture_size(key.index)
+            )
+            yield scoring.pack_maskrcnn_answer(key.index, found)
 
     def save(self, folder: Path) -> None:
         """Save the state; every rank calls this, since each has its own batch-norm statistics until

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from suite.input import Box, Change, Extent, View
+from suite.input import Box, Extent, View
 from workloads.common.detection.coco import Flags, Floats, PictureObjects
+from workloads.ssd.colours import ColourChange, ColourChanges
 
-# Legend: O objects, 4 left, top, right, bottom as fractions of the image.
+# Legend: O objects, T crops, 4 left, top, right, bottom as fractions of the image.
 WHOLE_PICTURE_CROP: Final = -1.0
 MIN_CROP_IOU_CHOICES: Final = (
     WHOLE_PICTURE_CROP,
@@ -34,14 +35,13 @@ MAX_BRIGHTNESS_CHANGE, MAX_CONTRAST_CHANGE, MAX_SATURATION_CHANGE, MAX_HUE_CHANG
 
 def sample_augmented_view(
     extent: Extent, objects: PictureObjects, size: int, tries: int, rng: np.random.Generator
-) -> tuple[View, PictureObjects]:
-    """Crop, mirror every other image, resize to a square, and jitter the colours."""
+) -> tuple[View, PictureObjects, ColourChanges]:
+    """Crop, mirror every other image, resize to a square, and draw changes of the colours."""
     box, objects = sample_crop_with_objects(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
         objects = apply_object_mirroring(objects)
-    return View(
-        box=box, extent=(size, size), mirrored=mirrored, changes=sample_colour_changes(rng)
-    ), objects
+    view = View(box=box, extent=(size, size), mirrored=mirrored)
+    return view, objects, sample_colour_changes(rng)
 
 
 def sample_crop_with_objects(
@@ -53,41 +53,67 @@ def sample_crop_with_objects(
     while (
         min_iou := MIN_CROP_IOU_CHOICES[rng.integers(len(MIN_CROP_IOU_CHOICES))]
     ) != WHOLE_PICTURE_CROP:
-        for _ in range(tries):
-            crop_4 = sample_ssd_crop(rng)
-            if (
-                crop_4 is not None
-                and (inside_O := find_objects_in_crop(objects.box_O4, crop_4, min_iou)).any()
-            ):
-                return round_crop_to_pixels(extent, crop_4), clip_objects_to_crop(
-                    objects.select_objects(inside_O), crop_4
-                )
+        found = sample_fitting_crop(objects.box_O4, min_iou, tries, rng)
+        if found is not None:
+            crop_4, inside_O = found
+            return round_crop_to_pixels(extent, crop_4), clip_objects_to_crop(
+                objects.select_objects(inside_O), crop_4
+            )
     return (0, 0, *extent), objects
 
 
-def sample_ssd_crop(rng: np.random.Generator) -> Floats | None:
-    """Draw left, top, right, bottom; None if the shape is too elongated."""
-    width, height = rng.uniform(MIN_CROP_SIDE_SHARE, 1.0, size=2)
-    left, top = rng.uniform(0, 1 - width), rng.uniform(0, 1 - height)
-    if not CROP_ASPECT_RANGE[0] <= width / height <= CROP_ASPECT_RANGE[1]:
-        return None
-    return np.array([left, top, left + width, top + height], dtype=np.float32)
+def sample_fitting_crop(
+    box_O4: Floats, min_iou: float, tries: int, rng: np.random.Generator
+) -> tuple[Floats, Flags] | None:
+    """Return the first of up to `tries` crops that fits, and the objects in it; None if none fits.
 
-
-def find_objects_in_crop(box_O4: Floats, crop_4: Floats, min_iou: float) -> Flags:
-    """Return which objects have their centre in a crop; none if it overlaps any object too
-    little.
+    All are drawn at once; the generator is left where drawing them one by one would leave it.
     """
-    shared_O2 = (
-        np.minimum(box_O4[:, 2:], crop_4[2:]) - np.maximum(box_O4[:, :2], crop_4[:2])
+    state = rng.bit_generator.state
+    crop_T4, shapely_T = sample_ssd_crops(tries, rng)
+    inside_TO = find_objects_in_crop(box_O4, crop_T4, min_iou)
+    fitting_T = shapely_T & inside_TO.any(axis=1)
+    if not fitting_T.any():
+        return None
+    first = int(fitting_T.argmax())
+    rng.bit_generator.state = state
+    rng.random((first + 1, 4))
+    return crop_T4[first], inside_TO[first]
+
+
+def sample_ssd_crops(tries: int, rng: np.random.Generator) -> tuple[Floats, Flags]:
+    """Draw left, top, right, bottom of crops, [T, 4], and whether each is not too elongated."""
+    share_T4 = rng.random((tries, 4))
+    side_T2 = MIN_CROP_SIDE_SHARE + (1.0 - MIN_CROP_SIDE_SHARE) * share_T4[:, :2]
+    corner_T2 = (1 - side_T2) * share_T4[:, 2:]
+    aspect_T = side_T2[:, 0] / side_T2[:, 1]
+    crop_T4 = np.concatenate([corner_T2, corner_T2 + side_T2], axis=1).astype(np.float32)
+    return crop_T4, (aspect_T >= CROP_ASPECT_RANGE[0]) & (aspect_T <= CROP_ASPECT_RANGE[1])
+
+
+def find_objects_in_crop(box_O4: Floats, crop_T4: Floats, min_iou: float) -> Flags:
+    """Return which objects have their centre in each crop, [T, O]; none if it overlaps any object
+    too little.
+    """
+    crop_T14 = crop_T4[:, None]
+    shared_TO2 = (
+        np.minimum(box_O4[:, 2:], crop_T14[..., 2:]) - np.maximum(box_O4[:, :2], crop_T14[..., :2])
     ).clip(min=0)
-    both_O = (box_O4[:, 2:] - box_O4[:, :2]).prod(axis=1) + (crop_4[2:] - crop_4[:2]).prod()
-    shared_O = shared_O2.prod(axis=1)
-    if min_iou > 0 and not (shared_O / (both_O - shared_O) > min_iou).all():
-        return np.zeros(len(box_O4), dtype=np.bool_)
     centre_O2 = (box_O4[:, :2] + box_O4[:, 2:]) / 2
-    inside_O2: Flags = (centre_O2 > crop_4[:2]) & (centre_O2 < crop_4[2:])
-    return inside_O2[:, 0] & inside_O2[:, 1]
+    inside_TO2: Flags = (centre_O2 > crop_T14[..., :2]) & (centre_O2 < crop_T14[..., 2:])
+    inside_TO = inside_TO2[..., 0] & inside_TO2[..., 1]
+    if min_iou <= 0:
+        return np.asarray(inside_TO)
+    shared_TO = shared_TO2[..., 0] * shared_TO2[..., 1]
+    both_TO = compute_box_areas(box_O4) + compute_box_areas(crop_T4)[:, None]
+    overlapped_T = (shared_TO / (both_TO - shared_TO) > min_iou).all(axis=1)
+    return np.asarray(inside_TO & overlapped_T[:, None])
+
+
+def compute_box_areas(box_O4: Floats) -> Floats:
+    """Compute width times height."""
+    side_O2 = box_O4[:, 2:] - box_O4[:, :2]
+    return side_O2[:, 0] * side_O2[:, 1]
 
 
 def round_crop_to_pixels(extent: Extent, crop_4: Floats) -> Box:
@@ -113,12 +139,18 @@ def apply_object_mirroring(objects: PictureObjects) -> PictureObjects:
     return objects.replace_boxes(box_O4)
 
 
-def sample_colour_changes(rng: np.random.Generator) -> tuple[tuple[Change, float], ...]:
+def sample_colour_changes(rng: np.random.Generator) -> ColourChanges:
     """Draw changes of brightness, contrast, saturation and hue, in random order."""
     sampled = (
-        (Change.BRIGHTNESS, rng.uniform(1 - MAX_BRIGHTNESS_CHANGE, 1 + MAX_BRIGHTNESS_CHANGE)),
-        (Change.CONTRAST, rng.uniform(1 - MAX_CONTRAST_CHANGE, 1 + MAX_CONTRAST_CHANGE)),
-        (Change.SATURATION, rng.uniform(1 - MAX_SATURATION_CHANGE, 1 + MAX_SATURATION_CHANGE)),
-        (Change.HUE, rng.uniform(-MAX_HUE_CHANGE, MAX_HUE_CHANGE)),
+        (
+            ColourChange.BRIGHTNESS,
+            rng.uniform(1 - MAX_BRIGHTNESS_CHANGE, 1 + MAX_BRIGHTNESS_CHANGE),
+        ),
+        (ColourChange.CONTRAST, rng.uniform(1 - MAX_CONTRAST_CHANGE, 1 + MAX_CONTRAST_CHANGE)),
+        (
+            ColourChange.SATURATION,
+            rng.uniform(1 - MAX_SATURATION_CHANGE, 1 + MAX_SATURATION_CHANGE),
+        ),
+        (ColourChange.HUE, rng.uniform(-MAX_HUE_CHANGE, MAX_HUE_CHANGE)),
     )
     return tuple(sampled[number] for number in rng.permutation(len(sampled)))

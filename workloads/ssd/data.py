@@ -1,4 +1,4 @@
-"""Selects the images, their views and their encoded targets: the same code for the embedded scenes
+"""Selects the images, their views and their objects: the same code for the embedded scenes
 and for COCO.
 """
 
@@ -16,31 +16,35 @@ from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.coco import CocoSplit, PictureObjects
 from workloads.common.inputs.batches import SampleKey
 from workloads.ssd.augment import sample_augmented_view
-from workloads.ssd.detector.default_boxes import (
-    SSDConfiguration,
-    build_default_boxes,
-    match_default_boxes,
-)
+from workloads.ssd.colours import ColourChanges, pack_colour_changes
 from workloads.ssd.scenes import SSD_SCENES
 
-# Legend: N images of a batch, B default boxes, O objects.
+# Legend: N images of a batch, O objects, S blends of an image, 4 left, top, right, bottom.
 SSD_CALIBRATION_LIST: Final = "embedded"
 """Name of the list of calibration images."""
 SSD_CALIBRATION_PICTURES: Final = 64
 SSD_TRAIN_FOLDER: Final = "train2017"
 
 
-EncodedTargets: TypeAlias = tuple[torch.Tensor, torch.Tensor, float]
-"""Encoded targets (offset_B4, label_B) and weight of an image."""
+SSDNotes: TypeAlias = tuple[PictureObjects, ColourChanges, float]
+"""The objects that an image shows, the changes of its colours, and its weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SSDTargetBatch:
-    """The targets of a batch of images."""
+    """The objects of a batch of images, which the training step matches with default boxes, and the
+    changes of colour that it applies.
+    """
 
-    offset_NB4: torch.Tensor
-    label_NB: torch.Tensor
+    box_NO4: torch.Tensor
+    """Fractions of the image."""
+    label_NO: torch.Tensor
+    """0 for what fills up an image's objects."""
     weight_N: torch.Tensor
+    blend_number_NS: torch.Tensor
+    """As `change_colours` takes them."""
+    blend_factor_NS: torch.Tensor
+    hue_shift_N: torch.Tensor
 
     def pin_memory(self) -> "SSDTargetBatch":
         """Pin the memory, so that the copy to the device overlaps with computation."""
@@ -84,55 +88,45 @@ def select_learnable_objects(split: CocoSplit, index: int) -> PictureObjects:
 
 
 class SSDTrainingAlbum:
-    """Training's album: augmented images, with objects matched to default boxes."""
+    """Training's album: augmented images, with their objects."""
 
-    def __init__(
-        self, split: CocoSplit, configuration: SSDConfiguration, seed: int, tries: int
-    ) -> None:
-        self.split, self.size, self.seed, self.tries = split, configuration.picture_px, seed, tries
-        self.default_B4 = build_default_boxes(configuration)
+    def __init__(self, split: CocoSplit, size: int, seed: int, tries: int) -> None:
+        self.split, self.size, self.seed, self.tries = split, size, seed, tries
 
     def path(self, key: SampleKey) -> Path:
         """Return the path of an image."""
         return self.split.path(key.index)
 
-    def view(self, key: SampleKey, extent: Extent) -> tuple[View, EncodedTargets]:
-        """Return the augmented view of an image, with its encoded targets and weight."""
-        view, objects = sample_augmented_view(
+    def view(self, key: SampleKey, extent: Extent) -> tuple[View, SSDNotes]:
+        """Return the augmented view of an image, with the objects in it, the changes of its colours
+        and its weight.
+        """
+        view, objects, changes = sample_augmented_view(
             extent,
             select_learnable_objects(self.split, key.index),
             self.size,
             self.tries,
             key.create_generator(self.seed),
         )
-        offset_B4, label_B = match_default_boxes(
-            torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4
-        )
-        return view, (offset_B4, label_B, key.weight)
+        return view, (objects, changes, key.weight)
 
-    def together(self, notes: Sequence[EncodedTargets]) -> SSDTargetBatch:
-        """Batch targets and weights."""
-        offsets_B4, labels_B, weights = zip(*notes, strict=True)
+    def together(self, notes: Sequence[SSDNotes]) -> SSDTargetBatch:
+        """Batch objects, changes and weights; every image gets as many objects as the fullest, and
+        one at least.
+        """
+        pictures, changes, weights = zip(*notes, strict=True)
+        most = max(1, *map(len, pictures))
+        box_NO4 = torch.zeros(len(notes), most, 4)
+        label_NO = torch.zeros(len(notes), most, dtype=torch.int64)
+        for number, objects in enumerate(pictures):
+            box_NO4[number, : len(objects)] = torch.from_numpy(objects.box_O4)
+            label_NO[number, : len(objects)] = torch.from_numpy(objects.label_O)
+        number_NS, factor_NS, shift_N = pack_colour_changes(changes)
         return SSDTargetBatch(
-            offset_NB4=torch.stack(offsets_B4),
-            label_NB=torch.stack(labels_B),
+            box_NO4=box_NO4,
+            label_NO=label_NO,
             weight_N=torch.tensor(weights),
+            blend_number_NS=number_NS,
+            blend_factor_NS=factor_NS,
+            hue_shift_N=shift_N,
         )
-
-
-class SSDEvaluationAlbum:
-    """Evaluation's album: images without targets."""
-
-    def __init__(self, split: CocoSplit, size: int) -> None:
-        self.split, self.size = split, size
-
-    def path(self, key: SampleKey) -> Path:
-        """Return the path of an image."""
-        return self.split.path(key.index)
-
-    def view(self, key: SampleKey, extent: Extent) -> tuple[View, None]:
-        """Return the view of the whole image."""
-        return build_square_view(extent, self.size), None
-
-    def together(self, notes: Sequence[None]) -> None:
-        """Return None: these images have no targets."""

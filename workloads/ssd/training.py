@@ -1,7 +1,7 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
 from collections.abc import Generator, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -19,10 +19,16 @@ from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
 from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.pictures.files import PictureFiles
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
+from workloads.ssd.colours import change_colours
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
+from workloads.ssd.detector.default_boxes import (
+    SSD_CONFIGURATIONS,
+    build_default_boxes,
+    match_default_boxes,
+)
 from workloads.ssd.detector.loss import compute_ssd_losses
 from workloads.ssd.recipe import SSD_MOMENTUM, SSDRecipe
 
@@ -91,18 +97,18 @@ class SSDTraining:
         return inputs.open_input_reader(
             self._run,
             data.SSDTrainingAlbum(
-                self._train_split, self._configuration, self._run.seed, recipe.max_samples
+                self._train_split,
+                self._configuration.picture_px,
+                self._run.seed,
+                recipe.max_samples,
             ),
             recipe.workers,
         )
 
     @cached_property
-    def _eval_reader(self) -> Reader[batches.SampleKey, None]:
-        return inputs.open_input_reader(
-            self._run,
-            data.SSDEvaluationAlbum(self._val_split, self._configuration.picture_px),
-            self._recipe.workers,
-        )
+    def _eval_reader(self) -> Reader[Path, None]:
+        view = partial(data.build_square_view, size=self._configuration.picture_px)
+        return inputs.open_input_reader(self._run, PictureFiles(view), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
@@ -146,12 +152,16 @@ class SSDTraining:
         )
 
     def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
-        picture_NHWC, targets = batch[0], batch[1].copy_to_device(self._device)
+        targets = batch[1].copy_to_device(self._device)
+        picture_NHWC = change_colours(
+            batch[0].to(self._device, non_blocking=True),
+            targets.blend_number_NS,
+            targets.blend_factor_NS,
+            targets.hue_shift_N,
+        )
         offset_NB4, logit_NBK = self._predict_boxes(picture_NHWC, self._memory_format)
-        return (
-            compute_ssd_losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB)
-            * targets.weight_N
-        ).sum()
+        matched = match_default_boxes(targets.box_NO4, targets.label_NO, self._default_B4)
+        return (compute_ssd_losses(offset_NB4, logit_NBK, *matched) * targets.weight_N).sum()
 
     def _predict_boxes(
         self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last
@@ -176,9 +186,10 @@ class SSDTraining:
         keys = batches.plan_evaluation_batches(
             self._sizes["val"], SSD_EVAL_BATCH_PICTURES, self._run.rank, self._run.world_size
         )
+        paths = [[self._val_split.path(key.index) for key in part] for part in keys]
         answers: list[tuple[int, bytes]] = []
         with torch.inference_mode():
-            for part, (picture_NHWC, _) in zip(keys, self._eval_reader.read(keys), strict=True):
+            for part, (picture_NHWC, _) in zip(keys, self._eval_reader.read(paths), strict=True):
                 predicted = self._predict_boxes(picture_NHWC)
                 samples = [key.index for key in part]
                 answers += zip(

@@ -1,17 +1,21 @@
 """What the network is shown: sizes, flips, padding, batches of one orientation."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
+HOST = torch.device("cpu")
 SAME = data.PictureSizing(min_size=64, max_size=64)
 
 
@@ -59,11 +63,12 @@ def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
     for one, other in (
         (plain.picture_HWC, again.picture_HWC),
         (plain.box_O4, again.box_O4),
-        (plain.mask_OHW, again.mask_OHW),
+        (plain.draw_masks(HOST), again.draw_masks(HOST)),
+        (plain.draw_masks(HOST).flip(2), mirrored.draw_masks(HOST)),
     ):
         assert torch.equal(one, other)
     assert not torch.equal(plain.picture_HWC, mirrored.picture_HWC)
-    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.mask_OHW, strict=True):
+    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.draw_masks(HOST), strict=True):
         ys, xs = torch.nonzero(mask, as_tuple=True)
         assert np.allclose(
             box,
@@ -78,12 +83,76 @@ def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
         sample(tiny, 0, data.PictureSizing(min_size=side, max_size=side), flipped=False)
         for side in (64, 128)
     )
-    assert large.picture_HWC.shape[:2] == (128, 128) and large.mask_OHW.shape[1:] == (128, 128)
+    assert large.picture_HWC.shape[:2] == large.draw_masks(HOST).shape[1:] == (128, 128)
     assert torch.allclose(
         geometry.convert_boxes_to_pixel_numbers(large.box_O4),
         2 * geometry.convert_boxes_to_pixel_numbers(small.box_O4),
     )
-    assert torch.equal(large.mask_OHW[:, ::2, ::2], small.mask_OHW)
+    assert torch.equal(large.draw_masks(HOST)[:, ::2, ::2], small.draw_masks(HOST))
+    assert torch.equal(large.mask_OFG, small.mask_OFG)
+
+
+@pytest.mark.parametrize("side", [48, 64, 67, 100, 131, 800])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_masks_are_those_that_interpolation_enlarges(
+    tiny: Path, side: int, *, flipped: bool
+) -> None:
+    """All pictures, at sizes that are no multiples of theirs, flipped after they are resized."""
+    sizing = data.PictureSizing(min_size=side, max_size=2 * side)
+    split = coco.read_coco_split(tiny, "train")
+    for index in range(len(split)):
+        found = sample(tiny, index, sizing, flipped=flipped)
+        height, width = found.picture_HWC.shape[:2]
+        wanted = (
+            functional.interpolate(found.mask_OFG[:, None], size=(height, width), mode="nearest")
+            if len(found.mask_OFG)
+            else torch.zeros(0, 1, height, width, dtype=torch.uint8)
+        )[:, 0]
+        target = found.build_target(HOST)["masks"]
+        assert target.dtype == torch.uint8
+        assert torch.equal(target, wanted.flip(2) if flipped else wanted)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pixels_are_those_that_interpolation_of_bytes_selects(seed: int) -> None:
+    """Sides up to COCO's and beyond; a number above 255 is two bytes."""
+    random = np.random.default_rng(seed)
+    for pixels, side in random.integers(1, 2000, size=(200, 2)).tolist():
+        number_P = torch.arange(pixels)
+        both = torch.stack([number_P % 256, number_P // 256]).to(torch.uint8)[None, :, None]
+        low, high = functional.interpolate(both, size=(2, side), mode="nearest")[0, :, 0].long()
+        assert torch.equal(data.select_nearest_pixels(pixels, side), low + 256 * high)
+
+
+class CopyCounter(TorchDispatchMode):
+    """Counts copies from one device to another."""
+
+    copies = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None
+    ) -> Any:
+        given = kwargs or {}
+        moved = str(given.get("device", "cpu")) != "cpu" and args[0].device.type == "cpu"
+        self.copies += func is torch.ops.aten._to_copy.default and moved
+        return func(*args, **given)
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_batch_is_a_copy_of_each_kind(tiny: Path, count: int) -> None:
+    """However many pictures it has, and everything arrives as it was, in views."""
+    samples = [sample(tiny, index, flipped=bool(index % 2)) for index in range(count)]
+    packed = data.pack_pictures(samples)
+    for found, wanted in zip(packed.unpack_on_device(HOST), samples, strict=True):
+        assert found.weight == wanted.weight
+        for name in ("picture_HWC", "box_O4", "label_O", "mask_OFG", "mask_row_H", "mask_column_W"):
+            assert torch.equal(getattr(found, name), getattr(wanted, name))
+    device = torch.device("meta")
+    with CopyCounter() as counter:
+        for each in packed.unpack_on_device(device):
+            assert all(value.device == device for value in each.build_target(device).values())
+            assert each.picture_HWC.device == device
+    assert counter.copies == 5
 
 
 def test_crowds_are_not_learnt(tiny: Path) -> None:
@@ -94,7 +163,7 @@ def test_crowds_are_not_learnt(tiny: Path) -> None:
         found = data.AnnotatedPictures(split, SAME, 1)[SampleKey(index=index)]
         assert (
             len(found.label_O)
-            == len(found.mask_OHW)
+            == len(found.mask_OFG)
             == int((~split.build_trainable_objects(index).crowd_O).sum())
         )
 
@@ -123,6 +192,25 @@ def test_pictures_are_padded_after_they_are_normalised() -> None:
     assert not batch[:, :, 33:].any() and not batch[:, :, :, 40:].any()
 
 
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_evaluation_batches_have_one_padded_size(tiny: Path, world_size: int) -> None:
+    """Each picture once over all ranks; one at a time in their order; and no more than were asked
+    for.
+    """
+    split = coco.read_coco_split(tiny, "train")
+    seen = []
+    for rank in range(world_size):
+        planned = data.plan_padded_batches(split, SAME, 2, rank, world_size)
+        for keys in planned:
+            sizes = {SAME.compute_padded_size(*split.get_picture_size(key.index)) for key in keys}
+            assert len(sizes) == 1 and len(keys) <= 2
+        assert any(len(keys) == 2 for keys in planned)
+        alone = data.plan_padded_batches(split, SAME, 1, rank, world_size)
+        assert [key.index for (key,) in alone] == list(range(rank, len(split), world_size))
+        seen += [key.index for keys in planned for key in keys]
+    assert sorted(seen) == list(range(len(split)))
+
+
 def test_batches_have_one_orientation() -> None:
     """Wide and tall pictures side by side would be mostly padding; each picture once, the last of a
     kind left over.
@@ -142,4 +230,13 @@ def test_batches_have_one_orientation() -> None:
 
 def test_a_picture_without_objects_is_a_sample(tiny: Path) -> None:
     """Empty arrays of the right shape, whatever it is resized to."""
-    assert data.resize_masks(torch.zeros(0, 5, 6, dtype=torch.uint8), 9, 7).shape == (0, 9, 7)
+    empty = data.AnnotatedPicture(
+        picture_HWC=torch.zeros(9, 7, 3, dtype=torch.uint8),
+        box_O4=torch.zeros(0, 4),
+        label_O=torch.zeros(0, dtype=torch.int64),
+        mask_OFG=torch.zeros(0, 5, 6, dtype=torch.uint8),
+        mask_row_H=data.select_nearest_pixels(5, 9),
+        mask_column_W=data.select_nearest_pixels(6, 7),
+        weight=1.0,
+    )
+    assert empty.build_target(HOST)["masks"].shape == (0, 9, 7)

@@ -1,5 +1,7 @@
 """Masks on pictures, against torchvision's way of one box at a time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -38,8 +40,8 @@ def test_pasting_is_torchvision_s(seed: int) -> None:
         found.mask_DMM[:, None], boxes, (HEIGHT, WIDTH)
     )[:, 0]
     torch.testing.assert_close(
-        inference_pipeline.paste_masks(found.mask_DMM, boxes, HEIGHT, WIDTH),
-        wanted,
+        inference_pipeline.paste_masks_by_column(found.mask_DMM, boxes, HEIGHT, WIDTH),
+        wanted.transpose(1, 2),
         rtol=1e-4,
         atol=1e-5,
     )
@@ -76,6 +78,34 @@ def test_large_pictures_are_pasted_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
             ).mask_D
             == wanted
         )
+
+
+@pytest.mark.parametrize("height,width", [(50, 70), (70, 50), (1, 9), (9, 1)])
+def test_run_lengths_are_those_of_each_mask_alone(
+    height: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library reads the pasted masks' own memory, and writes what it writes for one at a
+    time.
+    """
+    library, seen = rle.library, []
+
+    def encode(mask_HWD: "np.ndarray[Any, Any]") -> Any:
+        seen.append(mask_HWD)
+        return encode_alone(mask_HWD)
+
+    encode_alone = library.encode
+    monkeypatch.setattr(library, "encode", encode)
+    boxes = torch.tensor([[0.0, 0.0, width, height], [width / 3, 0.0, width / 2, height / 2]])
+    pasted_DWH = inference_pipeline.paste_masks_by_column(raw(boxes).mask_DMM, boxes, height, width)
+    covered_DWH = inference_pipeline.find_mask_pixels(pasted_DWH)
+    assert covered_DWH.any() and not covered_DWH.all()
+    found = rle.encode_masks_by_column(covered_DWH.view(np.uint8))
+    assert found == inference_pipeline.encode_pasted_masks(pasted_DWH)
+    assert np.shares_memory(seen[0], covered_DWH) and seen[0].flags.f_contiguous
+    assert found == rle.encode_masks([mask.T.copy() for mask in covered_DWH.view(np.uint8)])
+    assert found == [
+        encode_alone(np.asfortranarray(mask.T.astype(np.uint8)))["counts"] for mask in covered_DWH
+    ]
 
 
 def test_nothing_found_is_an_answer() -> None:

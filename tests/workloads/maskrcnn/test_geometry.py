@@ -262,7 +262,9 @@ def test_a_mirrored_box_counts_its_last_pixel() -> None:
         picture_HWC=torch.zeros(4, 640, 3),
         box_O4=geometry.convert_pixel_numbers_to_boxes(number),
         label_O=empty,
-        mask_OHW=torch.zeros(5, 4, 640),
+        mask_OFG=torch.zeros(5, 4, 640),
+        mask_row_H=torch.arange(4),
+        mask_column_W=torch.arange(640),
         weight=1.0,
     )
     found = geometry.convert_boxes_to_pixel_numbers(data.apply_horizontal_flip(sample).box_O4)

@@ -96,7 +96,9 @@ def test_detections_are_torchvision_s(
     torch.testing.assert_close(raw.score_D, wanted["scores"], rtol=1e-4, atol=1e-5)
     assert raw.label_D.tolist() == wanted["labels"].tolist()
     torch.testing.assert_close(
-        inference_pipeline.paste_masks(raw.mask_DMM, raw.box_D4, SIZE, SIZE),
+        inference_pipeline.paste_masks_by_column(raw.mask_DMM, raw.box_D4, SIZE, SIZE).transpose(
+            1, 2
+        ),
         wanted["masks"][:, 0],
         rtol=1e-4,
         atol=1e-4,

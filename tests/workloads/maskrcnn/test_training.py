@@ -19,8 +19,11 @@ from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.optimisation.step import set_learning_rate
+from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.common.weights import SkippedInitialisation
-from workloads.maskrcnn import WORKLOAD, model, recipe
+from workloads.maskrcnn import WORKLOAD, data, model, recipe, scoring
+from workloads.maskrcnn.agreement import agree
+from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import build_region_counts
 from workloads.maskrcnn.training import MaskRCNNTraining, build_maskrcnn_optimizer
 
@@ -154,6 +157,57 @@ def test_evaluating_scores_both(make_run: MakeRun, tmp_path: Path) -> None:
     assert equal(before, weights(training, run, tmp_path / "after"))
 
 
+def collect_answers(training: MaskRCNNTraining) -> dict[int, bytes]:
+    """Evaluate, and take what would be scored."""
+    scored: list[dict[int, bytes]] = []
+
+    def take_answers(answers: dict[int, bytes], _: object) -> dict[str, float]:
+        scored.append(answers)
+        return {}
+
+    with mock.patch.object(scoring, "score_maskrcnn_answers", take_answers):
+        training.evaluate()
+    return scored[0]
+
+
+def detect_one_by_one(training: MaskRCNNTraining) -> dict[int, bytes]:
+    """Decode, resize and answer one picture after another, without a loader."""
+    detector, found = inference_pipeline.build_eager_detector(training._model.eval()), {}
+    split, sizing, host = training._val_split, training._sizing, torch.device("cpu")
+    with torch.inference_mode():
+        for index in range(len(split)):
+            picture = data.resize_picture_to_bgr(read_rgb_picture(split.path(index)), sizing)
+            batch, sizes = data.build_padded_batch([torch.from_numpy(picture)], host)
+            (raw,) = detector(batch, sizes)
+            found[index] = scoring.pack_maskrcnn_answer(
+                index,
+                inference_pipeline.convert_raw_detections(
+                    raw, sizes[0], split.get_picture_size(index)
+                ),
+            )
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1])
+def test_evaluating_answers_as_one_picture_at_a_time(make_run: MakeRun, workers: int) -> None:
+    """To the byte, read by a process or by this one; batches of one size differ in the last digits
+    of sums alone.
+    """
+    training = MaskRCNNTraining(make_run(data__workers=workers))
+    predictor: Any = training._model.roi_heads.box_predictor
+    torch.manual_seed(3)
+    torch.nn.init.normal_(predictor.cls_score.weight, std=0.5)
+    found, wanted = collect_answers(training), detect_one_by_one(training)
+    assert found == wanted
+    assert all(scoring.DETECTION_COUNT_FORMAT.unpack_from(each)[0] for each in found.values())
+    if not workers:
+        together = MaskRCNNTraining(make_run(data__workers=0, data__evaluation_batch=3))
+        together._model.load_state_dict(training._model.state_dict())
+        others = collect_answers(together)
+        assert all(agree(others[index], answer) for index, answer in wanted.items())
+
+
 @pytest.mark.slow
 def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
     """A lone picture has another of weight 0 beside it, for batch-norm elsewhere; here it stays
@@ -163,13 +217,16 @@ def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
     (lone,) = (step for step in training._plan_epoch(1) if step.samples == 1)
     (keys,) = lone.micro_batches
     (batch,) = training._loader.read([list(keys)])
-    assert [sample.weight for sample in batch] == [1.0, 0.0]
+    assert batch.weights == (1.0, 0.0)
+    first, second = (
+        data.pack_pictures([sample]) for sample in batch.unpack_on_device(torch.device("cpu"))
+    )
     torch.manual_seed(1)
     both = training._compute_batch_loss(batch)
     torch.manual_seed(1)
-    assert torch.equal(both, training._compute_batch_loss(batch[:1]))
+    assert torch.equal(both, training._compute_batch_loss(first))
     torch.manual_seed(1)
-    assert float(training._compute_batch_loss(batch[1:]).detach()) == 0.0
+    assert float(training._compute_batch_loss(second).detach()) == 0.0
 
 
 def test_warm_up_and_decay(make_run: MakeRun) -> None:

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workloads.common.detection.ops import compute_pairwise_ious
 from workloads.ssd.detector.default_boxes import (
     SERVED_1200,
     SMALL_128,
@@ -132,7 +133,7 @@ def test_matching_is_the_plain_one(seed: int) -> None:
     """
     default = build_default_boxes(SMALL_128)
     boxes, labels = random_boxes(5, seed), torch.tensor([1, 2, 3, 1, 2])
-    offsets, found = match_default_boxes(boxes, labels, default)
+    (offsets,), (found,) = match_default_boxes(boxes[None], labels[None], default)
     table = [
         [overlap(box, each) for each in convert_centred_to_corners(default).tolist()]
         for box in boxes.tolist()
@@ -151,8 +152,46 @@ def test_matching_is_the_plain_one(seed: int) -> None:
 
 
 def test_a_picture_without_objects_is_all_background() -> None:
-    """Nothing to take a maximum over."""
-    offsets, found = match_default_boxes(
-        torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), build_default_boxes(SMALL_128)
+    """One filler, which is no object."""
+    (offsets,), (found,) = match_default_boxes(
+        torch.zeros(1, 1, 4), torch.zeros(1, 1, dtype=torch.int64), build_default_boxes(SMALL_128)
     )
     assert not offsets.any() and not found.any() and len(found) == 1536
+
+
+def match_in_one_picture(
+    boxes: torch.Tensor, labels: torch.Tensor, default: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Match without a batch and without fillers, object after object."""
+    if not len(labels):
+        return torch.zeros(len(default), 4), torch.zeros(len(default), dtype=torch.int64)
+    overlaps = compute_pairwise_ious(boxes, convert_centred_to_corners(default))
+    best, owner = overlaps.max(dim=0)
+    for number, place in enumerate(overlaps.argmax(dim=1).tolist()):
+        best[place], owner[place] = 2.0, number
+    found = torch.where(best > 0.5, labels[owner], 0)
+    offsets = torch.where(found[:, None] > 0, encode_box_offsets(boxes[owner], default), 0.0)
+    return offsets, found
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("configuration", [TRAINED_300, SMOKE_64], ids=lambda each: each.name)
+def test_a_batch_is_matched_as_each_picture_alone(
+    configuration: SSDConfiguration, seed: int
+) -> None:
+    """Bit for bit: of different numbers of objects, none among them, twins that want the same
+    default box, and boxes without area.
+    """
+    default, random = build_default_boxes(configuration), torch.Generator().manual_seed(seed)
+    counts = [5, 0, 1, 13, 2]
+    pictures = [random_boxes(count, 10 * seed + count) for count in counts]
+    pictures[3][4] = pictures[3][7] = pictures[3][1]
+    pictures[0][2, 2:] = pictures[0][2, :2]
+    labels = [torch.randint(1, 4, (count,), generator=random) for count in counts]
+    box_NO4, label_NO = (
+        torch.nn.utils.rnn.pad_sequence(each, batch_first=True) for each in (pictures, labels)
+    )
+    found = match_default_boxes(box_NO4, label_NO, default)
+    for number, each in enumerate(zip(pictures, labels, strict=True)):
+        wanted = match_in_one_picture(*each, default)
+        assert torch.equal(found[0][number], wanted[0]) and torch.equal(found[1][number], wanted[1])

@@ -123,16 +123,16 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
     """
     split = coco.read_coco_split(data.resolve_ssd_folder(make_run()), "train").drop_empty_pictures()
     reader = DefaultReader(
-        data.SSDTrainingAlbum(split, SMALL_128, 3, 1),
+        data.SSDTrainingAlbum(split, SMALL_128.picture_px, 3, 1),
         Means(device="cpu", place=Place.CPU, workers=0),
     )
     (first, targets), (again, same), (later, _) = reader.read(
         [[SampleKey(index=2, epoch=epoch)] for epoch in (1, 1, 2)]
     )
-    assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
+    assert torch.equal(first, again) and torch.equal(targets.box_NO4, same.box_NO4)
     assert not torch.equal(first, later)
-    assert first.shape == (1, 128, 128, 3) and targets.label_NB.shape == (1, 1536)
-    assert (targets.label_NB > 0).any() and not targets.offset_NB4[targets.label_NB == 0].any()
+    assert first.shape == (1, 128, 128, 3)
+    assert targets.box_NO4.shape == (*targets.label_NO.shape, 4) and (targets.label_NO > 0).all()
 
 
 def test_crowds_are_not_learnt(make_run: MakeRun) -> None:

@@ -68,7 +68,7 @@ def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
     assert sorted(
         key.index for step in steps for key in step.micro_batches[0] if key.weight
     ) == list(range(400))
-    longest = made.lengths
+    longest = made.pair_lengths
     for step in steps:
         lengths = [longest[key.index] for key in step.micro_batches[0] if key.weight]
         assert len(lengths) * max(lengths) <= 300
@@ -110,7 +110,7 @@ def test_micro_batches_share_a_batch(make_run: MakeRun) -> None:
             assert {share.samples for share in shares} == {step.samples}
             assert len({len(share.micro_batches) for share in shares}) == 1
             for part in parts:
-                taken = [made.lengths[key.index] for key in part if key.weight]
+                taken = [made.pair_lengths[key.index] for key in part if key.weight]
                 assert len(taken) <= 1 or len(taken) * max(taken) <= 200
     assert max(len(step.micro_batches) for step in plan_steps(made, chosen, 3, 2)) > 2
 

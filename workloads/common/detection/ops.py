@@ -69,10 +69,10 @@ def select_block_survivors(overlap_NN: Tensor) -> Tensor:
 
 def compute_pairwise_ious(one_N4: Tensor, other_M4: Tensor) -> Tensor:
     """Intersection over union of each box of `one` with each of `other`, [N, M]; NaN for two boxes
-    without area.
+    without area. Dimensions in front of these are batches.
     """
-    left, top, right, bottom = one_N4.T[:, :, None]
-    other_left, other_top, other_right, other_bottom = other_M4.T[:, None, :]
+    left, top, right, bottom = one_N4[..., :, None, :].unbind(-1)
+    other_left, other_top, other_right, other_bottom = other_M4[..., None, :, :].unbind(-1)
     width = torch.minimum(right, other_right).sub_(torch.maximum(left, other_left)).clamp_(min=0)
     height = torch.minimum(bottom, other_bottom).sub_(torch.maximum(top, other_top)).clamp_(min=0)
     shared_NM = width.mul_(height)

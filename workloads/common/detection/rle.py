@@ -145,8 +145,18 @@ def encode_masks(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:
     """Compress masks of 0 and 1 to run lengths."""
     if not len(mask_OHW):
         return []
-    stacked_HWO = np.asfortranarray(np.stack(list(mask_OHW), axis=-1).astype(np.uint8, copy=False))
-    found: Any = library.encode(stacked_HWO)
+    return encode_masks_by_column(np.stack(list(mask_OHW)).transpose(0, 2, 1))
+
+
+def encode_masks_by_column(mask_OWH: npt.NDArray[Any]) -> list[bytes]:
+    """Compress masks of 0 and 1 to run lengths, given as rows of columns.
+
+    The library takes H W O in Fortran order, which is the same memory: an array of bytes without
+    gaps is not copied.
+    """
+    if not len(mask_OWH):
+        return []
+    found: Any = library.encode(np.ascontiguousarray(mask_OWH, dtype=np.uint8).transpose(2, 1, 0))
     return [
         each["counts"].encode() if isinstance(each["counts"], str) else each["counts"]
         for each in found

@@ -1,5 +1,5 @@
-"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its
-own threads, on the CPU or a GPU.
+"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes and flips in its own
+threads, on the CPU or a GPU.
 
 Random numbers and targets come from the workload's album: a worker process reads the files and
 calls it.
@@ -58,8 +58,7 @@ class DaliReader(Generic[K, N, C]):
         self.files: BatchLoader[Any, DaliBatch[C]] = BatchLoader(
             samples, DaliBatchCollator(album), min(1, means.workers), pinned=False
         )
-        self.graphs: dict[int, DaliGraph] = {}
-        """By number of colour changes."""
+        self.graph: DaliGraph | None = None
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
         """Yield the batches, preparing a few ahead; if closed early, prepared batches are
@@ -68,20 +67,18 @@ class DaliReader(Generic[K, N, C]):
         most = max(map(len, batches), default=1)
         queued: deque[tuple[DaliGraph, Future[torch.Tensor], C]] = deque()
         for roll in self.files.read(batches):
-            graph = self.get_or_build_graph(max(map(len, roll.changes)), most)
+            graph = self.get_or_build_graph(most)
             queued.append((graph, graph.queue_batch(roll), roll.notes))
             if len(queued) > DALI_BATCHES_AHEAD:
                 yield wait_for_dali_batch(*queued.popleft())
         while queued:
             yield wait_for_dali_batch(*queued.popleft())
 
-    def get_or_build_graph(self, steps: int, most: int) -> "DaliGraph":
-        """Return the graph for a number of colour changes and images; one that is too small is
-        rebuilt.
-        """
-        if steps not in self.graphs or self.graphs[steps].most < most:
-            self.graphs[steps] = DaliGraph(self.means, steps, most)
-        return self.graphs[steps]
+    def get_or_build_graph(self, most: int) -> "DaliGraph":
+        """Return the graph for a number of images; one that is too small is rebuilt."""
+        if self.graph is None or self.graph.most < most:
+            self.graph = DaliGraph(self.means, most)
+        return self.graph
 
 
 def wait_for_dali_batch(
@@ -96,10 +93,10 @@ class DaliGraph:
     thread only takes finished batches.
     """
 
-    def __init__(self, means: Means, steps: int, most: int) -> None:
+    def __init__(self, means: Means, most: int) -> None:
         from workloads.common.inputs.dali_graph import define_picture_graph
 
-        self.steps, self.most, self.means = steps, most, means
+        self.most, self.means = most, means
         on_gpu = means.place is not Place.CPU
         number = int(means.device.partition(":")[2] or 0) if on_gpu else None
         # not in the stubs
@@ -107,7 +104,6 @@ class DaliGraph:
         threads = max(1, means.workers or means.threads)
         self.pipeline = define_picture_graph(
             means.place,
-            steps,
             batch_size=most,
             num_threads=threads,
             device_id=number,
@@ -124,7 +120,7 @@ class DaliGraph:
         """Feed, run, and copy the output, whose memory belongs to DALI."""
         from nvidia.dali.plugin.pytorch import feed_ndarray
 
-        for name, values in iterate_graph_inputs(roll, self.steps):
+        for name, values in iterate_graph_inputs(roll):
             self.pipeline.feed_input(name, values)
         (pictures,) = self.pipeline.run()
         dense = pictures.as_tensor()
@@ -156,10 +152,8 @@ class DaliGraph:
         return picture_NHWC
 
 
-def iterate_graph_inputs(roll: DaliBatch[Any], steps: int) -> Iterator[tuple[str, Any]]:
+def iterate_graph_inputs(roll: DaliBatch[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the graph's inputs by name."""
-    from workloads.common.inputs.dali_graph import CHANGE_NUMBERS
-
     decoded_N4 = np.array([cut.decoded for cut in roll.cuts], dtype=np.int32)
     shown_N4 = np.array([cut.shown for cut in roll.cuts], dtype=np.float32)
     yield "jpeg", list(roll.iterate_files())
@@ -167,15 +161,3 @@ def iterate_graph_inputs(roll: DaliBatch[Any], steps: int) -> Iterator[tuple[str
     yield from (("low", shown_N4[:, :2].copy()), ("high", shown_N4[:, 2:].copy()))
     yield "size", np.array([cut.size for cut in roll.cuts], dtype=np.float32)
     yield "mirrored", np.array(roll.mirrored, dtype=np.int32)
-    for step in range(steps):
-        changes = [each[step] if step < len(each) else None for each in roll.changes]
-        yield (
-            f"change{step}",
-            np.array(
-                [CHANGE_NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32
-            ),
-        )
-        yield (
-            f"factor{step}",
-            np.array([change[1] if change else 0.0 for change in changes], dtype=np.float32),
-        )

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from suite.input import Album, Change, View
+from suite.input import Album, View
 
 # Legend: N images of a batch, F bytes of a file, 2 height and width.
 K = TypeVar("K")
@@ -44,7 +44,6 @@ class DaliBatch(Generic[C]):
     ends: tuple[int, ...]
     cuts: tuple[DaliCut, ...]
     mirrored: tuple[bool, ...]
-    changes: tuple[tuple[tuple[Change, float], ...], ...]
     notes: C
 
     def iterate_files(self) -> Iterator[Bytes]:
@@ -82,7 +81,6 @@ class DaliBatchCollator(Generic[N, C]):
             ends=tuple(np.cumsum([len(file) for file in files]).tolist()),
             cuts=tuple(map(compute_dali_cut, views)),
             mirrored=tuple(view.mirrored for view in views),
-            changes=tuple(view.changes for view in views),
             notes=self.album.together(notes),
         )
 

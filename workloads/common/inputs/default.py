@@ -7,7 +7,7 @@ vectorised where Pillow is not.
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,7 @@ from PIL import Image
 from torch.nn.functional import interpolate
 from torch.utils.data import Dataset, default_collate
 
-from suite.input import Album, Change, Extent, Means, Place, Reader, View
-from workloads.common.detection.torchvision_import import torchvision
+from suite.input import Album, Extent, Means, Place, Reader, View
 from workloads.common.inputs.batches import BatchLoader
 from workloads.common.pictures.decoding import read_rgb_picture
 
@@ -26,14 +25,6 @@ K = TypeVar("K")
 N = TypeVar("N")
 C = TypeVar("C")
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-
-_VISION_FUNCTIONAL: Final = torchvision.transforms.functional
-COLOUR_ADJUSTMENTS: Final = {
-    Change.BRIGHTNESS: _VISION_FUNCTIONAL.adjust_brightness,
-    Change.CONTRAST: _VISION_FUNCTIONAL.adjust_contrast,
-    Change.SATURATION: _VISION_FUNCTIONAL.adjust_saturation,
-    Change.HUE: _VISION_FUNCTIONAL.adjust_hue,
-}
 
 
 def draw_picture_view(picture: Image.Image, view: View) -> torch.Tensor:
@@ -44,8 +35,7 @@ def draw_picture_view(picture: Image.Image, view: View) -> torch.Tensor:
         picture_1CHW = picture_1CHW[:, :, top:bottom, left:right]
     if view.mirrored:
         picture_1CHW = picture_1CHW.flip(3)
-    picture_HWC = picture_1CHW[0].permute(1, 2, 0)
-    return apply_colour_changes(picture_HWC, view.changes) if view.changes else picture_HWC
+    return picture_1CHW[0].permute(1, 2, 0)
 
 
 def resize_picture(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
@@ -54,16 +44,6 @@ def resize_picture(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
     """
     picture_1CHW = torch.from_numpy(picture_HWC).permute(2, 0, 1)[None]
     return interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
-
-
-def apply_colour_changes(
-    picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]]
-) -> torch.Tensor:
-    """Apply colour changes in order."""
-    picture = Image.fromarray(picture_HWC.contiguous().numpy())
-    for change, factor in changes:
-        picture = COLOUR_ADJUSTMENTS[change](picture, factor)
-    return torch.from_numpy(np.array(picture))
 
 
 class ViewedPictures(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from workloads.common.detection.ops import torchvision
+from workloads.common.device_constants import keep_constant_on_device
 
 # Legend: A anchors of an image, K regions, N images, H height, W width, 4 left, top, right,
 # bottom.
@@ -123,7 +124,8 @@ def repeat_cell_anchors(anchors: list[AnchorBox], stride: int, map_NCHW: Tensor)
     )
     down, across = torch.meshgrid(rows, columns, indexing="ij")
     shift_HW14 = torch.stack([across, down, across, down], dim=-1)[:, :, None]
-    return (shift_HW14 + torch.tensor(anchors, device=map_NCHW.device)).reshape(-1, 4)
+    anchor_A4 = keep_constant_on_device(tuple(anchors), map_NCHW.device)
+    return (shift_HW14 + anchor_A4).reshape(-1, 4)
 
 
 class Fp32BoxCoder(TorchvisionBoxCoder):  # type: ignore[misc]  # torchvision has no types

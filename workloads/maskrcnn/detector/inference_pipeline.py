@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -185,18 +186,31 @@ def convert_raw_detections(
         mask_D=[
             mask
             for masks, pixel_numbers in parts
-            for mask in encode_pasted_masks(paste_masks(masks, pixel_numbers, height, width))
+            for mask in encode_pasted_masks(
+                paste_masks_by_column(masks, pixel_numbers, height, width)
+            )
         ],
     )
 
 
-def encode_pasted_masks(mask_DHW: Tensor) -> list[bytes]:
+def encode_pasted_masks(mask_DWH: Tensor) -> list[bytes]:
     """Encode pasted masks as run lengths."""
-    return rle.encode_masks((mask_DHW > MASK_THRESHOLD).to(torch.uint8).cpu().numpy())
+    return rle.encode_masks_by_column(find_mask_pixels(mask_DWH).view(np.uint8))
 
 
-def paste_masks(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
-    """Paste each mask into its box, given by its numbers, on an empty image; [D, H, W].
+def find_mask_pixels(mask_DWH: Tensor) -> npt.NDArray[np.bool_]:
+    """Return which pixels masks cover; a device sends one byte a pixel, not its probability.
+
+    On the host NumPy compares, because it is five times as fast as PyTorch at that.
+    """
+    if mask_DWH.device.type == "cpu":
+        return np.asarray(mask_DWH.numpy() > MASK_THRESHOLD)
+    return np.asarray((mask_DWH > MASK_THRESHOLD).cpu().numpy())
+
+
+def paste_masks_by_column(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
+    """Paste each mask into its box, given by its numbers, on an empty image; [D, W, H], the order
+    that run lengths have.
 
     As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated
     to whole pixels, bilinear. The interpolation is separable: rows and columns are two matrix
@@ -213,7 +227,7 @@ def paste_masks(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) ->
     rows_DHM = compute_stretch_matrices(
         low_D2[:, 1], high_D2[:, 1], height, side + 2 * MASK_MARGIN_PX
     )
-    return rows_DHM @ padded_masks @ columns_DWM.transpose(1, 2)
+    return columns_DWM @ (rows_DHM @ padded_masks).transpose(1, 2)
 
 
 def compute_stretch_matrices(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:

@@ -14,14 +14,14 @@ import torch
 
 from workloads.common.detection.ops import compute_pairwise_ious
 
-# Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width,
-# height) as fractions of the image.
+# Legend: N images of a batch, B default boxes, O objects, 4 left, top, right, bottom (or centre x,
+# centre y, width, height) as fractions of the image.
 Tensor = torch.Tensor
 
 BOX_CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
 BOX_SIDE_VARIANCE: Final = 0.2
 MIN_DEFAULT_BOX_IOU: Final = 0.5  # utils.py, Encoder.encode: criteria
-FORCED_MATCH_IOU: Final = 2.0  # above any overlap: an object always gets its best box
+FILLER_IOU: Final = -1.0  # below any overlap: what fills up a batch matches nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,22 +185,26 @@ def decode_box_offsets(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
 
 
 def match_default_boxes(
-    box_O4: Tensor, label_O: Tensor, default_B4: Tensor
+    box_NO4: Tensor, label_NO: Tensor, default_B4: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Match default boxes with objects: offsets [B, 4] and labels [B], 0 for the background.
+    """Match default boxes with the objects of each image: offsets [N, B, 4] and labels [N, B], 0
+    for the background. Label 0 marks what only fills up an image's objects.
 
     An object gets its best default box, and all boxes that overlap it by more than a half and more
-    than any other object.
+    than any other object. Of two objects with the same best box, the last one gets it.
     """
-    if not len(label_O):
-        return torch.zeros(len(default_B4), 4), torch.zeros(len(default_B4), dtype=torch.int64)
-    overlap_OB = compute_pairwise_ious(box_O4, convert_centred_to_corners(default_B4))
-    best_B, object_B = overlap_OB.max(dim=0)
-    best_box_O = overlap_OB.argmax(dim=1)
-    best_B[best_box_O] = FORCED_MATCH_IOU
-    object_B[best_box_O] = torch.arange(len(label_O))
-    label_B = torch.where(best_B > MIN_DEFAULT_BOX_IOU, label_O[object_B], 0)
-    offset_B4 = torch.where(
-        label_B[:, None] > 0, encode_box_offsets(box_O4[object_B], default_B4), 0.0
+    real_NO = label_NO > 0
+    overlap_NOB = compute_pairwise_ious(
+        box_NO4, convert_centred_to_corners(default_B4)
+    ).masked_fill_(~real_NO[..., None], FILLER_IOU)
+    best_NB, object_NB = overlap_NOB.max(dim=1)
+    number_NO = torch.arange(label_NO.shape[1], device=label_NO.device).where(real_NO, -1)
+    forced_NB = torch.full_like(object_NB, -1).scatter_reduce_(
+        1, overlap_NOB.argmax(dim=2), number_NO, "amax"
     )
-    return offset_B4, label_B
+    object_NB = torch.where(forced_NB >= 0, forced_NB, object_NB)
+    matched_NB = (forced_NB >= 0) | (best_NB > MIN_DEFAULT_BOX_IOU)
+    label_NB = label_NO.gather(1, object_NB).where(matched_NB, 0)
+    box_NB4 = box_NO4.gather(1, object_NB[..., None].expand(-1, -1, 4))
+    offset_NB4 = encode_box_offsets(box_NB4, default_B4).where(label_NB[..., None] > 0, 0.0)
+    return offset_NB4, label_NB

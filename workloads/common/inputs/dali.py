@@ -61,7 +61,7 @@ class DaliReader(Generic[K, N, C]):
         self.graphs: dict[int, DaliGraph] = {}
         """By number of colour changes."""
 
-    def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
+    def read(self, batches: Sequence[Sequence[K]]) -> Iterator[tuple[torch.Tensor, C]]:
         """Yield the batches, preparing a few ahead; if closed early, prepared batches are
         discarded.
         """

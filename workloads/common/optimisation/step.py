@@ -26,7 +26,7 @@ B_co = TypeVar("B_co", covariant=True)
 class BatchSource(Protocol[B_co]):
     """A source of batches: an input pipeline's reader, or a loader."""
 
-    def read(self, batches: Sequence[list[SampleKey]], /) -> Iterator[B_co]:
+    def read(self, batches: Sequence[Sequence[SampleKey]], /) -> Iterator[B_co]:
         """Yield the batches."""
 
 

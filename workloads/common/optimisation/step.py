@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from suite.errors import RequestError
+from suite.measurement.data_waiting import MeasuredBatches
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
@@ -65,7 +66,9 @@ class Stepper:
         """Take the steps of a plan, whose first step has number `first` in the run, and yield the
         samples of each; no other sample is decoded.
         """
-        batches = loader.read([keys for step in plan for keys in step.micro_batches])
+        batches = MeasuredBatches(
+            loader.read([keys for step in plan for keys in step.micro_batches])
+        )
         self.network.train()
         for number, step in enumerate(plan, first):
             self.take_step(step, schedule(number), batches, loss_of)

@@ -291,7 +291,9 @@ def test_constants_are_made_once_and_change_no_bit() -> None:
 
         made = 0
 
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             self.made += function is torch.tensor
             return function(*args, **(kwargs or {}))
 

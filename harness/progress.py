@@ -14,6 +14,7 @@ from typing import Final, Self
 import click
 
 from suite.console.screen import ACTIVITY, get_screen, print_progress_note
+from suite.measurement.data_waiting import DATA_WAITING
 from suite.rounds.quality import format_target_value
 
 BAR_REFRESH_S: Final = 0.5
@@ -23,6 +24,8 @@ HEARTBEAT_S: Final = LINE_EVERY_S + 2.0
 """Silence after which a line is printed whatever goes on; the regular line comes with the end of a
 step, and is to come first where steps are short.
 """
+SHOWN_WAITING_SHARE: Final = 0.1
+"""House rule: steps that wait for data a tenth of the time are limited by their loader."""
 LOSS_EVERY_S: Final = 5.0  # reading the loss may synchronise the device
 
 
@@ -79,9 +82,11 @@ class Progress(AbstractContextManager["Progress"]):
         silent: bool = False,
         max_epochs: int = 0,
         lower_is_better: Collection[str] = (),
+        loading: str = "",
     ) -> None:
         """`loss` is called rarely; `samples_per_epoch` sizes the bar; `max_epochs` enables the
-        estimate of the longest time left; `lower_is_better` names targets reached at most.
+        estimate of the longest time left; `lower_is_better` names targets reached at most;
+        `loading` says with what data are loaded, where steps wait for them.
         """
         self._name, self._total, self._loss, self._targets, self._silent = (
             name,
@@ -90,7 +95,8 @@ class Progress(AbstractContextManager["Progress"]):
             targets,
             silent,
         )
-        self._max_epochs, self._lower = max_epochs, lower_is_better
+        self._max_epochs, self._lower, self._loading = max_epochs, lower_is_better, loading
+        self._waited_before_s = DATA_WAITING.waited_s
         quiet = silent or get_screen().quiet
         self._bar = None if quiet or not sys.stdout.isatty() else ProgressBar(samples_per_epoch)
         self._every_s = math.inf if quiet else BAR_REFRESH_S if self._bar else LINE_EVERY_S
@@ -113,7 +119,7 @@ class Progress(AbstractContextManager["Progress"]):
     def begin_epoch(self, epoch: int, samples: int) -> None:
         """Begin an epoch, or continue one after `samples` of its samples."""
         self._epoch, self._samples, self._earlier = epoch, samples, samples
-        self._began_s = time.monotonic()
+        self._began_s, self._waited_before_s = time.monotonic(), DATA_WAITING.waited_s
         self._show_phase(self._format_title())
         if self._bar:
             self._bar.show(self._format_title(), samples, self._format_times())
@@ -141,8 +147,20 @@ class Progress(AbstractContextManager["Progress"]):
         else:
             self._print_line(
                 f"{self._format_title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f}"
-                f" samples/s{loss}, {self._format_times()}"
+                f" samples/s{loss}{self._format_waiting()}, {self._format_times()}"
             )
+
+    def _measure_waiting_share(self) -> float:
+        """Return the share of the epoch's time in which steps waited for data, 0-1."""
+        waited_s = DATA_WAITING.waited_s - self._waited_before_s
+        return min(1.0, waited_s / max(time.monotonic() - self._began_s, 1e-9))
+
+    def _format_waiting(self) -> str:
+        share = self._measure_waiting_share()
+        if share < SHOWN_WAITING_SHARE:
+            return ""
+        loading = f" ({self._loading})" if self._loading else ""
+        return f", waited for data {100 * share:.0f} % of the time{loading}"
 
     def _format_title(self) -> str:
         return f"epoch {self._epoch}" + (f"/{self._max_epochs}" if self._max_epochs else "")
@@ -164,13 +182,22 @@ class Progress(AbstractContextManager["Progress"]):
         )
 
     def end_epoch(self, loss: float) -> dict[str, float | None]:
-        """End an epoch; return throughput in samples/s and the loss (null if not finite)."""
+        """End an epoch; return throughput in samples/s, the loss (null if not finite), and the
+        share of the time in which this rank's steps waited for data.
+        """
         rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
         self._last_loss = loss
         self._before += self._samples - self._earlier
         self._earlier = self._samples
-        self._print_line(f"{self._format_title()}: {rate:,.1f} samples/s, loss {loss:.4f}")
-        return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
+        self._print_line(
+            f"{self._format_title()}: {rate:,.1f} samples/s, loss {loss:.4f}"
+            f"{self._format_waiting()}"
+        )
+        return {
+            "throughput": round(rate, 3),
+            "loss": loss if math.isfinite(loss) else None,
+            "waited_for_data": round(self._measure_waiting_share(), 4),
+        }
 
     def _show_phase(self, title: str) -> None:
         if not self._silent:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.machine.data_workers import choose_worker_count, measure_worker_limits
 from harness.machine.device import resolve_device, resolve_serving_devices
 from harness.machine.system_description import (
     DescriptionContext,
@@ -21,7 +22,13 @@ from suite.files.cache import locate_cache_folder as locate_cache_folder
 from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
 from suite.process.devices import format_device_name
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round, TrainingRow
-from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
+from suite.rounds.settings import (
+    AUTOMATIC_VALUE,
+    DATA_WORKERS_SETTING,
+    collect_workload_settings,
+    read_chosen_settings,
+    resolve_settings,
+)
 from suite.terms import AUTOMATIC_ENGINE
 from suite.workload import Run, Workload
 
@@ -48,6 +55,8 @@ class RunRequest:
     """The name of the engine that serves."""
     precision: Precision
     """The number format: the user's, else the training row's, and fp32 to serve."""
+    workers_chosen: str = ""
+    """Why `data.workers` is what `auto` stands for on this machine; empty if it was not `auto`."""
 
     @property
     def device(self) -> str:
@@ -136,6 +145,9 @@ def resolve_request(
         else (resolve_device(options.device, local_rank),)
     )  # refused here, before anything is written
     training_row = None if serving else row.training.get(profile)
+    settings, workers_chosen = settle_data_workers(
+        resolve_settings(round, name, profile, chosen, serving=serving)
+    )
     return RunRequest(
         name=name,
         options=options,
@@ -143,13 +155,24 @@ def resolve_request(
         round=round,
         row=row,
         profile=profile,
-        settings=resolve_settings(round, name, profile, chosen, serving=serving),
+        settings=settings,
         chosen=chosen,
         devices=devices,
         framework=options.framework,
         engine=options.engine,
         precision=resolve_precision(options, training_row, devices[0]),
+        workers_chosen=workers_chosen,
     )
+
+
+def settle_data_workers(settings: dict[str, HyperValue]) -> tuple[dict[str, HyperValue], str]:
+    """Return the settings with a number of data workers in place of `auto`, and why that number;
+    unchanged, and "", if they have no `auto`. Records hold the number alone.
+    """
+    if settings.get(DATA_WORKERS_SETTING) != AUTOMATIC_VALUE:
+        return settings, ""
+    count, why = choose_worker_count(measure_worker_limits())
+    return settings | {DATA_WORKERS_SETTING: count}, why
 
 
 def resolve_precision(

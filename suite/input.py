@@ -83,10 +83,10 @@ class Means:
     """Threads of the calling process, if there are no workers."""
 
 
-class Reader(Protocol[K, C_co]):
+class Reader(Protocol[K_contra, C_co]):
     """An open pipeline over one album."""
 
-    def read(self, batches: Sequence[list[K]], /) -> Iterator[tuple[Any, C_co]]:
+    def read(self, batches: Sequence[Sequence[K_contra]], /) -> Iterator[tuple[Any, C_co]]:
         """Yield (images as uint8, N H W C, a torch tensor; annotations) per batch, and read nothing
         beyond these batches.
 

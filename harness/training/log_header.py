@@ -16,6 +16,8 @@ from suite.files.layout import ResultsEntry
 from suite.rounds import HyperValue, Profile, TrainingRow
 from suite.workload import Run
 
+DATA_WORKERS_REASON: Final = "data_workers"
+"""Metadata of the settings: why `data.workers` is what `auto` stood for."""
 DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
 
 
@@ -29,7 +31,8 @@ def log_run_header(
 ) -> None:
     """Log the stamps, whether the system's file cache was cleared, and init_start."""
     for key, value in collect_run_stamps(request, entry, campaign, index, run).items():
-        log.log_point(key, value)
+        why = request.workers_chosen if key == events.SETTINGS else ""
+        log.log_point(key, value, **({DATA_WORKERS_REASON: why} if why else {}))
     not_cleared_reason = (
         clear_file_cache()
         if request.profile is Profile.FULL

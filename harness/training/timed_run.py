@@ -11,6 +11,7 @@ from harness.data_survey import add_survey_results_on_ranks
 from harness.distributed import RankFailure
 from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
+from harness.machine.data_workers import count_rank_cores
 from harness.progress import Progress
 from harness.training import seeds
 from harness.training.export import export_weights
@@ -40,6 +41,7 @@ from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
 from suite.rounds.quality import format_target_value
+from suite.rounds.settings import DATA_WORKERS_SETTING
 from suite.workload import Run, ShardedTraining, Training
 
 
@@ -135,9 +137,32 @@ def announce_training_run(job: TrainingJob, training: Training) -> Progress:
             f"{job.name}: training until {goal}, at most {row.max_epochs} epochs of {samples:,}"
             " samples"
         )
+        if job.request.workers_chosen:
+            print_progress_note(
+                f"{job.name}: {DATA_WORKERS_SETTING}="
+                f"{job.request.settings[DATA_WORKERS_SETTING]}: {job.request.workers_chosen}"
+            )
     return Progress(
-        job.name, samples, training.loss, row.target, not job.ranks.leads, row.max_epochs, lower
+        job.name,
+        samples,
+        training.loss,
+        row.target,
+        not job.ranks.leads,
+        row.max_epochs,
+        lower,
+        describe_data_loading(job.request.settings),
     )
+
+
+def describe_data_loading(settings: Mapping[str, HyperValue]) -> str:
+    """Say how many processes load data and how many of this rank's cores have nothing to do; empty
+    for a workload without that setting.
+    """
+    workers = settings.get(DATA_WORKERS_SETTING)
+    if not isinstance(workers, int):
+        return ""
+    idle = max(0, count_rank_cores() - workers - 1)
+    return f"{DATA_WORKERS_SETTING}={workers}, {idle} {'core' if idle == 1 else 'cores'} idle"
 
 
 def set_up_training(

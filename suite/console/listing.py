@@ -13,7 +13,7 @@ from suite.errors import MissingError
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
 from suite.rounds.quality import format_target_value
 from suite.rounds.ranges import describe_range
-from suite.rounds.settings import collect_workload_settings, resolve_settings
+from suite.rounds.settings import AUTOMATIC_VALUE, collect_workload_settings, resolve_settings
 
 MAX_LISTING_WIDTH: Final = 100
 MIN_LISTING_WIDTH: Final = 60
@@ -141,6 +141,7 @@ def describe_setting(setting: Setting, value: HyperValue | None) -> dict[str, An
         "kind": setting.kind,
         "value": value,
         "choices": setting.choices,
+        "automatic": setting.automatic,
         "minimum": setting.minimum,
         "above": setting.above,
         "maximum": setting.maximum,
@@ -155,6 +156,8 @@ def format_setting_lines(
 ) -> Iterator[str]:
     """Yield the lines about one setting; a setting without a value is derived from others."""
     kind = "|".join(setting.choices) or setting.kind.value
+    if setting.automatic:
+        kind += f"|{AUTOMATIC_VALUE}"
     if legal := describe_range(setting):
         kind += f", {legal}"
     yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"

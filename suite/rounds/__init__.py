@@ -65,6 +65,8 @@ class Setting:
     """A number that legal ones are above."""
     maximum: float | None = None
     """The largest legal number."""
+    automatic: bool = False
+    """`auto` is accepted in place of a number: the machine decides, before anything is recorded."""
     log: bool = False
     """A hyper-parameter, logged under this name and checked for constancy and legality."""
     free: str = ""

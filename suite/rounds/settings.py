@@ -21,6 +21,9 @@ from suite.workload import Mode
 LARGE_INTEGER: Final = re.compile(r"[+-]?[0-9_]{19,}")
 """A whole number, of so many digits that it may have more than 64 bits."""
 MAX_SHOWN_DIGITS: Final = 40
+AUTOMATIC_VALUE: Final = "auto"
+"""The value by which the machine decides, where a setting allows that."""
+DATA_WORKERS_SETTING: Final = "data.workers"
 FAMILY_END: Final = ".*"
 """End of the name of a setting that stands for many."""
 GLOBAL_BATCH_SIZE = "global_batch_size"
@@ -155,6 +158,8 @@ def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
         raise RequestError(f"setting {key}: {problem}")
     if setting.kind is SettingKind.TEXT and type(value) in (int, float):
         value = str(value)  # before the choices, which are text
+    if setting.automatic and value == AUTOMATIC_VALUE:
+        return AUTOMATIC_VALUE
     if setting.choices and value not in setting.choices:
         raise build_unknown_name_error(f"value of {key}", str(value), setting.choices)
     if setting.kind is SettingKind.FLOAT and type(value) is int:

@@ -7,6 +7,7 @@ import math
 import re
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +20,7 @@ from harness.progress import (
     format_rough_duration,
 )
 from suite.console.screen import Screen, print_progress_note
+from suite.measurement.data_waiting import MeasuredBatches
 
 
 class Terminal(io.StringIO):
@@ -54,6 +56,42 @@ def test_a_loss_that_is_no_number_is_null_in_the_log(capsys: pytest.CaptureFixtu
         Progress("fake", 8, lambda: 0.0, {}).end_epoch(math.nan)["loss"] is None
         and "nan" in capsys.readouterr().out
     )
+
+
+def test_waiting_for_data_is_measured_shown_and_logged(capsys: pytest.CaptureFixture[str]):
+    """A loader that sleeps three quarters of the time is the limit, and the line says with what
+    it loads.
+    """
+
+    def load_slowly() -> Iterator[int]:
+        for number in range(20):
+            time.sleep(0.03)
+            yield number
+
+    loading = "data.workers=1, 14 cores idle"
+    with Progress("fake", 20, lambda: 0.5, {}, loading=loading) as progress:
+        progress.begin_epoch(1, 0)
+        slept_s, began_s = 0.0, time.monotonic()
+        for number in MeasuredBatches(load_slowly()):
+            before_s = time.monotonic()
+            time.sleep(0.01)
+            slept_s += time.monotonic() - before_s
+            progress.record_step(number + 1)
+        whole_s = time.monotonic() - began_s
+        share = progress.end_epoch(0.5)["waited_for_data"]
+    assert share == pytest.approx(1 - slept_s / whole_s, abs=0.02)
+    shown = f"loss 0.5000, waited for data {100 * share:.0f} % of the time ({loading})\n"
+    assert capsys.readouterr().out.endswith(shown)
+
+
+def test_an_epoch_counts_no_waiting_of_others(capsys: pytest.CaptureFixture[str]):
+    """What an earlier epoch or an evaluation waited for is not this epoch's."""
+    with Progress("fake", 20, lambda: 0.5, {}) as progress:
+        list(MeasuredBatches(iter([time.sleep(0.02)])))
+        progress.begin_epoch(2, 0)
+        time.sleep(0.02)
+        assert progress.end_epoch(0.5)["waited_for_data"] == 0.0
+    assert "waited" not in capsys.readouterr().out
 
 
 def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]):

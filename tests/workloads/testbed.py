@@ -19,6 +19,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from harness.machine.system_description import has_bf16_instructions
+from harness.request import settle_data_workers
 from suite import registry
 from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.rounds import Profile
@@ -112,7 +113,9 @@ def a_run(
         device="cpu",
         precision=precision,
         threads=1,
-        settings=resolve_settings(round, workload, profile, asked, serving=serving),
+        settings=settle_data_workers(
+            resolve_settings(round, workload, profile, asked, serving=serving)
+        )[0],
     )
 
 

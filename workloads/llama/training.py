@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -149,7 +149,7 @@ class LlamaTraining:
             self._stepper.take_step(step, self._schedule(number), loaded, self._compute_summed_loss)
             yield step.samples
 
-    def _load_batch(self, keys: list[batches.SampleKey], epoch: int) -> WeightedSequences:
+    def _load_batch(self, keys: Sequence[batches.SampleKey], epoch: int) -> WeightedSequences:
         """Load the sequences of a micro-batch; padding samples are dropped. A rank that has nothing
         else keeps one, with weight 0: the others wait for its part in their collectives.
         """

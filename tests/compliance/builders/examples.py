@@ -309,6 +309,9 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.resumed": resumed(training_events(), epoch=1, offset=100),
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
     "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
+    "training.waiting": log(
+        smoke(tracked_stats={"throughput": 533.0, "loss": 1.25, "waited_for_data": 0.84})
+    ),
     "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
     "training.losses": then(
         log(FULL),

@@ -18,6 +18,7 @@ from suite.rounds.settings import (
 
 KNOWN = {
     "lr": Setting(kind=SettingKind.FLOAT, help="h"),
+    "workers": Setting(kind=SettingKind.INT, help="h", automatic=True, minimum=0),
     "data.workers": Setting(kind=SettingKind.INT, help="h"),
     "data.shuffle_labels": Setting(kind=SettingKind.BOOL, help="h"),
     "opt_name": Setting(kind=SettingKind.TEXT, help="h", choices=("sgd", "lars")),
@@ -72,6 +73,15 @@ def test_a_wrong_assignment_is_said_plainly(assignment: str, complaint: str) -> 
     """A setting that is silently ignored would change what is measured."""
     with pytest.raises(RequestError, match=complaint):
         read_chosen_settings(KNOWN, None, [assignment])
+
+
+def test_a_number_may_be_left_to_the_machine_where_the_setting_allows_it() -> None:
+    """`auto` is a value of that setting alone, and a number stays one."""
+    assert read_chosen_settings(KNOWN, None, ["workers=auto"]) == {"workers": "auto"}
+    assert read_chosen_settings(KNOWN, None, ["workers=3"]) == {"workers": 3}
+    for refused in ("workers=automatic", "data.workers=auto", "lr=auto"):
+        with pytest.raises(RequestError, match="is not of type"):
+            read_chosen_settings(KNOWN, None, [refused])
 
 
 def test_config_file_is_flattened_and_assignments_win(tmp_path: Path) -> None:

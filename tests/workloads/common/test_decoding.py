@@ -2,11 +2,13 @@
 
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.overrides import TorchFunctionMode
 
 from suite.errors import RequestError
 from workloads.common.pictures import decoding as files
@@ -277,6 +279,34 @@ def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
     for mode in ("L", "CMYK"):
         Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
         assert files.read_rgb_picture(tmp_path / f"{mode}.JPEG").mode == "RGB"
+
+
+def test_constants_are_made_once_and_change_no_bit() -> None:
+    """A constant made from numbers waits for a copy to a GPU at each micro-batch; one made in an
+    evaluation serves training too.
+    """
+
+    class CountedTensors(TorchFunctionMode):
+        """Counts tensors made from numbers."""
+
+        made = 0
+
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.made += function is torch.tensor
+            return function(*args, **(kwargs or {}))
+
+    files.build_row_constants.cache_clear()
+    picture_NHWC = torch.randint(0, 256, (2, 4, 7, 3), dtype=torch.uint8)
+    mean_C, std_C = torch.tensor(files.IMAGENET_MEAN_C), torch.tensor(files.IMAGENET_STD_C)
+    wanted_NHWC = (picture_NHWC.float() - mean_C * 255) * (1 / (std_C * 255))
+    with torch.inference_mode():
+        assert torch.equal(files.normalise_pictures(picture_NHWC).permute(0, 2, 3, 1), wanted_NHWC)
+    with CountedTensors() as counted:
+        again_NCHW = files.normalise_pictures(picture_NHWC)
+    assert counted.made == 0 and torch.equal(again_NCHW.permute(0, 2, 3, 1), wanted_NHWC)
+    assert not any(part.is_inference() for part in files.build_row_constants(again_NCHW.device, 7))
 
 
 def test_normalised_pictures() -> None:

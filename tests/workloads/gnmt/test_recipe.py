@@ -38,7 +38,7 @@ def test_no_warm_up_starts_at_the_rate() -> None:
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> None:
     round = registry.load_round()
-    settings = resolve_settings(round, "gnmt", profile, {})
+    settings = resolve_settings(round, "gnmt", profile, {"data.workers": 1})
     GNMTRecipe.build_from_settings(settings)
     logged = WORKLOAD.select_hyperparameters(round, settings)
     assert (

@@ -47,7 +47,9 @@ def test_an_evaluation_is_long_enough(profile: Profile, error: float) -> None:
     """The standard error of the win rate is bounded, whatever the rate is; the row's sizes are
     those of its settings. Smoke plays fewer games, after each generation.
     """
-    recipe = MiniGoRecipe.build_from_settings(resolve_settings(ROUND, "minigo", profile, {}))
+    recipe = MiniGoRecipe.build_from_settings(
+        resolve_settings(ROUND, "minigo", profile, {"data.workers": 1})
+    )
     row = ROW.training[profile]
     assert math.sqrt(0.25 / recipe.eval_games) < error and row.eval_samples == recipe.eval_games
     assert row.train_samples in (None, recipe.examples)

@@ -24,9 +24,8 @@ ROW = ROUND.benchmark("resnet50")
 
 
 def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
-    return resolve_settings(
-        ROUND, "resnet50", profile, {key.replace("__", "."): value for key, value in chosen.items()}
-    )
+    asked = {key.replace("__", "."): value for key, value in chosen.items()}
+    return resolve_settings(ROUND, "resnet50", profile, {"data.workers": 1, **asked})
 
 
 @pytest.mark.parametrize("profile", list(Profile))

@@ -86,6 +86,16 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     assert list(training.train_epoch(3, first_step=3)) == []
 
 
+def test_weights_do_not_hang_on_the_number_of_workers(make_run: MakeRun, tmp_path: Path) -> None:
+    """Order and crops are functions of the sample, so `data.workers = auto` is the machine's."""
+    trained: list[dict[str, torch.Tensor]] = []
+    for workers in (1, 2, 4):
+        training = ResNet50Training(make_run(data__workers=workers))
+        assert list(training.train_epoch(1)) == [8, 8, 8]
+        trained.append(weights(training, tmp_path / str(workers)))
+    assert equal(trained[0], trained[1]) and equal(trained[0], trained[2])
+
+
 @pytest.mark.slow
 def test_facts(make_run: MakeRun) -> None:
     """Logged as train_samples and eval_samples: the sizes of what is really read."""

@@ -7,7 +7,7 @@ They do not depend on a worker process, on the number of workers, or on where a 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -38,21 +38,58 @@ class SampleKey:
         return np.random.default_rng([seed, self.epoch, self.index, AUGMENTATION_STREAM])
 
 
+class PlannedMicroBatch(Sequence[SampleKey]):
+    """The keys of a micro-batch, kept as an array of indices and made when they are read.
+
+    An epoch of ImageNet has 1.28 million keys: as objects they take seconds of the timed thread, as
+    arrays a tenth of a second, and a worker process is sent one array for each batch.
+    """
+
+    __slots__ = ("_epoch", "_index_N", "_real")
+
+    def __init__(self, index_N: npt.NDArray[np.int64], epoch: int, real: int) -> None:
+        """`real`: samples that count; those behind them only fill the batch."""
+        self._index_N, self._epoch, self._real = index_N, epoch, real
+
+    def __len__(self) -> int:
+        return len(self._index_N)
+
+    @overload
+    def __getitem__(self, place: int) -> SampleKey: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[SampleKey]: ...
+
+    def __getitem__(self, place: int | slice) -> SampleKey | list[SampleKey]:
+        return list(self)[place]
+
+    def __iter__(self) -> Iterator[SampleKey]:
+        for number, index in enumerate(self._index_N.tolist()):
+            weight = 1.0 if number < self._real else 0.0
+            yield SampleKey(index=index, epoch=self._epoch, weight=weight)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash((self._index_N.tobytes(), self._epoch, self._real))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerStep:
     """One optimizer step: the samples of its global batch and this rank's micro-batches."""
 
     samples: int
-    micro_batches: tuple[list[SampleKey], ...]
+    micro_batches: tuple[Sequence[SampleKey], ...]
 
 
 class BatchSequence:
-    """The batches of the next pass, a list of keys each; a DataLoader's batch sampler."""
+    """The batches of the next pass, a sequence of keys each; a DataLoader's batch sampler."""
 
     def __init__(self) -> None:
-        self.batches: Sequence[list[Any]] = ()
+        self.batches: Sequence[Sequence[Any]] = ()
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def __iter__(self) -> Iterator[Sequence[Any]]:
         return iter(self.batches)
 
     def __len__(self) -> int:
@@ -75,7 +112,7 @@ class BatchLoader(Generic[S, B]):
         self.plan = BatchSequence()
         self.loader: DataLoader[S] = DataLoader(
             samples,
-            batch_sampler=self.plan,
+            batch_sampler=self.plan,  # type: ignore[arg-type]  # the stubs want lists
             num_workers=workers,
             collate_fn=collate,
             persistent_workers=workers > 0,
@@ -86,7 +123,7 @@ class BatchLoader(Generic[S, B]):
             generator=torch.Generator(),
         )
 
-    def read(self, batches: Sequence[list[Any]]) -> Iterator[B]:
+    def read(self, batches: Sequence[Sequence[Any]]) -> Iterator[B]:
         """Yield the batches; earlier ones are never decoded."""
         self.plan.batches = batches
         return iter(self.loader)
@@ -116,13 +153,14 @@ def select_rank_micro_batches(
 
 def build_micro_batch_keys(
     part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int
-) -> list[SampleKey]:
+) -> PlannedMicroBatch:
     """Return the keys of a micro-batch. Batch-norm needs two images: a missing one is repeated
     from the batch, with weight 0.
     """
-    filling = np.resize(batch, max(0, 2 - len(part)))
-    real = [SampleKey(index=int(index), epoch=epoch) for index in part]
-    return real + [SampleKey(index=int(index), epoch=epoch, weight=0.0) for index in filling]
+    if len(part) >= 2:
+        return PlannedMicroBatch(part, epoch, len(part))
+    filling = np.resize(batch, 2 - len(part))
+    return PlannedMicroBatch(np.concatenate([part, filling]), epoch, len(part))
 
 
 def plan_rank_steps(

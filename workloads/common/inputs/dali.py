@@ -60,7 +60,7 @@ class DaliReader(Generic[K, N, C]):
         )
         self.graph: DaliGraph | None = None
 
-    def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
+    def read(self, batches: Sequence[Sequence[K]]) -> Iterator[tuple[torch.Tensor, C]]:
         """Yield the batches, preparing a few ahead; if closed early, prepared batches are
         discarded.
         """

@@ -57,7 +57,7 @@ class ViewedPictures(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
         view, note = self.album.view(key, picture.size)
         return draw_picture_view(picture, view), note
 
-    def __getitems__(self, keys: list[K]) -> list[tuple[torch.Tensor, N]]:
+    def __getitems__(self, keys: Sequence[K]) -> list[tuple[torch.Tensor, N]]:
         """Render a batch; DataLoader calls this. Pillow releases the GIL."""
         if self.threads == 1:
             return [self[key] for key in keys]
@@ -87,7 +87,7 @@ class DefaultReader(Generic[K, N, C]):
             samples, PictureCollator(album), means.workers, pinned=means.device.startswith("cuda")
         )
 
-    def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
+    def read(self, batches: Sequence[Sequence[K]]) -> Iterator[tuple[torch.Tensor, C]]:
         """Yield the batches; earlier ones are never decoded."""
         return self.loader.read(batches)
 

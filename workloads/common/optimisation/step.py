@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from suite.errors import FITTING_SETTING_NOTE, RequestError
+from suite.measurement.data_waiting import MeasuredBatches
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
@@ -27,7 +28,7 @@ B_co = TypeVar("B_co", covariant=True)
 class BatchSource(Protocol[B_co]):
     """A source of batches: an input pipeline's reader, or a loader."""
 
-    def read(self, batches: Sequence[list[SampleKey]], /) -> Iterator[B_co]:
+    def read(self, batches: Sequence[Sequence[SampleKey]], /) -> Iterator[B_co]:
         """Yield the batches."""
 
 
@@ -91,7 +92,9 @@ class Stepper:
         """Take the steps of a plan, whose first step has number `first` in the run, and yield the
         samples of each; no other sample is decoded.
         """
-        batches = loader.read([keys for step in plan for keys in step.micro_batches])
+        batches = MeasuredBatches(
+            loader.read([keys for step in plan for keys in step.micro_batches])
+        )
         self.network.train()
         for number, step in enumerate(plan, first):
             self.take_step(step, schedule(number), batches, loss_of)

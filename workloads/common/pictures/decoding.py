@@ -1,5 +1,6 @@
 """Decodes and normalises image files."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -18,6 +19,9 @@ IMAGENET_MEAN_C: Final = (
     0.406,
 )  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 IMAGENET_STD_C: Final = (0.229, 0.224, 0.225)
+
+KEPT_ROW_CONSTANTS: Final = 16
+"""Pairs of device and width whose constants are kept: a workload has one width for each device."""
 
 
 class PictureSet(Protocol):
@@ -51,13 +55,17 @@ def read_rgb_picture(path: Path) -> Image.Image:
 
 def normalise_pictures(picture_NHWC: torch.Tensor) -> torch.Tensor:
     """Convert bytes to normalised floats on their device; N C H W in channels-last memory."""
-    width = picture_NHWC.shape[2]
-    mean_C = torch.tensor(IMAGENET_MEAN_C, device=picture_NHWC.device) * 255
-    scale_C = 1 / (torch.tensor(IMAGENET_STD_C, device=picture_NHWC.device) * 255)
+    mean_R, scale_R = build_row_constants(picture_NHWC.device, picture_NHWC.shape[2])
     row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # copies, since the input is bytes
-    return (
-        row_NHR.sub_(mean_C.repeat(width))
-        .mul_(scale_C.repeat(width))
-        .view(picture_NHWC.shape)
-        .permute(0, 3, 1, 2)
-    )
+    return row_NHR.sub_(mean_R).mul_(scale_R).view(picture_NHWC.shape).permute(0, 3, 1, 2)
+
+
+@lru_cache(maxsize=KEPT_ROW_CONSTANTS)
+def build_row_constants(device: torch.device, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Build the mean and the scale of each byte of a row, once per device and width: on a GPU each
+    construction from numbers would wait for a copy.
+    """
+    with torch.inference_mode(False):  # an evaluation may be the first to ask
+        mean_C = torch.tensor(IMAGENET_MEAN_C, device=device) * 255
+        scale_C = 1 / (torch.tensor(IMAGENET_STD_C, device=device) * 255)
+        return mean_C.repeat(width), scale_C.repeat(width)

@@ -44,6 +44,8 @@ MIN_COMPARED_LOSSES: Final = 3
 """Minimum number of epochs at which one loss in all of them is not a coincidence: in single
 precision, one in 10^14.
 """
+HINTED_WAITING_SHARE: Final = 0.2
+"""House rule: a run that waits for data for a fifth of its time has a loader to improve."""
 THROUGHPUT_TOLERANCE_MS: Final = 1000
 """Maximum time for checkpoints and the last incomplete batch."""
 
@@ -325,6 +327,28 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
                 log.build_fault(f"{stretch.stated_rate:g} samples/s", required, stretch.line),
                 severity=severity,
             )
+
+
+@rule("training.waiting", TrainingLog, About.SCORE, severity=Severity.INFO)
+def waiting(log: TrainingLog) -> Iterator[Fault]:
+    """The steps of an epoch did not wait for data: a hint that the loader was the limit, where they
+    waited for a fifth of the time or more in the epoch that waited most.
+
+    Source: house rule: tracked_stats; logs of earlier versions do not state the share.
+    Advice: raise data.workers, or leave it to the machine with data.workers=auto.
+    """
+    shares = [
+        (record.value["waited_for_data"], record)
+        for record in log.list_records(events.THROUGHPUT)
+        if isinstance(record.value, dict) and is_finite_number(record.value.get("waited_for_data"))
+    ]
+    share, record = max(shares, key=lambda each: each[0], default=(0.0, None))
+    if record is not None and share >= HINTED_WAITING_SHARE:
+        yield log.build_fault(
+            f"waited for data {100 * share:.0f} % of epoch {get_epoch_number(record)}",
+            f"less than {100 * HINTED_WAITING_SHARE:.0f} %",
+            record.line,
+        )
 
 
 @rule("training.pace", TrainingLog, About.SCORE)

@@ -517,6 +517,12 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
         "training.throughput",
         Severity.ERROR,
     ),
+    (
+        "steps that waited for their data",
+        in_log(r'("throughput": \d+\.\d)', r'\1, "waited_for_data": 0.84'),
+        "training.waiting",
+        Severity.INFO,
+    ),
     ("trained a day after it was served", dated(1), "tree.chronology", Severity.ERROR),
     ("trained years before", dated(-1200), "tree.chronology", Severity.ERROR),
     ("trained a season before", dated(-100), "tree.chronology", Severity.WARNING),

@@ -1,5 +1,7 @@
 """The samples of each step, over ranks and micro-batches: functions of (seed, epoch) alone."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,32 @@ def test_every_rank_has_equally_many_batches_where_it_must() -> None:
     assert [key.weight for key in plans[1][1]] == [0.0]
     few = [batches.plan_even_evaluation_batches(1, 4, rank, 3) for rank in range(3)]
     assert [[len(batch) for batch in plan] for plan in few] == [[1], [1], [1]]
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(107, 1), (107, 2), (33, 3), (17, 2)])
+def test_planned_keys_are_those_that_single_keys_spell_out(count: int, ranks: int) -> None:
+    """The plan keeps arrays; the keys read from it are the samples of each micro-batch in order,
+    and behind them the fillings without weight.
+    """
+    order = batches.generate_epoch_order(count, 5, 2)
+    for rank in range(ranks):
+        plan = batches.plan_epoch_steps(count, 16, 4, 5, 2, rank, ranks)
+        for batch, step in zip(batches.split_into_global_batches(order, 16), plan, strict=True):
+            parts = batches.select_rank_micro_batches(batch, 4, rank, ranks)
+            for part, planned in zip(parts, step.micro_batches, strict=True):
+                filling = np.resize(batch, max(0, 2 - len(part)))
+                spelt = [batches.SampleKey(index=int(index), epoch=2) for index in part]
+                spelt += [
+                    batches.SampleKey(index=int(index), epoch=2, weight=0.0) for index in filling
+                ]
+                assert list(planned) == spelt
+                assert [planned[place] for place in range(len(planned))] == spelt
+                assert planned[1:] == spelt[1:]
+                assert all(type(key.index) is int for key in planned)
+
+
+def test_a_planned_micro_batch_is_sent_without_the_rest_of_its_epoch() -> None:
+    """Worker processes get each batch by a pipe."""
+    planned = batches.plan_epoch_steps(100_000, 256, 16, 1, 1, 0, 1)[0].micro_batches[0]
+    sent = pickle.dumps(planned)
+    assert pickle.loads(sent) == planned and len(sent) < 1_000

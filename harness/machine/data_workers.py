@@ -1,0 +1,68 @@
+"""Chooses how many worker processes decode training data where `data.workers` is `auto`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from harness.failures import SHARED_MEMORY, read_shared_memory_mib
+from harness.machine.cpus import count_available_cores
+from suite.process.launcher import read_launcher_variable
+from suite.units import MIB
+
+CORES_KEPT_FREE: Final = 2
+"""House rule: one for the thread that trains, one for the threads that feed the device."""
+WORKER_MEMORY_MIB: Final = 1024.0
+"""House rule: room for a worker's own copies of what it inherited, pictures and batches."""
+WORKER_SHARED_MEMORY_MIB: Final = 64.0
+"""House rule: two batches of 64 pictures of 224 pixels take 18 MiB, of larger ones more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """What this rank can give to worker processes; the ranks of a machine share it evenly."""
+
+    cores: int
+    memory_mib: float
+    """Memory that is free."""
+    shared_memory_mib: float
+    """What is free of /dev/shm; 0 without one."""
+
+
+def count_local_ranks() -> int:
+    """Count the ranks on this machine, which share it."""
+    return max(1, read_launcher_variable("LOCAL_WORLD_SIZE", 1))
+
+
+def count_rank_cores() -> int:
+    """Count this rank's share of the cores, at least 1."""
+    return max(1, count_available_cores() // count_local_ranks())
+
+
+def measure_worker_limits() -> WorkerLimits:
+    """Measure this rank's share of the machine."""
+    import psutil  # late, as everywhere in the harness
+
+    ranks = count_local_ranks()
+    sizes = read_shared_memory_mib()
+    return WorkerLimits(
+        cores=count_rank_cores(),
+        memory_mib=psutil.virtual_memory().available / MIB / ranks,
+        shared_memory_mib=(sizes[1] if sizes else 0.0) / ranks,
+    )
+
+
+def choose_worker_count(limits: WorkerLimits) -> tuple[int, str]:
+    """Return the worker processes of this rank, at least 1, and why not more."""
+    allowed = {
+        f"{limits.cores} {'core' if limits.cores == 1 else 'cores'} less {CORES_KEPT_FREE}": (
+            limits.cores - CORES_KEPT_FREE
+        ),
+        f"{limits.memory_mib:,.0f} MiB of memory free, {WORKER_MEMORY_MIB:,.0f} for each": int(
+            limits.memory_mib / WORKER_MEMORY_MIB
+        ),
+        f"{limits.shared_memory_mib:,.0f} MiB of {SHARED_MEMORY} free, "
+        f"{WORKER_SHARED_MEMORY_MIB:,.0f} for each": int(
+            limits.shared_memory_mib / WORKER_SHARED_MEMORY_MIB
+        ),
+    }
+    why = min(allowed, key=lambda reason: allowed[reason])
+    return max(1, allowed[why]), f"{why}, at least 1"

@@ -2,6 +2,7 @@
 and serve the request, the fastest whose answers to a few samples score as well as the best ones.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 from harness.children.process import Abort, run_in_child
 from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.serving.instances.proxy import watch_instances
-from harness.serving.loadgen.probe import ProbeJob, measure_probe_speed
+from harness.serving.loadgen.probe import measure_seconds_per_call
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.setup import set_up_serving
 from suite import __version__, registry
@@ -29,13 +30,15 @@ from suite.files.chosen_engine import (
 from suite.process.lock import lock_results_folder
 from suite.process.signals import raise_signals_in_block
 from suite.terms import AUTOMATIC_ENGINE
-from suite.units import MS_PER_S, NS_PER_MS
+from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from suite.workload import Scores
 
 TRIED_SAMPLES: Final = 64
 """Samples at most that each engine answers for its score."""
-TRIAL_SHARE: Final = 0.5
-"""The part of a probe's usual time for which each engine is timed."""
+ANSWERING_S: Final = 5.0
+"""After this time an engine answers no further batch for its score."""
+TIMING_S: Final = 0.5
+"""At least so long is each size of batch called, and at least once."""
 LEAST_EQUAL_SHARE: Final = 0.9
 """Of a bare network's answers, that must be those of the framework's own engine."""
 ENGINE_SPEED_PREFIXES: Final = ("batching.", "engine.", "sut.")
@@ -93,7 +96,9 @@ def try_workload_engines(
 
     def list_accurate(trials: Mapping[str, EngineTrial], truth: Path) -> list[str]:
         score = registry.load_scorer(workload)
-        scores = {name: score(trial.answers, truth) for name, trial in trials.items()}
+        scores = {
+            name: score(answers, truth) for name, answers in select_common_answers(trials).items()
+        }
         return select_accurate_engines(scores, metrics, share)
 
     basis = describe_choice_basis(systems, first.checkpoint.record.sha256, options)
@@ -108,11 +113,12 @@ def try_network_engines(
     """
 
     def list_alike(trials: Mapping[str, EngineTrial], _: Path) -> list[str]:
-        known = next(iter(trials.values())).answers
+        common = select_common_answers(trials)
+        known = next(iter(common.values()))
         return [
             name
-            for name, trial in trials.items()
-            if sum(trial.answers[sample] == answer for sample, answer in known.items())
+            for name, answers in common.items()
+            if sum(answers[sample] == answer for sample, answer in known.items())
             >= LEAST_EQUAL_SHARE * len(known)
         ]
 
@@ -187,7 +193,7 @@ def try_engines(
     trials: dict[str, EngineTrial] = {}
     failures: list[PodiumError] = []
     for name, system in systems.items():
-        job = EngineTrialJob(system=replace(system, probe_share=TRIAL_SHARE), truth=truth)
+        job = EngineTrialJob(system=system, truth=truth)
         try:
             trials[name] = run_in_child(run_engine_trial, job)
         except PodiumError as error:
@@ -220,30 +226,48 @@ def compute_slowness(figures: EngineFigures) -> float:
 
 
 def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
-    """Build the system under test, time it, and answer a few samples; runs in a child process."""
+    """Build the system under test, answer a few samples and time it; runs in a child process.
+
+    The first call of each size warms the engine up, and its answers are scored. Slow engines are
+    called once more of each size, and answer one batch.
+    """
     inference, _ = job.system.open_inference()
     watch_instances(inference, abort)
     inference.truth(job.truth)
-    found = measure_probe_speed(
-        inference, ProbeJob(system=job.system, query_samples=1, truth=job.truth)
-    )
     size = job.system.batching.max_batch
     samples = range(min(TRIED_SAMPLES, inference.sample_count, inference.performance_sample_count))
     inference.load(samples)
     predictor = inference.open(0, size)
     predictor.warm_up()
-    answers = [
-        answer
-        for start in range(0, len(samples), size)
-        for answer in predictor(samples[start : start + size])
-    ]
+    began_s = time.perf_counter()
+    answers: list[bytes] = []
+    for start in range(0, len(samples), size):
+        if answers and time.perf_counter() - began_s > ANSWERING_S:
+            break
+        answers += predictor(samples[start : start + size])
+    predictor(samples[:1])
+    alone_s = measure_seconds_per_call(predictor, samples[:1], TIMING_S)
+    full = [samples[place % len(samples)] for place in range(size)]
+    batch_s = measure_seconds_per_call(predictor, full, TIMING_S)
     inference.close()
     return EngineTrial(
         figures=EngineFigures(
-            latency_ns=found.latency_ns, samples_per_second=found.samples_per_second
+            latency_ns=NS_PER_S * alone_s,
+            samples_per_second=job.system.workers * len(full) / batch_s,
         ),
-        answers=dict(zip(samples, answers, strict=True)),
+        answers=dict(enumerate(answers)),
     )
+
+
+def select_common_answers(
+    trials: Mapping[str, EngineTrial],
+) -> dict[str, dict[int, bytes]]:
+    """Return the answers to the samples that all engines answered: slow ones answer fewer."""
+    count = min(len(trial.answers) for trial in trials.values())
+    return {
+        name: {sample: trial.answers[sample] for sample in range(count)}
+        for name, trial in trials.items()
+    }
 
 
 def select_accurate_engines(

@@ -20,6 +20,7 @@ from suite.events import (
     SEED,
     SUCCESS,
     THROUGHPUT,
+    WAITED_FOR_DATA,
 )
 from suite.rounds import RoundKind
 from suite.units import MS_PER_MINUTE, NS_PER_S, S_PER_MINUTE
@@ -156,7 +157,9 @@ def build_podium_drawn_run(log: TrainingLog) -> DrawnTrainingRun:
         else {},
         reached=log.status == SUCCESS,
         seed=log.find_value(SEED),
-        epoch_values={key: list_epoch_values(log, key) for key in (LOSS_KEY, THROUGHPUT_KEY)},
+        epoch_values={
+            key: list_epoch_values(log, key) for key in (LOSS_KEY, THROUGHPUT_KEY, WAITED_FOR_DATA)
+        },
         token_evaluations=list_token_evaluations(
             log.find_value(SEQUENCE_LENGTH_KEY),
             ((each.samples, each.scores) for each in log.iterate_evaluations() if counted),

@@ -17,6 +17,7 @@ from submissions.report.sections import names
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_target, format_score_value
+from suite.events import WAITED_FOR_DATA
 
 Evaluations: TypeAlias = Sequence[tuple[float, Mapping[str, float]]]
 """Position on an axis and scores of each evaluation of a run."""
@@ -24,6 +25,8 @@ TOKENS_AXIS: Final = Axis(name="tokens trained", low=0.0)
 EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
 MAX_DESCRIBED_RUNS: Final = 5
 """Maximum number of runs in a chart's description; its table has all of them."""
+LEAST_SHOWN_WAITING: Final = 0.05
+"""Share of an epoch from which the waiting for data gets a chart."""
 FAR_FROM_ZERO: Final = 0.5
 """If the lowest score is above this share of the highest, an axis from 0 would hide the course."""
 
@@ -153,12 +156,15 @@ def build_epoch_stats_charts(runs: Sequence[DrawnTrainingRun], where: str) -> It
     for key, title, unit, low in (
         (LOSS_KEY, "Loss", "", None),
         (THROUGHPUT_KEY, "Training rate", "samples/s", 0.0),
+        (WAITED_FOR_DATA, "Share of the time that steps waited for data", "", 0.0),
     ):
         lines = [
             Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
             if (points := run.epoch_values.get(key, ()))
         ]
+        if key == WAITED_FOR_DATA and not has_waited_for_data(lines):
+            continue
         if lines:
             names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
             first_and_last = [
@@ -177,6 +183,11 @@ def build_epoch_stats_charts(runs: Sequence[DrawnTrainingRun], where: str) -> It
                 y=Axis(name=key, unit=unit, low=low),
                 lines=tuple(lines),
             )
+
+
+def has_waited_for_data(lines: Sequence[Line]) -> bool:
+    """Return whether the shares of waiting are worth a chart: most runs hardly wait."""
+    return any(share >= LEAST_SHOWN_WAITING for line in lines for _, share in line.points)
 
 
 def build_training_runs_table(drawn: DrawnTrainingSet, score: Score) -> Table:

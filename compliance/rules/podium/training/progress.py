@@ -338,9 +338,10 @@ def waiting(log: TrainingLog) -> Iterator[Fault]:
     Advice: raise data.workers, or leave it to the machine with data.workers=auto.
     """
     shares = [
-        (record.value["waited_for_data"], record)
+        (record.value[events.WAITED_FOR_DATA], record)
         for record in log.list_records(events.THROUGHPUT)
-        if isinstance(record.value, dict) and is_finite_number(record.value.get("waited_for_data"))
+        if isinstance(record.value, dict)
+        and is_finite_number(record.value.get(events.WAITED_FOR_DATA))
     ]
     share, record = max(shares, key=lambda each: each[0], default=(0.0, None))
     if record is not None and share >= HINTED_WAITING_SHARE:

@@ -29,7 +29,7 @@ from torch.utils._pytree import tree_leaves
 
 from suite import registry
 from suite.rounds import Profile
-from suite.rounds.settings import resolve_settings
+from suite.rounds.settings import DATA_WORKERS_SETTING, resolve_settings
 from workloads.common.inputs import batches
 from workloads.common.optimisation import recomputation
 from workloads.common.text import bucketing
@@ -182,7 +182,9 @@ def count_full_steps() -> list[MemoryRow]:
 
 def resolve_full_settings(workload: str) -> Any:
     """Return the settings of `full`."""
-    return resolve_settings(registry.load_round(), workload, Profile.FULL, {})
+    return resolve_settings(
+        registry.load_round(), workload, Profile.FULL, {DATA_WORKERS_SETTING: 1}
+    )
 
 
 def build_memory_row(workload: str, batch: str, before: int, after: int) -> MemoryRow:
@@ -199,7 +201,7 @@ def invent_pairs(count: int, longest: int) -> data.TransformerPairs:
     rng = np.random.default_rng(1)
     sides = [np.clip(rng.lognormal(3.3, 0.6, count).astype(np.int64), 1, longest) for _ in range(2)]
     pairs = InventedPairs(sources=(), targets=(), corpus=count)
-    vars(pairs).update(target_lengths=sides[1], lengths=np.maximum(*sides))
+    vars(pairs).update(target_lengths=sides[1], pair_lengths=np.maximum(*sides))
     return pairs
 
 

@@ -13,9 +13,8 @@ from typing import Final, Self
 
 import click
 
-from suite import events
 from suite.console.screen import ACTIVITY, get_screen, print_progress_note
-from suite.measurement.data_waiting import DATA_WAITING
+from suite.measurement.data_waiting import DATA_WAITING, WAITED_FOR_DATA
 from suite.rounds.quality import format_target_value
 
 BAR_REFRESH_S: Final = 0.5
@@ -197,7 +196,7 @@ class Progress(AbstractContextManager["Progress"]):
         return {
             "throughput": round(rate, 3),
             "loss": loss if math.isfinite(loss) else None,
-            events.WAITED_FOR_DATA: round(self._measure_waiting_share(), 4),
+            WAITED_FOR_DATA: round(self._measure_waiting_share(), 4),
         }
 
     def _show_phase(self, title: str) -> None:

@@ -6,9 +6,11 @@ nothing that was not queued before.
 
 import time
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 B = TypeVar("B")
+WAITED_FOR_DATA: Final = "waited_for_data"
+"""In the value of `tracked_stats`: the share of the epoch that its steps waited for data."""
 
 
 class DataWaitingClock:

@@ -135,11 +135,11 @@ def test_train_infer_check_pack_verify_score(podium: Podium, trained: Path, tmp_
     done(podium("verify", bundle))
     rows = json.loads(done(podium("score", bundle, "--format", "json")))["scores"]
     assert [(row["workload"], row["scenario"]) for row in rows] == [
-        ("rings", None),
         ("rings", "MultiStream"),
         ("rings", "Offline"),
         ("rings", "Server"),
         ("rings", "SingleStream"),
+        ("rings", None),  # of another system: the engine that serves is ONNX Runtime
     ]
     assert all(row["compliant"] for row in rows)
 

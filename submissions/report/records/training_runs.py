@@ -20,8 +20,8 @@ from suite.events import (
     SEED,
     SUCCESS,
     THROUGHPUT,
-    WAITED_FOR_DATA,
 )
+from suite.measurement.data_waiting import WAITED_FOR_DATA
 from suite.rounds import RoundKind
 from suite.units import MS_PER_MINUTE, NS_PER_S, S_PER_MINUTE
 

@@ -17,7 +17,7 @@ from submissions.report.sections import names
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_target, format_score_value
-from suite.events import WAITED_FOR_DATA
+from suite.measurement.data_waiting import WAITED_FOR_DATA
 
 Evaluations: TypeAlias = Sequence[tuple[float, Mapping[str, float]]]
 """Position on an axis and scores of each evaluation of a run."""

@@ -442,7 +442,7 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
     )
     assert (
         OnnxRuntimeEngine().missing("cpu", Precision.FP32)
-        == f"onnxscript not installed: {format_install_command('onnx')}"
+        == f"onnxscript not installed: {format_install_command('run')}"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from submissions.report.records.training_runs import DrawnTrainingRun
 from submissions.report.sections.training import build_epoch_stats_charts
-from suite.events import WAITED_FOR_DATA
+from suite.measurement.data_waiting import WAITED_FOR_DATA
 
 
 def build_run(*shares: float) -> DrawnTrainingRun:

@@ -86,6 +86,7 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     assert list(training.train_epoch(3, first_step=3)) == []
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_weights_do_not_hang_on_the_number_of_workers(make_run: MakeRun, tmp_path: Path) -> None:
     """Order and crops are functions of the sample, so `data.workers = auto` is the machine's."""
     trained: list[dict[str, torch.Tensor]] = []

@@ -14,6 +14,7 @@ from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite import events
+from suite.measurement.data_waiting import WAITED_FOR_DATA
 from suite.units import MS_PER_S, US_PER_MS
 
 VOID_EVENTS: Final = frozenset(
@@ -338,10 +339,9 @@ def waiting(log: TrainingLog) -> Iterator[Fault]:
     Advice: raise data.workers, or leave it to the machine with data.workers=auto.
     """
     shares = [
-        (record.value[events.WAITED_FOR_DATA], record)
+        (record.value[WAITED_FOR_DATA], record)
         for record in log.list_records(events.THROUGHPUT)
-        if isinstance(record.value, dict)
-        and is_finite_number(record.value.get(events.WAITED_FOR_DATA))
+        if isinstance(record.value, dict) and is_finite_number(record.value.get(WAITED_FOR_DATA))
     ]
     share, record = max(shares, key=lambda each: each[0], default=(0.0, None))
     if record is not None and share >= HINTED_WAITING_SHARE:

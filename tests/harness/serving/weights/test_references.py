@@ -166,7 +166,8 @@ def test_gnmt(tmp_path: Path) -> None:
         for each in (sources, targets)
     ]
     with torch.inference_mode():
-        logit_NTV = ours.eval()(padded[0], torch.tensor(lengths), padded[1])
+        state_NTH = ours.eval()(padded[0], torch.tensor(lengths), padded[1])
+        logit_NTV = ours.compute_output_logits(state_NTH)
         for mine, source, target in zip(logit_NTV, sources, targets, strict=True):
             assert_same(mine[: len(target)], reference(source, target))
 
@@ -194,7 +195,9 @@ def test_transformer(tmp_path: Path) -> None:
     )
     with torch.inference_mode():
         theirs = transformer_there.logits(state, shape.layers, shape.heads, source_T, target_T)
-        assert_same(ours(source_T[None], target_T[None]), theirs)
+        places_T = torch.arange(len(target_T))
+        state_TW = ours(source_T[None], target_T[None], places_T)
+        assert_same(ours.compute_output_logits(state_TW), theirs)
 
 
 @pytest.mark.slow

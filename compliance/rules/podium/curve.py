@@ -11,7 +11,12 @@ from compliance.documents.podium.curve_study import CurveFile, CurveRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite import registry
-from suite.files.layout import START_RECORD_FILE, TOKEN_RECORD_FILE, is_inside_folder
+from suite.files.layout import (
+    QUERY_RECORD_FILE,
+    START_RECORD_FILE,
+    TOKEN_RECORD_FILE,
+    is_inside_folder,
+)
 from suite.studies.concurrency_curve import (
     CURVE_NOTE,
     CURVE_ROUND,
@@ -171,6 +176,57 @@ def check_closed_loop(run: CurveRun, starts: Any, ends: Any) -> Iterator[Fault]:
             f"at most {allowed_ns / NS_PER_MS:.2f} ms",
             START_RECORD_FILE,
         )
+
+
+@rule("curve.steps", CurveFile, About.SCORE)
+def steps(study: CurveFile) -> Iterator[Fault]:
+    """In this process a step generates one token for each answer in progress, so that the number of
+    an answer's last step and its number of tokens give the number of its first: the first token
+    comes behind all answers that ended in earlier steps, and before all that ended in later ones.
+
+    Source: house rule: suite/workload.py, TokenGenerator; harness/serving/loadgen/generation.py
+    numbers the steps in queries.npy. All answers of twelve real curves keep it.
+    Advice: restore tokens.npy and queries.npy as the run wrote them, or repeat the curve.
+    """
+    if study.study.endpoints:
+        return  # how servers generate is not known
+    for run in study.runs:
+        tokens, queries = run.run.tokens, run.run.queries
+        if tokens is None or queries is None or not 0 < len(tokens) == len(queries):
+            continue
+        other = count_misplaced_first_tokens(
+            tokens.first_ns, tokens.tokens, queries.done_ns, queries.batch
+        )
+        if other:
+            yield run.build_fault(
+                f"the first tokens of {other} of {len(tokens)} answers between other ends than"
+                f" their steps, by {QUERY_RECORD_FILE} and their numbers of tokens",
+                "first tokens behind the ends of earlier steps, and before those of later ones",
+                TOKEN_RECORD_FILE,
+            )
+
+
+def count_misplaced_first_tokens(first_ns: Any, tokens: Any, ends_ns: Any, last_steps: Any) -> int:
+    """Count answers whose first token came before an end of an earlier step than its own, or behind
+    one of the same or a later step.
+
+    Args:
+        first_ns: array (answers,): when the first token came.
+        tokens: array (answers,): how many there are.
+        ends_ns: array (answers,): when the answer ended, by the same clock.
+        last_steps: array (answers,): number of the step in which it ended.
+    """
+    import numpy
+
+    last_steps = last_steps.astype("int64")
+    first_steps = last_steps - (tokens - 1)
+    order = numpy.argsort(last_steps, kind="stable")
+    place = numpy.searchsorted(last_steps[order], first_steps)
+    latest_ns = numpy.maximum.accumulate(ends_ns[order])
+    earliest_ns = numpy.minimum.accumulate(ends_ns[order][::-1])[::-1]
+    has_earlier = place > 0
+    too_early = has_earlier & (first_ns <= latest_ns[place - has_earlier])
+    return int((too_early | (first_ns > earliest_ns[place]) | (first_steps < 0)).sum())
 
 
 @rule("curve.figures", CurveFile, About.SCORE)

@@ -37,11 +37,19 @@ CURVE_FIGURE_TOLERANCE: Final = 1e-9
 """Tolerance between figures and their recomputed values: the same arithmetic on the same numbers.
 """
 
-LEAST_LOOP_SHARE: Final = 0.98
-"""Of the requests, in flight on average."""
-LOOP_WAIT_NS: Final = 500_000
-LOOP_WAIT_PER_REQUEST_NS: Final = 5_000
-"""How long a prompt may wait for its place once an answer has ended."""
+MAX_IDLE_SHARE: Final = 0.02
+"""Of the requests, not in flight on average."""
+IDLE_NS: Final = 150_000
+LATE_NS: Final = 500_000
+WAIT_PER_REQUEST_NS: Final = 5_000
+"""How long a prompt may wait for its place once an answer has ended: on average, and at most."""
+MAX_LATE_SHARE: Final = 0.15
+STALLED_SHARE: Final = 0.01
+"""Of the prompts, that wait longest, and count as stalls of the machine. In twenty real points
+(1 to 8 requests in flight, in this process and towards podium serve, eight of them beside twice as
+many busy programs as cores) prompts waited 0.01 to 0.05 ms in the median, and at most 3.2 % of them
+longer than 0.5 ms: up to 0.23 s. At most 0.8 % of the requests were not in flight.
+"""
 
 
 @rule("curve.points", CurveFile, About.SCORE)
@@ -113,9 +121,9 @@ def loop(study: CurveFile) -> Iterator[Fault]:
     are until the last prompt begins: a prompt begins as soon as an answer ends. No prompt begins
     before LoadGen issues it, and no first token comes before its prompt begins.
 
-    Source: house rule: harness/serving/loadgen/generation.py; both records have one clock. In real
-    curves at least 99.4 % of the requests were in flight, and half of the prompts began within
-    0.1 ms of an answer's end.
+    Source: house rule: harness/serving/loadgen/generation.py; both records have one clock. At most
+    2 % of the requests are not in flight, or 0.15 ms for each prompt, and 0.005 ms more for each
+    request in flight; at most 15 % of the prompts begin more than 0.5 ms late.
     Advice: restore starts.npy and tokens.npy as the run wrote them, or repeat the curve.
     """
     for run in study.runs:
@@ -156,24 +164,25 @@ def check_closed_loop(run: CurveRun, starts: Any, ends: Any) -> Iterator[Fault]:
     if len(starts) <= concurrency:
         return
     begun, ended = numpy.sort(starts), numpy.sort(ends)
-    span_ns = int(begun[-1] - begun[0])
-    waits_ns = begun[concurrency:] - ended[: len(begun) - concurrency]
-    live_ns = int((numpy.minimum(ends, begun[-1]) - starts).sum())
-    allowed_ns = LOOP_WAIT_NS + concurrency * LOOP_WAIT_PER_REQUEST_NS
-    least = concurrency - max(
-        (1 - LEAST_LOOP_SHARE) * concurrency, len(waits_ns) * allowed_ns / max(span_ns, 1)
-    )
-    if live_ns < least * span_ns:
+    span_ns = max(int(begun[-1] - begun[0]), 1)
+    waits_ns = numpy.sort(begun[concurrency:] - ended[: len(begun) - concurrency])
+    stalled = math.ceil(STALLED_SHARE * len(waits_ns))
+    idle = int(waits_ns[: len(waits_ns) - stalled].sum()) / span_ns
+    allowed_ns = IDLE_NS + concurrency * WAIT_PER_REQUEST_NS
+    most_idle = max(MAX_IDLE_SHARE * concurrency, len(waits_ns) * allowed_ns / span_ns)
+    late_ns = LATE_NS + concurrency * WAIT_PER_REQUEST_NS
+    late = int((waits_ns > late_ns).sum())
+    if idle > most_idle:
         yield run.build_fault(
-            f"{live_ns / span_ns:.2f} answers in progress on average, until the last prompt began",
-            f"{concurrency}, or at least {least:.2f}",
+            f"{concurrency - idle:.2f} answers in progress on average, until the last prompt began",
+            f"{concurrency}, or at least {concurrency - most_idle:.2f}",
             START_RECORD_FILE,
         )
-    elif float(numpy.median(waits_ns)) > allowed_ns:
+    elif late > math.ceil(MAX_LATE_SHARE * len(waits_ns)):
         yield run.build_fault(
-            f"half of the prompts {numpy.median(waits_ns) / NS_PER_MS:.2f} ms or more behind the"
+            f"{late} of {len(waits_ns)} prompts more than {late_ns / NS_PER_MS:.2f} ms behind the"
             " end that made room for them",
-            f"at most {allowed_ns / NS_PER_MS:.2f} ms",
+            f"at most {MAX_LATE_SHARE:.0%} of them",
             START_RECORD_FILE,
         )
 
@@ -185,7 +194,7 @@ def steps(study: CurveFile) -> Iterator[Fault]:
     comes behind all answers that ended in earlier steps, and before all that ended in later ones.
 
     Source: house rule: suite/workload.py, TokenGenerator; harness/serving/loadgen/generation.py
-    numbers the steps in queries.npy. All answers of twelve real curves keep it.
+    numbers the steps in queries.npy. All 51,327 answers of twelve real points keep it.
     Advice: restore tokens.npy and queries.npy as the run wrote them, or repeat the curve.
     """
     if study.study.endpoints:

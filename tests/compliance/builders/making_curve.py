@@ -53,14 +53,18 @@ ANSWER_FIELDS: Final = (("begun", "<i8"), ("last_step", "<i8"), ("tokens", "<i8"
 """Of an answer in progress: the numbers of its first and last step, from 0, and its tokens."""
 
 
-def write_curve(root: Path) -> Path:
-    """A curve that keeps all rules."""
+def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
+    """A curve that keeps all rules; each point takes so many times as long as LOAD."""
     folder = root / STUDIES_FOLDER / "resnet50-curve-box"
     regions = divide_into_regions(registry.load_endpoints_round(CURVE_ROUND), CONCURRENCIES)
     points, record = [], None
     for place, concurrency in enumerate(CONCURRENCIES):
         name = f"box/in-flight-{concurrency}"
-        load = replace(LOAD, begin_ms=100_000.0 + place * 20_000.0)
+        load = replace(
+            LOAD,
+            begin_ms=100_000.0 + place * 20_000.0,
+            lowest_ns=int(times[place] * LOAD.lowest_ns),
+        )
         record, figures = write_point(folder / name, load, concurrency)
         points.append(
             CurvePoint(

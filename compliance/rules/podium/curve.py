@@ -4,14 +4,17 @@ the rules about LoadGen runs judge too.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import islice
 from typing import Any, Final
 
 from compliance.documents.podium.curve_study import CurveFile, CurveRun
 from compliance.rules import rule
+from compliance.rules.podium.inference.answers import MAX_SHOWN_ANSWERS, is_same_model_answer
 from compliance.verdict import About, Fault
 from suite import registry
 from suite.files.layout import (
+    ACCURACY_LOG,
     QUERY_RECORD_FILE,
     START_RECORD_FILE,
     TOKEN_RECORD_FILE,
@@ -236,6 +239,34 @@ def count_misplaced_first_tokens(first_ns: Any, tokens: Any, ends_ns: Any, last_
     has_earlier = place > 0
     too_early = has_earlier & (first_ns <= latest_ns[place - has_earlier])
     return int((too_early | (first_ns > earliest_ns[place]) | (first_steps < 0)).sum())
+
+
+@rule("curve.answers", CurveFile, About.QUALITY)
+def answers(study: CurveFile) -> Iterator[Fault]:
+    """All points give the same answers: where two of them logged an answer to one sample, it is the
+    same byte for byte, or within the workload's tolerance for one model.
+
+    Source: house rule, as answers.same; whether the answers are accurate, no run of a curve says.
+    Advice: serve one model at all points; if answers depend on the batch, remove that dependence.
+    """
+    known: dict[int, tuple[str, bytes]] = {}
+    for run in study.runs:
+        yield from islice(check_point_answers(run, known), MAX_SHOWN_ANSWERS)
+
+
+def check_point_answers(run: CurveRun, known: dict[int, tuple[str, bytes]]) -> Iterator[Fault]:
+    """Yield answers of a point that differ from those of earlier ones: sample -> folder and answer
+    of the first point that logged it, which is extended.
+    """
+    logged = run.run.answers
+    for place, sample in enumerate(logged.samples):
+        found = logged.read_answer(place)
+        folder, wanted = known.setdefault(sample, (run.table_row.folder, found))
+        if not is_same_model_answer(run.run, found, wanted):
+            fault = run.build_fault(
+                f"a different answer to sample {sample}", f"the answer of {folder}", ACCURACY_LOG
+            )
+            yield replace(fault, line=logged.lines[place])
 
 
 @rule("curve.figures", CurveFile, About.SCORE)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,20 +49,22 @@ LOAD: Final = LOADS[Scenario.OFFLINE]
 TOKENS: Final = 5
 """Of each answer, and up to two more."""
 ISSUED_NS: Final = 1_000_000_000
-BATCHES: Final = 4
-"""As in the record of a run."""
-FIRST_TOKEN_SHARE: Final = 10
-"""The first token comes after this part of an answer's time."""
+ANSWER_FIELDS: Final = (("begun", "<i8"), ("last_step", "<i8"), ("tokens", "<i8"))
+"""Of an answer in progress: the numbers of its first and last step, from 0, and its tokens."""
 
 
-def write_curve(root: Path) -> Path:
-    """A curve that keeps all rules."""
+def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
+    """A curve that keeps all rules; each point takes so many times as long as LOAD."""
     folder = root / STUDIES_FOLDER / "resnet50-curve-box"
     regions = divide_into_regions(registry.load_endpoints_round(CURVE_ROUND), CONCURRENCIES)
     points, record = [], None
     for place, concurrency in enumerate(CONCURRENCIES):
         name = f"box/in-flight-{concurrency}"
-        load = replace(LOAD, begin_ms=100_000.0 + place * 20_000.0)
+        load = replace(
+            LOAD,
+            begin_ms=100_000.0 + place * 20_000.0,
+            lowest_ns=int(times[place] * LOAD.lowest_ns),
+        )
         record, figures = write_point(folder / name, load, concurrency)
         points.append(
             CurvePoint(
@@ -102,21 +103,29 @@ def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, 
     """One run, with the records of its queries, tokens and starts; its figures."""
     write_run(folder, load, "performance")
     put(**{f"settings__{LOCAL_CONCURRENCY_SETTING}": concurrency})(folder / RUN_RECORD)
-    starts, ends = list_answer_times(load, concurrency)
+    answers, steps = generate_answers(load, concurrency)
+    step_ns = load.latencies[0] // steps
+    starts, first, ends = (
+        ISSUED_NS + each * step_ns
+        for each in (answers["begun"], answers["begun"] + 1, answers["last_step"] + 1)
+    )
+    put(
+        batches__count=float(steps),
+        batches__mean_size=len(answers) / steps,
+        batches__mean_live=float(answers["tokens"].sum()) / steps,
+    )(folder / RUN_RECORD)
     queries = numpy.zeros(len(ends), list(QUERY_RECORD_FIELDS))
     queries["issued_ns"], queries["done_ns"], queries["samples"] = ISSUED_NS, ends, 1
-    queries["batch"] = numpy.arange(len(ends)) * BATCHES // len(ends)
+    queries["batch"] = answers["last_step"]
     numpy.save(folder / QUERY_RECORD_FILE, queries)
     table = numpy.empty((len(ends), len(TOKEN_RECORD_FIELDS)), "<i8")
-    counts = TOKENS + numpy.arange(len(ends)) % 3
-    first = starts + (ends - starts) // FIRST_TOKEN_SHARE
+    counts = answers["tokens"]
     for column, values in enumerate((numpy.array(load.issued()), first, ends, counts)):
         table[:, column] = values
     numpy.save(folder / TOKEN_RECORD_FILE, table)
     numpy.save(folder / START_RECORD_FILE, starts)
     put_latencies(folder, (ends - ISSUED_NS).tolist())
-    answers = load.queries * load.samples_per_query / (load.latencies[0] / 1e9)
-    rate = float(f"{answers * counts.sum() / len(counts):.6g}")
+    rate = float(f"{counts.sum() / (load.latencies[0] / 1e9):.6g}")
     insert_facts(folder / DETAIL_LOG, "result_samples_per_second", {LOADGEN_TOKEN_RATE_KEY: rate})
     found = compute_curve_figures(starts, first, ends, counts, load.samples)
     assert found is not None
@@ -142,21 +151,21 @@ def put_latencies(folder: Path, latencies: Sequence[int]) -> None:
     summary.write_text(text)
 
 
-def list_answer_times(load: Load, concurrency: int) -> tuple[Table, Table]:
-    """When each answer of a closed loop began and ended, by rising ends: the last one at the run's
-    end.
+def generate_answers(load: Load, concurrency: int) -> tuple[Table, int]:
+    """The answers of a generator with so many slots, by rising ends, and how many steps it makes:
+    each step generates one token for each answer in progress, and the next prompts begin behind it.
     """
     count = load.queries * load.samples_per_query
-    free = [0] * concurrency
-    heapify(free)
-    times = []
-    for place in range(count):
-        begun = heappop(free)
-        times.append((begun + 1000 + place % 4 * 100, begun))
-        heappush(free, times[-1][0])
-    ends, starts = numpy.array(sorted(times)).T
-    scale = load.latencies[0] // int(ends.max())
-    return ISSUED_NS + starts * scale, ISSUED_NS + ends * scale
+    waiting = [TOKENS + place % 3 for place in range(count)][::-1]
+    live, ended, step = list[tuple[int, int]](), list[tuple[int, int, int]](), 0
+    while waiting or live:
+        while waiting and len(live) < concurrency:
+            live.append((step, waiting.pop()))
+        ended += [(begun, step, tokens) for begun, tokens in live if step - begun == tokens - 1]
+        live = [each for each in live if step - each[0] < each[1] - 1]
+        step += 1
+    answers = numpy.array(ended, list(ANSWER_FIELDS))
+    return answers, step
 
 
 def insert_facts(path: Path, behind: str, facts: Mapping[str, Any]) -> None:

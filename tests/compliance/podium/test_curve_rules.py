@@ -79,6 +79,24 @@ def answer_other_sample(table: Any) -> Any:
     return table
 
 
+def begin_later(table: Any) -> Any:
+    """Move all first tokens half of the way towards the ends: the rest seems twice as fast."""
+    table[:, 1] += (table[:, 2] - table[:, 1]) // 2
+    return table
+
+
+def begin_earlier(table: Any) -> Any:
+    """Move the first token of an answer in the middle before the end that made room for it."""
+    table[8, 1] -= 200_000_000
+    return table
+
+
+def move_token(table: Any) -> Any:
+    """Take a token from one answer for another."""
+    table[[4, 9], 3] += (1, -1)
+    return table
+
+
 def end_earlier(table: Any) -> Any:
     """Let every answer end after nine tenths of its time."""
     table[:, 2] -= (table[:, 2] - table[:, 1]) // 10
@@ -134,6 +152,9 @@ def test_a_curve_that_was_traced_is_valid(tmp_path: Path) -> None:
             move_starts(lambda starts, tokens: numpy.maximum(starts, tokens[:, 1] - 10**6)),
             {"curve.loop"},
         ),
+        (in_run(TOKEN_RECORD_FILE, in_array(begin_later)), {"curve.steps"}),
+        (in_run(TOKEN_RECORD_FILE, in_array(begin_earlier)), {"curve.steps", "curve.loop"}),
+        (in_run(TOKEN_RECORD_FILE, in_array(move_token)), {"curve.steps"}),
         (in_run(TOKEN_RECORD_FILE, in_array(swap_rows)), {"tokens.times", "curve.loop"}),
         (in_run(TOKEN_RECORD_FILE, in_array(answer_other_sample)), {"tokens.count"}),
         (in_run(TOKEN_RECORD_FILE, in_array(end_earlier)), {"tokens.times", "curve.loop"}),

@@ -14,6 +14,7 @@ from spoiling import put
 from submissions.commands.compare import compare
 from submissions.commands.report import report
 from submissions.curves.podium_curve import is_podium_curve, read_comparable_curves
+from suite.errors import JudgedError
 from suite.studies.documents import STUDY_FILE
 
 
@@ -42,6 +43,26 @@ def test_two_curves_are_compared(study: Path, tmp_path: Path) -> None:
     assert "resnet50, podium curve" in result.output and "verdict: equal" in result.output
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ((1.0, 1.0), (2.0, 2.0), "A dominates"),
+        ((2.0, 1.5), (1.0, 1.5), "B dominates"),
+        ((2.0, 1.0), (1.5, 1.5), "cross at x = "),
+    ],
+)
+def test_the_curve_that_is_ahead_is_named(
+    tmp_path: Path, first: tuple[float, float], second: tuple[float, float], verdict: str
+) -> None:
+    """By tokens per second at each speed per user; both are judged valid."""
+    folders = [
+        str(write_curve(tmp_path / name, times)) for name, times in (("a", first), ("b", second))
+    ]
+    result = CliRunner().invoke(compare, [*folders, "--require", "comparable"])
+    assert (result.exit_code, result.exception) == (0, None), result.output
+    assert f"verdict: {verdict}" in result.output and "left out" not in result.output
+
+
 def test_a_point_that_breaks_a_rule_is_left_out(study: Path, tmp_path: Path) -> None:
     other = tmp_path / "other/studies" / study.name
     shutil.copytree(study, other)
@@ -58,8 +79,10 @@ def test_a_podium_curve_is_not_compared_with_one_of_mlperf(study: Path, tmp_path
     BASES["endpoints-curve"](tmp_path / "theirs")
     (theirs,) = (tmp_path / "theirs").iterdir()
     result = CliRunner().invoke(compare, [str(study), str(theirs)])
-    assert "verdict: not comparable" in result.output
+    assert result.exit_code == 0 and "verdict: not comparable" in result.output
     assert "rules: podium curve, not endpoints-v1.0" in result.output
+    required = CliRunner().invoke(compare, [str(study), str(theirs), "--require", "comparable"])
+    assert isinstance(required.exception, JudgedError) and required.exception.exit_code == 1
 
 
 def test_the_report_draws_it_as_what_it_is(study: Path, tmp_path: Path) -> None:

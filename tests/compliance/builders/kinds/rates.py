@@ -1,5 +1,6 @@
 """Examples of the rules about studies of rates, of engines and precisions, and of curves."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +11,13 @@ from making_precision import write_precision
 from making_rates import write_peak, write_speed
 from spoiling import Builder, put, setting, then
 
-from suite.files.layout import DETAIL_LOG, START_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, START_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.studies.documents import STUDY_FILE
 
 TABLE: Final = f"**/{STUDY_FILE}"
+ANSWERS: Final = f"**/in-flight-40/{ACCURACY_LOG}"
 STARTS: Final = f"**/in-flight-2/{START_RECORD_FILE}"
+FIRST_TOKENS: Final = f"**/in-flight-2/{TOKEN_RECORD_FILE}"
 
 
 def peak(folder: Path) -> None:
@@ -56,6 +59,23 @@ def begin_at_once(path: Path) -> None:
     numpy.save(path, numpy.full_like(starts, starts.min()))
 
 
+def begin_answers_later(path: Path) -> None:
+    """Move all first tokens half of the way towards the ends of their answers."""
+    tokens = numpy.load(path)
+    tokens[:, 1] += (tokens[:, 2] - tokens[:, 1]) // 2
+    numpy.save(path, tokens)
+
+
+def answer_otherwise(path: Path) -> None:
+    """Change the last byte of all answers in a log."""
+    path.write_text(re.sub(r'([0-9A-F])" }', change_digit, path.read_text()))
+
+
+def change_digit(found: "re.Match[str]") -> str:
+    """Another digit for the last one."""
+    return f'{int(found[1], 16) ^ 1:X}" }}'
+
+
 BASES: Final[Mapping[str, Builder]] = {
     "peak": peak,
     "speed": speed,
@@ -71,6 +91,8 @@ INVALID: Final[Mapping[str, Builder]] = {
     "curve.points": then(curve, TABLE, put(note="the best there is")),
     "curve.figures": then(curve, TABLE, first("points", tps_per_user=500.0)),
     "curve.loop": then(curve, STARTS, begin_at_once),
+    "curve.answers": then(curve, ANSWERS, answer_otherwise),
+    "curve.steps": then(curve, FIRST_TOKENS, begin_answers_later),
     "precision.rows": then(precision, TABLE, first("rows", samples_per_second=500.0)),
     "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
 }

@@ -2,12 +2,15 @@
 before.
 """
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from podium_fakes.drive import options
+from podium_fakes.drive import options, start, until
 from podium_fakes.kept import keep_checkpoint
 from podium_fakes.llama import keep_llama_checkpoint
 from podium_fakes.remote import served
@@ -19,6 +22,7 @@ from harness.serving.curve import points
 from harness.serving.curve.command import CurveOptions, measure_curve, read_curve_study
 from harness.serving.network.setup import EndpointOptions
 from suite.errors import RequestError
+from suite.files.layout import RUN_RECORD, START_RECORD_FILE, TOKEN_RECORD_FILE
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -28,6 +32,74 @@ def trace(results: Path, *concurrencies: int, **more: Any) -> None:
     chosen = options(results, framework="torch", engine="torch")
     asked = CurveOptions(concurrencies=concurrencies, seconds=None, endpoint_options=None)
     measure_curve("llama", chosen, asked, None, "text")
+
+
+def list_curve_words(results: Path, *more: str) -> list[str]:
+    """The command line of a curve."""
+    where = ("--results", str(results), "--profile", "smoke", "--device", "cpu", "--threads", "1")
+    return ["curve", "llama", *where, *more]
+
+
+def find_run_files(results: Path, concurrency: int) -> dict[str, tuple[int, bytes]]:
+    """When each record of a point was written, and what it holds; empty without the point."""
+    paths = [
+        path
+        for name in (RUN_RECORD, TOKEN_RECORD_FILE, START_RECORD_FILE)
+        for path in results.glob(f"studies/*/*/in-flight-{concurrency}/{name}")
+    ]
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in paths}
+
+
+@pytest.mark.slow
+def test_an_interrupted_curve_is_continued_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same command: the point that was measured stays as it is, and the one in which the
+    interrupt came is measured from its beginning.
+    """
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    results = tmp_path / "results"
+    keep_llama_checkpoint(results)
+    words = list_curve_words(results, "--points", "1,2")
+    child = start(words)
+    until(lambda: any(results.glob("studies/*/*/in-flight-2*")))  # LoadGen's folder of the next one
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 130 and "Traceback" not in told
+    assert told.splitlines()[-1].endswith("is kept, and the same command continues")
+    kept, unfinished = find_run_files(results, 1), find_run_files(results, 2)
+    assert len(kept) == 3 and unfinished == {}
+    child = start(words)
+    shown, told = child.communicate(timeout=240)
+    assert child.returncode == 0, told
+    assert find_run_files(results, 1) == kept and len(find_run_files(results, 2)) == 3
+    assert "1 in flight, at least" not in told + shown
+    (study_folder,) = (results / "studies").iterdir()
+    study = read_curve_study(study_folder)
+    assert study is not None and study.finished
+    assert [each.concurrency for each in study.points] == [1, 2]
+    check = start(["check", str(study_folder)], ("-m", "podium"))
+    shown, _ = check.communicate(timeout=60)
+    assert check.returncode == 0 and ": valid (podium-v1; 1 study" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["httptools", "tokenizers"])
+def test_a_curve_of_servers_without_the_extra_names_it(tmp_path: Path, module: str) -> None:
+    program = (
+        f"import sys; sys.modules[{module!r}] = None; sys.argv[0] = 'podium';"
+        "from suite.cli import main; main()"
+    )
+    keep_llama_checkpoint(tmp_path / "results")
+    words = ["curve", "llama", "--results", str(tmp_path / "results"), "--profile", "smoke"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words, "--endpoint", "http://127.0.0.1:9"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 3 and "Traceback" not in done.stderr
+    assert f"{module} is not installed: pip install" in done.stderr and "[openai]" in done.stderr
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.machine.data_workers import choose_worker_count, measure_worker_limits
+from harness.data_workers import choose_worker_count, measure_worker_limits
 from harness.machine.device import resolve_device, resolve_serving_devices
 from harness.machine.system_description import (
     DescriptionContext,

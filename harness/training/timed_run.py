@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 import click
 
 from harness.data_survey import add_survey_results_on_ranks
+from harness.data_workers import count_rank_cores
 from harness.distributed import RankFailure
 from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
-from harness.machine.data_workers import count_rank_cores
 from harness.progress import Progress
 from harness.training import seeds
 from harness.training.export import export_weights

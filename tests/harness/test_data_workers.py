@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from harness import request
-from harness.machine import data_workers
-from harness.machine.data_workers import WorkerLimits, choose_worker_count
+from harness import data_workers, request
+from harness.data_workers import WorkerLimits, choose_worker_count
 from suite.units import MIB
 
 MUCH_MIB = 1e6

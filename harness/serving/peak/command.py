@@ -100,9 +100,9 @@ def measure_peak(
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
     """
-    serving_setup = set_up_serving(
-        workload, settle_engine(workload, options, checkpoint), checkpoint
-    )
+    with redirect_stdout(sys.stderr if output_format == "json" else sys.stdout):
+        options = settle_engine(workload, options, checkpoint)
+    serving_setup = set_up_serving(workload, options, checkpoint)
     check_serving_precision(serving_setup)
     check_peak_bound(serving_setup, peak_options)
     described = describe_system(serving_setup.entry, serving_setup.request.described)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from podium_fakes.drive import until_valid
@@ -21,6 +22,7 @@ from harness.serving.peak import command as driven
 from harness.serving.peak.command import PeakOptions, check_peak_bound, resolve_peak_request
 from harness.serving.peak.multi_stream import choose_multi_stream_step
 from harness.serving.setup import ServingSetup
+from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
 from suite.loadgen.scenario import Scenario
@@ -68,6 +70,12 @@ def invoked(results: Path, *arguments: str) -> Result:
     )
 
 
+def tell_engine(workload: str, options: RunOptions, _: Path | None) -> RunOptions:
+    """Settle an engine as where there are several: it says which."""
+    click.echo(f"{workload}: engine {options.engine}: 1.0 ms a sample")
+    return options
+
+
 def study(results: Path) -> Path:
     (found,) = (results / "r" / STUDIES_FOLDER).iterdir()
     return found
@@ -97,6 +105,7 @@ def test_a_search_is_kept_judged_and_not_repeated(
     )
     assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES_FOLDER) == []
     monkeypatch.setattr(driven, "run_search_step", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "settle_engine", tell_engine)  # JSON alone goes to stdout
     again = json.loads(
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout
     )

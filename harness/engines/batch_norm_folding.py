@@ -37,7 +37,8 @@ def fold_batch_norms(module: nn.Module) -> int:
 
 
 def find_foldable_norms(module: nn.Module) -> list[ConvolutionNorm]:
-    """Return the pairs whose convolution is read by its batch-norm alone, each called once; none if
+    """Return the pairs whose convolution is read by its batch-norm alone, each called once and its
+    weights read by nothing else; none if
     the module's calls depend on its data.
     """
     try:
@@ -46,7 +47,12 @@ def find_foldable_norms(module: nn.Module) -> list[ConvolutionNorm]:
         return []
     calls = [node for node in graph.nodes if node.op == "call_module"]
     times = Counter(str(node.target) for node in calls)
-    return [pair for pair in iterate_pairs(module, calls) if all(times[name] == 1 for name in pair)]
+    read = {str(node.target).rpartition(".")[0] for node in graph.nodes if node.op == "get_attr"}
+    return [
+        pair
+        for pair in iterate_pairs(module, calls)
+        if all(times[name] == 1 and name not in read for name in pair)
+    ]
 
 
 def iterate_pairs(module: nn.Module, calls: list[fx.Node]) -> Iterator[ConvolutionNorm]:

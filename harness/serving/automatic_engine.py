@@ -24,7 +24,7 @@ from suite.errors import PodiumError
 from suite.files.chosen_engine import (
     ChosenEngine,
     EngineFigures,
-    read_chosen_engine,
+    read_chosen_engines,
     write_chosen_engine,
 )
 from suite.process.lock import lock_results_folder
@@ -175,15 +175,16 @@ def recall_or_try_engines(
     """Return the figures recorded for the same basis, or try all engines and record theirs."""
     results = results.absolute()
     with raise_signals_in_block(), lock_results_folder(results):
-        recorded = read_chosen_engine(results, subject)
-        if recorded and recorded.basis == basis and recorded.trials.keys() <= systems.keys():
-            return recorded.trials
+        for recorded in read_chosen_engines(results, subject):
+            if recorded.basis == basis and recorded.trials.keys() <= systems.keys():
+                return recorded.rank_trials()
         print_progress_note(f"{subject}: trying the engines {' and '.join(systems)}")
         with TemporaryDirectory() as folder:
             trials = try_engines(subject, systems, Path(folder))
-            ranked = rank_engines(subject, trials, list_accurate(trials, Path(folder)))
-        write_chosen_engine(results, subject, ChosenEngine(trials=ranked, basis=basis))
-    return ranked
+            accurate = list_accurate(trials, Path(folder)) or [next(iter(trials))]
+        chosen = ChosenEngine(trials=keep_accurate_engines(subject, trials, accurate), basis=basis)
+        write_chosen_engine(results, subject, chosen)
+    return chosen.rank_trials()
 
 
 def try_engines(
@@ -204,25 +205,13 @@ def try_engines(
     return trials
 
 
-def rank_engines(
+def keep_accurate_engines(
     subject: str, trials: Mapping[str, EngineTrial], accurate: Collection[str]
 ) -> dict[str, EngineFigures]:
-    """Return the figures of the accurate engines, the fastest first: by the product of the time of
-    one sample alone and in full batches.
-    """
+    """Return the figures of the accurate engines, and say which are out."""
     for name in trials.keys() - set(accurate):
         print_progress_note(f"{subject}: not {name}: its answers to the first samples are worse")
-    return dict(
-        sorted(
-            ((name, trials[name].figures) for name in accurate),
-            key=lambda each: compute_slowness(each[1]),
-        )
-    )
-
-
-def compute_slowness(figures: EngineFigures) -> float:
-    """Return the product of the time of one sample alone, in ns, and in full batches, in s."""
-    return figures.latency_ns / figures.samples_per_second
+    return {name: trials[name].figures for name in accurate}
 
 
 def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:

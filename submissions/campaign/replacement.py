@@ -23,6 +23,7 @@ from submissions.result_index import BUNDLES_FOLDER, IndexedResult, find_results
 from submissions.score import log_values
 from suite.errors import JudgedError
 from suite.events import NONCE
+from suite.files.chosen_engine import locate_chosen_engines
 from suite.files.json_files import write_json
 from suite.files.layout import (
     CHECKPOINT_RECORD,
@@ -263,6 +264,7 @@ def move_campaign_into_place(
     )
     for state in (
         locate_state_folder(staged_folder, workload) / "campaign.json",
+        locate_chosen_engines(staged_folder, workload),
         locate_campaign_state(staged_folder, workload),
     ):
         move_campaign_part(results_folder, state, results_folder / state.relative_to(staged_folder))

@@ -20,7 +20,7 @@ from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
-from suite.files.chosen_engine import read_chosen_engine
+from suite.files.chosen_engine import read_chosen_engines
 from suite.files.json_files import write_json
 from suite.files.layout import (
     STATE_FOLDER,
@@ -207,9 +207,13 @@ class Campaign:
         """Return the engine that was chosen for a run's checkpoint; before the choice, the run's
         own.
         """
-        chosen = read_chosen_engine(self.working_folder, self.workload)
-        fits = chosen is not None and chosen.basis.get("checkpoint") == record.checkpoint_sha256
-        return chosen.engine if chosen and fits else record.engine
+        wanted = {"checkpoint": record.checkpoint_sha256, "precision": record.precision}
+        fitting = {
+            chosen.engine
+            for chosen in read_chosen_engines(self.working_folder, self.workload)
+            if wanted.items() <= dict(chosen.basis).items()
+        }
+        return record.engine if record.engine in fitting else next(iter(fitting), record.engine)
 
     def is_training_done(self) -> bool:
         """Return whether the training set is complete (its weights may not be in place yet) and the

@@ -1,4 +1,4 @@
-"""The engine that `--engine auto` chose for a checkpoint, in
+"""The engines that `--engine auto` chose for a checkpoint, in
 `<results>/.podium/<workload>/engine.json`. Later commands on the same results serve with it, so
 that all scenarios are of one system.
 """
@@ -16,6 +16,10 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 CHOSEN_ENGINE_FILE: Final = "engine.json"
 
 
+MAX_KEPT_CHOICES: Final = 64
+"""Choices for other precisions, threads or settings stay, and the oldest go."""
+
+
 class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a short trial of an engine measured."""
 
@@ -23,6 +27,11 @@ class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Of one sample alone."""
     samples_per_second: float
     """In full batches."""
+
+    @property
+    def slowness(self) -> float:
+        """The product of the time of one sample alone, in ns, and in full batches, in s."""
+        return self.latency_ns / self.samples_per_second
 
 
 class ChosenEngine(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,38 +45,41 @@ class ChosenEngine(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("it names no engine")
 
     trials: Mapping[str, EngineFigures]
-    """Engine -> figures, of those that answer as well as the best one; the first, which is the
-    fastest, was chosen.
-    """
+    """Engine -> figures, of those that answer as well as the best one."""
     basis: Mapping[str, str]
-    """What the choice was made for; for anything else it is made anew."""
+    """What the choice was made for; for anything else another is made."""
 
     @property
     def engine(self) -> str:
-        """The engine that was chosen."""
-        return next(iter(self.trials))
+        """The engine that was chosen: the fastest."""
+        return next(iter(self.rank_trials()))
+
+    def rank_trials(self) -> dict[str, EngineFigures]:
+        """Return the figures, the fastest engine first: JSON keeps no order."""
+        return dict(sorted(self.trials.items(), key=lambda each: (each[1].slowness, each[0])))
 
 
-CHOSEN_ENGINE_DECODER: Final = msgspec.json.Decoder(ChosenEngine)
+CHOSEN_ENGINES_DECODER: Final = msgspec.json.Decoder(tuple[ChosenEngine, ...])
 
 
-def locate_chosen_engine(results: Path, workload: str) -> Path:
-    """Return the place of a workload's chosen engine."""
+def locate_chosen_engines(results: Path, workload: str) -> Path:
+    """Return the place of a workload's chosen engines."""
     return locate_state_folder(results, workload) / CHOSEN_ENGINE_FILE
 
 
-def read_chosen_engine(results: Path, workload: str) -> ChosenEngine | None:
-    """Return the engine that was chosen; None if none was, or the file is damaged."""
+def read_chosen_engines(results: Path, workload: str) -> tuple[ChosenEngine, ...]:
+    """Return the choices that were made, the newest last; none if the file is damaged."""
     try:
         return read_untrusted_file(
-            locate_chosen_engine(results, workload), CHOSEN_ENGINE_DECODER.decode
+            locate_chosen_engines(results, workload), CHOSEN_ENGINES_DECODER.decode
         )
     except UnreadableError:
-        return None
+        return ()
 
 
 def write_chosen_engine(results: Path, workload: str, chosen: ChosenEngine) -> None:
-    """Record the engine that was chosen."""
-    path = locate_chosen_engine(results, workload)
+    """Record a choice beside those for anything else."""
+    path = locate_chosen_engines(results, workload)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, msgspec.to_builtins(chosen))
+    others = [each for each in read_chosen_engines(results, workload) if each.basis != chosen.basis]
+    write_json(path, msgspec.to_builtins([*others, chosen][-MAX_KEPT_CHOICES:]))

@@ -11,7 +11,6 @@ import click
 
 from harness.machine.device import resolve_device
 from harness.serving.automatic_engine import (
-    compute_slowness,
     format_engine_figures,
     list_candidate_engines,
     try_network_engines,
@@ -47,7 +46,7 @@ def settle_sweep_engines(options: RunOptions, request: SweepOptions) -> SweepOpt
         list(set_up_sweep_subjects(options, own))  # an invalid request is refused before any trial
         tried = list(try_sweep_engines(asked, request, common))
         common = [name for name in common if all(name in trials for trials in tried)]
-        common.sort(key=lambda name: math.prod(compute_slowness(each[name]) for each in tried))
+        common.sort(key=lambda name: math.prod(each[name].slowness for each in tried))
     fastest = next(iter(common), options.framework)
     engines = (fastest if name == AUTOMATIC_ENGINE else name for name in request.engines)
     return replace(request, engines=tuple(dict.fromkeys(engines)))

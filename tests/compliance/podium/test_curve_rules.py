@@ -103,6 +103,12 @@ def end_earlier(table: Any) -> Any:
     return table
 
 
+def end_without_tokens(table: Any) -> Any:
+    """Let the last answer have no tokens."""
+    table[-1, 3] = 0
+    return table
+
+
 def drop_last_point(study: Path) -> None:
     """Leave the last point out of the table; its run stays."""
     document = json.loads((study / STUDY_FILE).read_text())
@@ -158,6 +164,7 @@ def test_a_curve_that_was_traced_is_valid(tmp_path: Path) -> None:
         (in_run(TOKEN_RECORD_FILE, in_array(swap_rows)), {"tokens.times", "curve.loop"}),
         (in_run(TOKEN_RECORD_FILE, in_array(answer_other_sample)), {"tokens.count"}),
         (in_run(TOKEN_RECORD_FILE, in_array(end_earlier)), {"tokens.times", "curve.loop"}),
+        (in_run(TOKEN_RECORD_FILE, in_array(end_without_tokens)), {"tokens.count"}),
         (in_run(TOKEN_RECORD_FILE, in_array(faster_tokens)), {"curve.figures", "tokens.count"}),
         (in_run(DETAIL_LOG, setting("result_tokens_per_second", 90.0)), {"curve.figures"}),
         (in_run(DETAIL_LOG, setting("effective_scenario", "Server")), {"loadgen.mode"}),

@@ -210,7 +210,7 @@ def lengthen_one_answer(folder: Path) -> None:
         (change_lengths(2), "tokens.total", Severity.ERROR),
         (change_lengths(0.5), "tokens.total", Severity.ERROR),
         (lengthen_one_answer, "tokens.total", Severity.ERROR),
-        (cut_ends, "tokens.behind_end", Severity.ERROR),
+        (cut_ends, "tokens.total", Severity.ERROR),
         (move_ends, "tokens.times", Severity.ERROR),
         (begin_before_issue, "tokens.times", Severity.ERROR),
         (end_before_beginning, "tokens.times", Severity.ERROR),

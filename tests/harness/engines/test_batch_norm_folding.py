@@ -58,6 +58,18 @@ class Deciding(nn.Module):
         return self.norm(read) if float(values.sum()) > 0 else read
 
 
+class Reading(nn.Module):
+    """It reads a convolution's weights beside calling it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.norm = nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.norm(self.convolution(values)) + self.convolution.weight.sum()
+        return result
+
+
 class Counting(nn.Module):
     """Batch-norm without statistics of its own: it normalises each batch."""
 
@@ -123,7 +135,7 @@ def test_networks_of_workloads_answer_as_before(
     assert measure_difference(made, folded, values) < ROUNDING
 
 
-@pytest.mark.parametrize("kind", [Branched, Shared, Deciding, Counting])
+@pytest.mark.parametrize("kind", [Branched, Shared, Deciding, Reading, Counting])
 def test_what_cannot_be_folded_stays_as_it_is(kind: type[nn.Module]) -> None:
     torch.manual_seed(1)
     made = kind().eval()

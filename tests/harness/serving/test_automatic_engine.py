@@ -17,8 +17,8 @@ from suite.cli import RunOptions
 from suite.errors import MissingError
 from suite.files.chosen_engine import (
     EngineFigures,
-    locate_chosen_engine,
-    read_chosen_engine,
+    locate_chosen_engines,
+    read_chosen_engines,
 )
 from suite.loadgen.scenario import Scenario
 from suite.terms import AUTOMATIC_ENGINE, Precision
@@ -113,18 +113,41 @@ def test_a_later_command_keeps_the_choice_until_its_basis_changes(
     assert tried == ["fake", "slow"]
     automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
     assert tried == ["fake", "slow"] * 2
-    path = locate_chosen_engine(asked.results, "fake")
+    path = locate_chosen_engines(asked.results, "fake")
     path.write_text(path.read_text().replace("latency_ns", "latency"))
-    assert read_chosen_engine(asked.results, "fake") is None
+    assert read_chosen_engines(asked.results, "fake") == ()
     automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
     assert tried == ["fake", "slow"] * 3
+
+
+def test_the_choice_is_the_same_when_it_is_recalled(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch
+):
+    """The fastest engine, whatever its name; choices for something else stay beside it."""
+    monkeypatch.setitem(ENGINES, "a-slow", chosen.SlowEngine)  # type: ignore[arg-type]
+    offer_engines(monkeypatch, "a-slow", "fake")
+    tried = count_trials(monkeypatch)
+    settled = {
+        automatic_engine.settle_engine("fake", replace(asked, precision=precision), None).engine
+        for precision in (Precision.FP32, Precision.BF16, Precision.FP32, Precision.BF16)
+    }
+    assert settled == {"fake"} and len(tried) == 4
+
+
+def test_the_frameworks_own_engine_is_taken_if_none_is_as_good_as_the_others(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch
+):
+    """As with two metrics, each of which another engine has the best score in."""
+    offer_engines(monkeypatch, "fake", "slow")
+    monkeypatch.setattr(automatic_engine, "select_accurate_engines", lambda *_: [])
+    assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
 
 
 def test_an_engine_that_is_alone_is_not_tried(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
     offer_engines(monkeypatch, "absent", "fake")
     tried = count_trials(monkeypatch)
     assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
-    assert tried == [] and read_chosen_engine(asked.results, "fake") is None
+    assert tried == [] and read_chosen_engines(asked.results, "fake") == ()
 
 
 def test_a_named_engine_is_not_questioned(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):

@@ -344,9 +344,10 @@ def test_an_engine_left_open_is_the_one_that_was_chosen(
         state=replace(campaign.state, asked=RequestedOptions(training={}, serving=serving)),
     )
     result = next(each for each in campaign.find_workload_results() if each.scenario)
-    sha256 = log_values.read_loadgen_run_record(result.accuracy_folder).checkpoint_sha256
+    record = log_values.read_loadgen_run_record(result.accuracy_folder)
     figures = EngineFigures(latency_ns=1e6, samples_per_second=1e3)
-    basis = {"checkpoint": sha256 if checkpoint == "own" else "0" * 64}
+    sha256 = record.checkpoint_sha256 if checkpoint == "own" else "0" * 64
+    basis = {"checkpoint": sha256, "precision": record.precision}
     write_chosen_engine(
         campaign.working_folder,
         campaign.workload,

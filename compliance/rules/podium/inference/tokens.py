@@ -3,8 +3,7 @@ record of first and last tokens.
 """
 
 import math
-from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -223,8 +222,7 @@ def lengths(run: LoadGenRun) -> Iterator[Fault]:
 @rule("tokens.behind_end", LoadGenRun, About.SCORE)
 def behind_end(run: LoadGenRun) -> Iterator[Fault]:
     """No logged answer has a token behind the one that ends it: neither ROUGE nor a reader would
-    see it, and the tokens per second would count it. An answer of a system in LoadGen's process
-    ends there, or with as many tokens as the run's record allows: otherwise it was cut.
+    see it, and the tokens per second would count it.
 
     Source: mlcommons/inference, compliance/TEST06/README.md: the end of an answer; house rule: in
     every log, not in TEST06's alone.
@@ -246,23 +244,31 @@ def behind_end(run: LoadGenRun) -> Iterator[Fault]:
             "an end token at the end alone",
             run.answers.lines[place],
         )
-    most = run.record.settings.get(MAX_NEW_TOKENS_SETTING)
-    if run.record.network and run.record.network.api:
-        return  # servers may leave the end token out of the text
-    cut = (place for place in places if is_answer_cut(run.answers.read_answer(place), ends, most))
+
+
+def check_cut_answers(run: LoadGenRun, answers: Mapping[int, bytes]) -> Iterator[Fault]:
+    """Yield logged answers of a system in LoadGen's process that are the begin of the accuracy
+    run's longer one: the same weights decode greedily, and nothing but a cut ends an answer there.
+    """
+    if run.record is None or (run.record.network and run.record.network.api):
+        return
+    cut = (
+        place
+        for place, sample in enumerate(run.answers.samples)
+        if is_answer_cut(run.answers.read_answer(place), answers.get(sample, b""))
+    )
     for place in islice(cut, MAX_SHOWN_ANSWERS):
         yield run.build_fault(
             ACCURACY_LOG,
-            f"an answer to sample {run.answers.samples[place]} without an end token",
-            f"an end token, or {MAX_NEW_TOKENS_SETTING}={most} tokens",
+            f"the first tokens of the answer to sample {run.answers.samples[place]}",
+            "the whole answer, as in the accuracy run",
             run.answers.lines[place],
         )
 
 
-def is_answer_cut(answer: bytes, ends: Collection[int], most: object) -> bool:
-    """Return whether an answer neither ends with an end token nor has all tokens allowed."""
-    tokens = array("i", answer[: len(answer) // TOKEN_BYTES * TOKEN_BYTES])
-    return bool(tokens) and tokens[-1] not in ends and len(tokens) != most
+def is_answer_cut(answer: bytes, whole: bytes) -> bool:
+    """Return whether an answer is only the begin of another."""
+    return len(answer) < len(whole) and whole.startswith(answer)
 
 
 @rule("tokens.total", InferenceEntry, About.SCORE)
@@ -280,6 +286,7 @@ def total(entry: InferenceEntry) -> Iterator[Fault]:
         return
     for run in entry.performance:
         yield from check_longest_answer(run)
+        yield from check_cut_answers(run, entry.accuracy.answers)
         if is_counted_by_servers(run):
             continue
         expected = count_accuracy_tokens(run, entry.accuracy.answers)

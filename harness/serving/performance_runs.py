@@ -236,7 +236,7 @@ def run_performance_once(
         write_run_record(serving_setup, schedule, outcome, result, folder)
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
-    remarks = (*outcome.lost, *describe_unstreamed_answers(outcome))
+    remarks = list(filter(None, (*outcome.lost, describe_unstreamed_answers(outcome))))
     print_performance_remarks(serving_setup, schedule, verdict, result, remarks)
     return verdict
 

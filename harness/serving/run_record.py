@@ -278,14 +278,14 @@ def build_network_record(
     return replace(serving_setup.network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
 
 
-def describe_unstreamed_answers(outcome: LoadGenOutcome) -> tuple[str, ...]:
-    """Return a sentence if many answers came with all their tokens at once; empty otherwise."""
+def describe_unstreamed_answers(outcome: LoadGenOutcome) -> str:
+    """Return a sentence if many answers came with all their tokens at once; "" otherwise."""
     tokens = outcome.answered_tokens
     if tokens is None or is_streaming_credible(tokens.answers_in_one_read, outcome.samples):
-        return ()
+        return ""
     return (
         f"{tokens.answers_in_one_read:,} of {outcome.samples:,} answers came with all"
-        " their tokens at once: no time per token, and no figure per user, can be had of them",
+        " their tokens at once: no time per token, and no figure per user, can be had of them"
     )
 
 

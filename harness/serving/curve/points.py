@@ -142,7 +142,7 @@ def run_curve_point(subject: CurveSubject, schedule: LoadGenSchedule) -> DetailL
         WaitProgress(title, schedule.min_duration_ms / MS_PER_S) as shown,
         run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
-        for sentence in describe_unstreamed_answers(outcome):
+        if sentence := describe_unstreamed_answers(outcome):
             raise JudgedError(f"{title}: {sentence}")
         detail_log = read_detail_log(folder)
         metric, key = HEADLINE_METRICS[Scenario.OFFLINE]

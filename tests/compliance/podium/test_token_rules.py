@@ -21,7 +21,7 @@ from compliance.documents.podium.inference import POWER_TIME_FORMAT, LoadGenRun
 from compliance.logs.loadgen.token_times import TokenTimes
 from compliance.rules.podium.inference.loadgen_latencies import count_fewest_over
 from compliance.rules.podium.inference.run_record import check_live_answers
-from compliance.rules.podium.inference.tokens import COMPARED_PERCENTILES
+from compliance.rules.podium.inference.token_times import COMPARED_PERCENTILES
 from compliance.verdict import Severity
 from suite.files.layout import (
     ACCURACY_LOG,

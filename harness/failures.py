@@ -95,14 +95,8 @@ def describe_machine_error(
     """
     causes = list(iterate_error_causes(error))
     text = " ".join(str(each) for each in causes)
-    lost = list(LOST_WORKER.finditer(text))
-    died_of = next((each["signal"] for each in lost if each["signal"]), "")
-    if any(sign in text for sign in SHARED_MEMORY_SIGNS) or died_of == "Bus error":
-        return describe_shared_memory_shortage()
-    if lost:
-        end = f"was ended by {died_of}" if died_of else "ended unexpectedly"
-        why = ", as the system does when memory runs out" if died_of == "Killed" else ""
-        return f"a data worker {end}{why}; --set data.workers=0 does without"
+    if lost_workers := describe_lost_workers(text):
+        return lost_workers
     if any(map(is_out_of_memory, causes)):
         known = set(settings)
         names = [name for name in TRAINING_BATCH_SETTINGS if name in known]
@@ -112,6 +106,26 @@ def describe_machine_error(
                 help_words = f"; {note}"
         return f"memory does not suffice ({describe_memory_request(error)}){help_words}"
     return describe_full_disk(causes, folder)
+
+
+def is_data_worker_lost(error: BaseException) -> bool:
+    """Return whether data workers died or found no room in /dev/shm: no fault of the run, whose
+    weights do not depend on them.
+    """
+    return bool(describe_lost_workers(" ".join(map(str, iterate_error_causes(error)))))
+
+
+def describe_lost_workers(text: str) -> str:
+    """Describe how data workers were lost, from PyTorch's message; empty if they were not."""
+    lost = list(LOST_WORKER.finditer(text))
+    died_of = next((each["signal"] for each in lost if each["signal"]), "")
+    if any(sign in text for sign in SHARED_MEMORY_SIGNS) or died_of == "Bus error":
+        return describe_shared_memory_shortage()
+    if not lost:
+        return ""
+    end = f"was ended by {died_of}" if died_of else "ended unexpectedly"
+    why = ", as the system does when memory runs out" if died_of == "Killed" else ""
+    return f"a data worker {end}{why}; --set data.workers=0 does without"
 
 
 def describe_full_disk(causes: Iterable[BaseException], folder: Path | None) -> str:

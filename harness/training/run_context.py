@@ -13,7 +13,6 @@ from suite.files.layout import ResultsEntry
 from suite.ledger.book import Ledger, build_ledger
 from suite.process.launcher import read_launcher_variable
 from suite.process.signals import Signals
-from suite.rounds.settings import AUTOMATIC_VALUE, DATA_WORKERS_SETTING
 from suite.workload import Run
 
 
@@ -80,13 +79,8 @@ class TrainingJob:
         return replace(run, threads=self.threads)
 
     def collect_identity(self) -> dict[str, Any]:
-        """Return what must match to resume an unfinished run (JSON types). A number of data workers
-        that was left to the machine may be another one then: weights do not depend on it.
-        """
+        """Return what must match to resume an unfinished run (JSON types)."""
         run, data = self.build_run(0), self.request.options.data
-        settings = dict(run.settings)
-        if self.request.workers_chosen:
-            settings[DATA_WORKERS_SETTING] = AUTOMATIC_VALUE
         return {
             "round": self.request.round.name,
             "profile": self.request.profile.value,
@@ -101,6 +95,6 @@ class TrainingJob:
             "world_size": run.world_size,
             **{
                 f"setting {key}": list(value) if isinstance(value, tuple) else value
-                for key, value in sorted(settings.items())
+                for key, value in sorted(run.settings.items())
             },
         }

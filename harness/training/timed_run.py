@@ -10,7 +10,12 @@ import click
 from harness.data_survey import add_survey_results_on_ranks
 from harness.data_workers import count_rank_cores
 from harness.distributed import RankFailure
-from harness.failures import describe_exception, describe_machine_error, write_traceback
+from harness.failures import (
+    describe_exception,
+    describe_machine_error,
+    is_data_worker_lost,
+    write_traceback,
+)
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
 from harness.progress import Progress
 from harness.training import seeds
@@ -251,8 +256,8 @@ def handle_timed_failures(
     log: MllogWriter,
     observation: Observation | None = None,
 ) -> Iterator[None]:
-    """Keep the log's `.partial` name for resumption after a signal or a lost rank; on any other
-    exception finish it as aborted.
+    """Keep the log's `.partial` name for resumption after a signal, a lost rank or a lost data
+    worker; on any other exception finish it as aborted.
     """
     if job.watch:
         job.watch.last_words = lambda failure: end_blocked_run(
@@ -283,7 +288,7 @@ def end_broken_run(
     failure: RankFailure | None,
 ) -> None:
     """End a run that an error of this rank or of another one broke, as aborted; return if it goes
-    on later, as behind a signal.
+    on later, as behind a signal. A lost data worker leaves it as a lost rank does.
     """
     if isinstance(error, Interrupted) and (failure is None or failure.lost):
         return
@@ -296,6 +301,12 @@ def end_broken_run(
         if failure
         else describe_exception(error, job.request.settings, job.entry.results)
     )
+    if not failure and is_data_worker_lost(error):
+        job.ranks.report_failure(reason, lost=True)
+        raise TemporaryError(
+            f"run {index} stopped: {reason};"
+            f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
+        ) from error
     if not failure:
         job.ranks.report_failure(
             reason

@@ -33,7 +33,7 @@ from suite.files.layout import (
 from suite.files.superseded import SupersededFiles, move_to_superseded
 from suite.files.untrusted_files import UnreadableError
 from suite.ledger.steps import NONCE_RANDOM_BYTES, compute_campaign_nonce
-from suite.rounds.settings import AUTOMATIC_VALUE, DATA_WORKERS_SETTING
+from suite.rounds.settings import DATA_WORKERS_SETTING
 
 SET_STATE_FILE: Final = "campaign.json"
 LOG_PATTERN: Final = "result_*.txt"
@@ -270,9 +270,8 @@ def check_same_request(
     requested = {**identity, "seed": campaign.seed if seed is None else seed}
     known = {**campaign.identity, "seed": campaign.seed}
     for key in sorted(requested.keys() | known.keys()):
-        values = requested.get(key), known.get(key)
-        if key == f"setting {DATA_WORKERS_SETTING}" and AUTOMATIC_VALUE in values:
-            continue  # weights do not depend on it
+        if key == f"setting {DATA_WORKERS_SETTING}":
+            continue  # weights do not depend on it; a run that lost its workers may do without
         if requested.get(key) != known.get(key):
             raise RequestError(
                 f"--resume: the set was started with {key} {known.get(key)}, not"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import cast
 
 import pytest
 from podium_fakes import drive, fake
-from podium_fakes.drive import entry, events, keys, log_path, options, partial
+from podium_fakes.drive import entry, events, keys, log_path, marks, options, partial
 
 from harness import progress
 from harness.distributed import RankLost, Ranks
@@ -35,6 +36,7 @@ from suite.errors import (
     MissingError,
     PodiumError,
     RequestError,
+    TemporaryError,
 )
 from suite.files.layout import compute_folder_sha256
 from suite.process import garbage
@@ -221,6 +223,35 @@ def test_memory_that_runs_out_is_exit_3(tmp_path: Path, monkeypatch: pytest.Monk
         train_run_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
     assert caught.value.exit_code == 3
     assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted"
+
+
+def test_a_lost_data_worker_leaves_a_run_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """No fault of the run: exit 75, and the log keeps `.partial`."""
+    lost = "DataLoader worker (pid 4711) is killed by signal: Killed. "  # PyTorch: DataLoader.cpp
+    whole = tmp_path / "whole"
+    train_run_set("fake", options(whole), seed=1)
+    taking = fake.FakeTraining.train_epoch
+
+    def lose_worker(training: fake.FakeTraining, epoch: int, first_step: int = 0) -> Iterator[int]:
+        if epoch > 1:
+            raise RuntimeError(lost)
+        yield from taking(training, epoch, first_step)
+
+    results = tmp_path / "lost"
+    with monkeypatch.context() as patched:
+        patched.setattr(fake.FakeTraining, "train_epoch", lose_worker)
+        with pytest.raises(
+            TemporaryError,
+            match=r"^fake: run 0 stopped: a data worker was ended by Killed, .*"
+            r"--set data\.workers=0 does without; .*; to go on: `podium train fake .*--resume`$",
+        ) as caught:
+            train_run_set("fake", options(results), seed=1)
+    assert caught.value.exit_code == 75
+    assert not log_path(results).exists() and partial(log_path(results)).exists()
+    train_run_set("fake", options(results), resume=True)
+    assert marks(log_path(results)) == marks(log_path(whole))
 
 
 def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):

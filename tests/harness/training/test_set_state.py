@@ -58,6 +58,11 @@ def test_what_differs_is_named(tmp_path: Path, asked: dict[str, object], words: 
         set_state.check_same_request(begin(tmp_path), asked, None)
 
 
+def test_a_run_may_go_on_with_another_number_of_data_workers(tmp_path: Path):
+    """No weight depends on it, and a run that lost its workers goes on without them."""
+    set_state.check_same_request(begin(tmp_path), {**SAME, "setting data.workers": 0}, None)
+
+
 def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Path):
     """Half a file stops --resume, not a new set."""
     begin(tmp_path)

@@ -38,6 +38,13 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     show_default=True,
     help="Add the bundles to the site as copies or hard links, or leave them out.",
 )
+@click.option(
+    "--url",
+    "address",
+    default="",
+    metavar="ADDRESS",
+    help="Address of the site; other sites then show its cards (og:image) where they link to it.",
+)
 def publish(
     bundles: tuple[Path, ...],
     site: Path,
@@ -45,6 +52,7 @@ def publish(
     published: bool,
     signers: Path | None,
     copies: str,
+    address: str,
 ) -> None:
     """Build a static site of results. It works on any host, under any path, and from a local disk.
 
@@ -65,4 +73,5 @@ def publish(
         published=published,
         bundles=command.BundleMode(copies),
         signers=signers,
+        address=address,
     )

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from submissions.curves.curve import ScoredCurve
 from submissions.curves.tables import format_figure
 from submissions.metrics import LATENCY_PREFIX
+from submissions.publish.cards import SiteCards
 from submissions.publish.endpoints import format_points_csv
 from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
 from submissions.publish.intervals_figure import draw_intervals_figure
@@ -38,7 +39,9 @@ from submissions.report.document import (
     encode_invisible_characters,
     parse_document_data,
 )
+from submissions.report.drawing.card import draw_result_card, draw_site_card
 from submissions.report.page import PageLink
+from submissions.report.sections.headlines import find_workload_title
 from submissions.tables import format_metric_value
 from suite import __version__, registry
 from suite.files.layout import convert_to_slug
@@ -47,6 +50,8 @@ from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 SITE_BUNDLES_FOLDER: Final = "bundles"
 SITE_MARKER_FILE: Final = ".podium-site"
 """Marks a folder as made by podium, which may overwrite it."""
+SITE_CARD: Final = "card.png"
+"""Card of the index and of the tables."""
 SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
@@ -108,6 +113,11 @@ class SiteEntry:
     def page(self) -> str:
         """Path of its report in the site."""
         return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/index.html"
+
+    @property
+    def card(self) -> str:
+        """Path of its card in the site."""
+        return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/card.png"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +224,7 @@ def iterate_site_files(
     published: Sequence[Row],
     bundles: bool,
     legend: Sequence[str],
+    cards: SiteCards,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of each file except the bundles; equal input gives equal bytes."""
     good = [entry for entry in entries if not entry.problems]
@@ -224,7 +235,7 @@ def iterate_site_files(
     every = (*rows, *published)
     boards = list(iterate_result_boards(every))
     copies = {entry.digest: entry.bundle_path for entry in good if bundles and entry.is_bundle}
-    common = {
+    common: dict[str, Any] = {
         "title": encode_invisible_characters(title),
         "version": __version__,
         "legend": legend,
@@ -232,6 +243,15 @@ def iterate_site_files(
         "copies": copies,
         "curves": [(entry, curve) for entry in good for curve in entry.curves],
     }
+    count = f"{len(rows)} result{'s' * (len(rows) != 1)}"
+    titles = dict.fromkeys(find_workload_title(board.workload) for board in boards)
+    front = cards.render_png(
+        draw_site_card(common["title"], count, list(map(encode_invisible_characters, titles)))
+    )
+    common["card"] = cards.locate_card(SITE_CARD, SITE_CARD) if front else ""
+    below = cards.locate_card(SITE_CARD, f"../{SITE_CARD}") if front else ""
+    if front:
+        yield SITE_CARD, front
     yield (
         "index.html",
         render_site_page(
@@ -250,22 +270,32 @@ def iterate_site_files(
             board.path,
             render_site_page(
                 "board.html.j2",
-                {"board": board, "filters": list(iterate_board_filters(board)), "up": "../"}
-                | common,
+                common
+                | {
+                    "board": board,
+                    "filters": list(iterate_board_filters(board)),
+                    "up": "../",
+                    "card": below,
+                },
             ),
         )
     for entry in good:
         if entry.report and entry.part:
-            yield (
-                entry.page,
-                page.render_report_page(
-                    parse_document_data(
-                        replace_bundle_names(convert_document_to_data(entry.report), entry)
-                    ),
-                    build_site_links(entry, bundles),
-                ).encode(),
-            )
+            yield from iterate_entry_files(entry, entry.report, bundles, cards)
     yield from iterate_site_data(title, good, every, bundles)
+
+
+def iterate_entry_files(
+    entry: SiteEntry, report: Document, bundles: bool, cards: SiteCards
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the report of one bundle, and its card."""
+    document = parse_document_data(replace_bundle_names(convert_document_to_data(report), entry))
+    card = cards.render_png(draw_result_card(document.parts[0]))
+    if card:
+        yield entry.card, card
+    address = cards.locate_card(entry.card, Path(entry.card).name) if card else ""
+    links = build_site_links(entry, bundles)
+    yield entry.page, page.render_report_page(document, links, address).encode()
 
 
 def iterate_site_data(

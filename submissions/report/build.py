@@ -21,6 +21,7 @@ from submissions.curves.curve import ScoredCurve, read_path_curves
 from submissions.pack.bundle import compare_manifest_with_content
 from submissions.pack.seal import inspect_bundle
 from submissions.report.document import Document, Note, Part, Section, Tone
+from submissions.report.records.dates import read_result_day
 from submissions.report.sections import (
     curve,
     episodes,
@@ -60,6 +61,8 @@ class ReportSubject:
     pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """Number of attempts at each result; read while a bundle is unpacked."""
+    days: list[str] = field(default_factory=list)
+    """Day of each result, read likewise."""
     curves: list[ScoredCurve] = field(default_factory=list)
     """Its curves of MLPerf Endpoints."""
     sections: list[Section] = field(default_factory=list)
@@ -245,6 +248,7 @@ def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResul
                 (result, read_comparison_side(subject.path, result, not subject.problems, judge))
             )
             subject.attempts.append(count_result_attempts(result))
+            subject.days.append(read_result_day(result, subject.pairs[-1][1].score))
         except PodiumError as error:
             subject.add_problem(str(error))
 
@@ -396,8 +400,10 @@ def build_report_part(subject: ReportSubject) -> Part:
             ),
         ),
         headlines=tuple(
-            headlines.build_result_headline(each, begun)
-            for (_, each), begun in zip(subject.pairs, subject.attempts, strict=True)
+            headlines.build_result_headline(each, begun, day)
+            for (_, each), begun, day in zip(
+                subject.pairs, subject.attempts, subject.days, strict=True
+            )
         ),
         sections=(
             tuple(subject.sections)

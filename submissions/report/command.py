@@ -8,12 +8,12 @@ from typing import Final
 
 import click
 
-from submissions.output_file import check_output_target
+from submissions.output_file import check_output_target, write_report_file
 from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
-from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
+from submissions.report.pictures import PictureRequest
+from suite.errors import JudgedError
 
 HTML_FORM: Final = "html"
 
@@ -25,21 +25,26 @@ def write_results_report(
     against: Sequence[Path],
     output_format: str,
     show: bool,
+    pictures: PictureRequest,
 ) -> None:
-    """Write the report on some paths, then raise JudgedError if one is not valid; the page states
-    that too.
+    """Write the report on some paths, and the pictures asked for, then raise JudgedError if one is
+    not valid; page and pictures state that too. With pictures alone there is no page.
     """
-    target = output or (choose_report_path(paths) if output_format == HTML_FORM else None)
+    page_wanted = output is not None or output_format != HTML_FORM or show or not pictures
+    target = output or (
+        choose_report_path(paths) if output_format == HTML_FORM and page_wanted else None
+    )
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
+    pictures.check_targets(paths, [*paths, *against, *filter(None, [target])])
     document, problems = build.judge_and_build_report(paths, against)
-    text = DOCUMENT_FORMATTERS[output_format](
-        parse_document_data(convert_document_to_data(document))
-    )
+    safe_document = parse_document_data(convert_document_to_data(document))
+    pictures.write_files(safe_document)
+    text = DOCUMENT_FORMATTERS[output_format](safe_document) if page_wanted else ""
     if target is None:
         click.echo(text, nl=False)
     else:
-        write_report_file(target, text)
+        write_report_file(target, text.encode())
         click.echo(f"report: {target}")
         if show:
             webbrowser.open(target.absolute().as_uri())
@@ -51,9 +56,8 @@ def write_bundle_report(bundle: Path) -> Path:
     """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
     document, _ = build.judge_and_build_report([bundle])
-    write_report_file(
-        target, render_document_html(parse_document_data(convert_document_to_data(document)))
-    )
+    html = render_document_html(parse_document_data(convert_document_to_data(document)))
+    write_report_file(target, html.encode())
     return target
 
 
@@ -65,18 +69,6 @@ def choose_report_path(paths: Sequence[Path]) -> Path:
         if single.endswith(BUNDLE_SUFFIX)
         else "report.html"
     )
-
-
-def write_report_file(target: Path, text: str) -> None:
-    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not
-    permitted.
-    """
-    try:
-        with replace_atomically(target) as partial:
-            partial.write_text(text, "utf-8")
-    except OSError as error:
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{target}: not written: {error.strerror or error}") from error
 
 
 def render_document_html(document: Document) -> str:

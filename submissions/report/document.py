@@ -209,6 +209,8 @@ class Headline:
     """Comparison with the reference convergence point, as in `podium score`; empty without one."""
     lower_is_better: tuple[str, ...] = ()
     """Metrics whose target is reached at most, not at least."""
+    date: str = ""
+    """Day of its last run, UTC, as in 2026-01-31; empty if no log states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from submissions.report.document import Chart, Document, Part, Section
 from submissions.report.drawing import pictures, svg
+from submissions.report.drawing.card import CARD_HEIGHT, CARD_WIDTH
 
 TEMPLATE_FOLDER: Final = "templates"
 REPORT_TEMPLATE: Final = "report.html.j2"
@@ -31,13 +32,16 @@ class PageLink:
     """Relative to the page."""
 
 
-def render_report_page(document: Document, links: Sequence[PageLink] = ()) -> str:
-    """Render the page; equal documents give equal bytes."""
+def render_report_page(document: Document, links: Sequence[PageLink] = (), card: str = "") -> str:
+    """Render the page; equal documents give equal bytes. `card` is the address of a picture of it
+    for pages that link to it; empty if there is none.
+    """
     style, script = read_page_asset("report.css"), read_page_asset("report.js")
     page = build_template_environment("submissions.report").get_template(REPORT_TEMPLATE)
     return page.render(
         doc=document,
         links=links,
+        card=card,
         style=Markup(style),
         script=Markup(script),
         policy=build_page_policy(style, script),
@@ -61,6 +65,7 @@ def build_template_environment(package: str) -> Environment:
         "numbers": build_chart_numbers,
         "picture": pictures.draw_example_picture,
         "contents": iterate_contents_sections,
+        "preview": build_preview_tags,
     }
     return template_environment
 
@@ -69,6 +74,20 @@ def build_template_environment(package: str) -> Environment:
 def read_page_asset(name: str) -> str:
     """Read the style sheet or the script."""
     return (files("submissions.report") / TEMPLATE_FOLDER / name).read_text("utf-8")
+
+
+def build_preview_tags(title: str, card: str) -> Markup:
+    """Return what other sites show of a page that they link to; nothing without a card. Source:
+    the Open Graph protocol, ogp.me.
+    """
+    if not card:
+        return Markup("")
+    return Markup(
+        '<meta property="og:type" content="website">\n<meta property="og:title" content="{}">\n'
+        '<meta property="og:image" content="{}">\n<meta property="og:image:width" content="{}">\n'
+        '<meta property="og:image:height" content="{}">\n'
+        '<meta name="twitter:card" content="summary_large_image">'
+    ).format(title, card, CARD_WIDTH, CARD_HEIGHT)
 
 
 def build_page_policy(style: str, script: str) -> str:

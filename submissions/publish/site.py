@@ -295,6 +295,8 @@ def iterate_entry_files(
         yield entry.card, card
     address = cards.locate_card(entry.card, Path(entry.card).name) if card else ""
     links = build_site_links(entry, bundles)
+    if card:
+        links = (*links, PageLink(words="A picture to share", target=Path(entry.card).name))
     yield entry.page, page.render_report_page(document, links, address).encode()
 
 
@@ -430,6 +432,7 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         for each in context.get("filters", ())
     )
     style = "".join([page.read_page_asset("report.css"), read_site_style(), *hidden])
+    script = page.read_page_asset("save.js")
     environment = page.build_template_environment(SITE_PACKAGE)
     environment.globals |= {
         "value": format_row_value,
@@ -443,7 +446,10 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         "figure": format_figure,
     }
     html = environment.get_template(name).render(
-        style=Markup(style), policy=build_site_policy(style), **context
+        style=Markup(style),
+        script=Markup(script),
+        policy=page.build_page_policy(style, script),
+        **context,
     )
     return html.encode()
 
@@ -451,16 +457,6 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
 def read_site_style() -> str:
     """Read the site's own styles, which extend the report's."""
     return (files(SITE_PACKAGE) / "templates" / "site.css").read_text("utf-8")
-
-
-def build_site_policy(style: str) -> str:
-    """Return a content policy that allows this style sheet and nothing else; the site's own pages
-    have no scripts.
-    """
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src"
-        f" '{page.compute_policy_hash(style)}'"
-    )
 
 
 def format_row_value(row: Row) -> str:

@@ -37,6 +37,7 @@ from submissions.report.sections import (
     studies,
     training,
 )
+from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.result_index import IndexedResult, find_requested_results, open_results
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
@@ -125,7 +126,7 @@ def judge_and_build_report(
     report = Document(
         title=title,
         parts=tuple(parts),
-        sections=tuple(sections),
+        sections=tuple(map(replace_thin_figures, sections)),
         legend=orientation.list_required_notes(rows is not None),
         version=__version__,
     )
@@ -406,7 +407,7 @@ def build_report_part(subject: ReportSubject) -> Part:
             )
         ),
         sections=(
-            tuple(subject.sections)
+            tuple(map(replace_thin_figures, subject.sections))
             if first or subject.sections
             else (findings.build_findings_section(subject.findings, subject.problems),)
         ),

@@ -36,7 +36,8 @@ def render_report_page(document: Document, links: Sequence[PageLink] = (), card:
     """Render the page; equal documents give equal bytes. `card` is the address of a picture of it
     for pages that link to it; empty if there is none.
     """
-    style, script = read_page_asset("report.css"), read_page_asset("report.js")
+    style = read_page_asset("report.css")
+    script = read_page_asset("report.js") + read_page_asset("save.js")
     page = build_template_environment("submissions.report").get_template(REPORT_TEMPLATE)
     return page.render(
         doc=document,

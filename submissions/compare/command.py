@@ -27,6 +27,7 @@ from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.cost.prices import read_prices
 from submissions.curves.podium_curve import has_comparable_curves
+from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from suite import registry
 from suite.errors import JudgedError, RequestError
@@ -75,6 +76,8 @@ class CompareOptions:
     scaling: bool
     published: tuple[str, ...]
     require: str | None
+    output: Path | None = None
+    """Page to write instead of printing."""
 
 
 def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
@@ -89,6 +92,8 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     request = parse_compare_request(
         paths, options
     )  # rejects an invalid request before anything is read
+    if options.output is not None:
+        check_output_target("-o", options.output, paths)
     problems: list[str] = []
     sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
     check_baseline_name(options.baseline, paths, [each.score.system for each in sides])
@@ -96,7 +101,10 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     scaled = build_scalings(found) if options.scaling else []
     if found:
         check_derived_figures(found, scaled, request, options.scaling)
-    print_comparison_output(found, scaled, request, options.output_format)
+    if options.output is not None and found:
+        write_comparison_page(options.output, found, build_comparison_legend(found, request))
+    elif options.output is None:
+        print_comparison_output(found, scaled, request, options.output_format)
     problems += [
         f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
     ]
@@ -247,6 +255,18 @@ def print_comparison_output(
         print_comparisons(found)
         print_scalings(scaled)
         click.echo("\n".join(legend))
+
+
+def write_comparison_page(target: Path, found: Sequence[Comparison], legend: Sequence[str]) -> None:
+    """Write the comparison as a page."""
+    from submissions.report.command import render_document_html
+    from submissions.report.document import convert_document_to_data, parse_document_data
+    from submissions.report.sections.comparison import build_comparison_document
+
+    document = build_comparison_document(found, legend)
+    html = render_document_html(parse_document_data(convert_document_to_data(document)))
+    write_report_file(target, html.encode())
+    click.echo(f"comparison: {target}")
 
 
 def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest) -> list[str]:

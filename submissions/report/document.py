@@ -72,6 +72,12 @@ class Line:
     """Draw a step after each point, without interpolation, and from the left edge to the first."""
     shape: Shape = Shape.DOT
     """How points without a line between them look."""
+    x_intervals: tuple[tuple[float, float] | None, ...] = ()
+    """Ends of each point's interval on the x axis, None for a point without; empty if no point has
+    one.
+    """
+    y_intervals: tuple[tuple[float, float] | None, ...] = ()
+    """The same on the y axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +113,34 @@ class Chart:
     marks: tuple[Mark, ...] = ()
     bands: tuple[Band, ...] = ()
     """Neighbouring ranges, from left to right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One value of a chart of bars."""
+
+    name: str
+    value: float | None
+    """In the unit of the axis; None where nothing may be drawn."""
+    low: float | None = None
+    high: float | None = None
+    """Upper end of the value's interval; None if there is none."""
+    told: str = ""
+    """The value in words, with its interval."""
+    verdict: str = ""
+    """What is known of its difference from the baseline, or why it is not drawn."""
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarChart:
+    """Values beside one another."""
+
+    id: str
+    title: str
+    description: str
+    axis: Axis
+    bars: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +185,7 @@ class Section:
     title: str
     intro: str = ""
     charts: tuple[Chart, ...] = ()
+    bar_charts: tuple[BarChart, ...] = ()
     notes: tuple[Note, ...] = ()
     galleries: tuple[Gallery, ...] = ()
     tables: tuple[Table, ...] = ()

@@ -13,8 +13,8 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from submissions.report.document import Chart, Document, Part, Section
-from submissions.report.drawing import pictures, svg
+from submissions.report.document import Chart, Document, Line, Part, Section
+from submissions.report.drawing import bars, pictures, svg
 from submissions.report.drawing.card import CARD_HEIGHT, CARD_WIDTH
 
 TEMPLATE_FOLDER: Final = "templates"
@@ -63,6 +63,7 @@ def build_template_environment(package: str) -> Environment:
     )
     template_environment.globals |= {
         "draw": svg.draw_chart,
+        "draw_bars": bars.draw_bar_chart,
         "numbers": build_chart_numbers,
         "picture": pictures.draw_example_picture,
         "contents": iterate_contents_sections,
@@ -110,6 +111,12 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
     """
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
+    if any(line.x_intervals or line.y_intervals for line in chart.lines):
+        return {
+            "columns": ["line", x, f"{chart.y.name}{unit_y}", "95 % interval"],
+            "rows": [row for line in chart.lines for row in iterate_interval_rows(line)],
+            "words": 1,
+        }
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
         names = (
             [line.name for line in chart.lines]
@@ -127,6 +134,16 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
         for px, py in line.points
     ]
     return {"columns": ["line", x, f"{chart.y.name}{unit_y}"], "rows": rows, "words": 1}
+
+
+def iterate_interval_rows(line: Line) -> Iterator[list[str]]:
+    """Yield a row for each point of a line, with its interval on either axis."""
+    nothing: tuple[None, ...] = (None,) * len(line.points)
+    for point, *ends in zip(
+        line.points, line.x_intervals or nothing, line.y_intervals or nothing, strict=True
+    ):
+        told = " / ".join(" to ".join(map(format_chart_number, each)) for each in ends if each)
+        yield [line.name, *map(format_chart_number, point), told or "-"]
 
 
 def format_chart_number(value: float) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from submissions.output_file import check_output_target, write_report_file
 from submissions.report.document import Document, Section
+from submissions.report.drawing.bars import draw_bar_chart
 from submissions.report.drawing.card import CARD_WIDTH, draw_result_card
 from submissions.report.drawing.raster import (
     TEXT_FONTS,
@@ -115,6 +116,9 @@ def iterate_section_figures(section: Section, prefix: str) -> Iterator[tuple[str
     for chart in section.charts:
         name = prefix + chart.id
         yield convert_to_slug(name), make_svg_standalone(draw_chart(chart, prefix))
+    for bars in section.bar_charts:
+        name = prefix + bars.id
+        yield convert_to_slug(name), make_svg_standalone(draw_bar_chart(bars, prefix))
     for part in section.parts:
         yield from iterate_section_figures(part, prefix)
 

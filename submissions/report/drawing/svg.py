@@ -28,6 +28,10 @@ THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside
 the axis of a narrow screen.
 """
+NARROW_FONT_SIZE: Final = 16
+"""Size of text on a narrow screen, by the style sheet."""
+ERROR_BAR_CAP: Final = 4.0
+"""Half the length of the lines that end an error bar."""
 NARROW_LETTER_WIDTH: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
 LEGEND_KEY_WIDTH: Final = 34
@@ -124,14 +128,20 @@ def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     indent = 16 if any(line.bars for line in chart.lines) else 0
     across = choose_axis_scale(
         chart.x,
-        [x for line in chart.lines for x, _ in line.points]
+        [
+            *(x for line in chart.lines for x, _ in line.points),
+            *(end for line in chart.lines for ends in line.x_intervals for end in ends or ()),
+        ]
         + [m.value for m in chart.marks if m.upright],
         LEFT + indent,
         RIGHT - indent,
     )
     up = choose_axis_scale(
         chart.y,
-        [y for line in chart.lines for _, y in line.points]
+        [
+            *(y for line in chart.lines for _, y in line.points),
+            *(end for line in chart.lines for ends in line.y_intervals for end in ends or ()),
+        ]
         + [m.value for m in chart.marks if not m.upright],
         BOTTOM,
         TOP,
@@ -270,6 +280,7 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
         )
         return
     name = f"s{number % COLOUR_CLASSES}"
+    yield from draw_line_intervals(line, name, across, up)
     if line.loose:
         yield from (draw_shape(line.shape, name, *at) for at in places)
         return
@@ -298,6 +309,32 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
                 '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
                 " {:.6g}, {:.6g}</title></circle>"
             ).format(name, x, y, line.name, value_x, value_y)
+
+
+def draw_line_intervals(
+    line: Line, name: str, across: AxisScale, up: AxisScale
+) -> Iterator[Markup]:
+    """Draw the error bars of a line's points, on either axis."""
+    for (_, y), ends in zip(line.points, line.x_intervals, strict=False):
+        if ends is not None:
+            low, high = map(across.map_value, ends)
+            yield draw_error_bar((low, up.map_value(y)), (high, up.map_value(y)), name)
+    for (x, _), ends in zip(line.points, line.y_intervals, strict=False):
+        if ends is not None:
+            low, high = map(up.map_value, ends)
+            yield draw_error_bar((across.map_value(x), low), (across.map_value(x), high), name)
+
+
+def draw_error_bar(begin: tuple[float, float], end: tuple[float, float], name: str) -> Markup:
+    """Draw an interval as a line with a short line across each end; it lies along an axis."""
+    (x1, y1), (x2, y2) = begin, end
+    across, up = (0.0, ERROR_BAR_CAP) if y1 == y2 else (ERROR_BAR_CAP, 0.0)
+    path = f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" + "".join(
+        f"M{x - across:.1f} {y - up:.1f}L{x + across:.1f} {y + up:.1f}" for x, y in (begin, end)
+    )
+    return Markup(
+        '<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.4"/>'
+    ).format(name, path)
 
 
 def iterate_step_corners(

@@ -265,16 +265,35 @@ def build_study_lines(
     name: str = "",
 ) -> tuple[Line, ...]:
     """Build a line for each engine and precision from the points that have both figures; `name`
-    names the figure.
+    names the figure. A rate has its interval.
     """
     lines: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[str, list[tuple[float, float] | None]] = {}
     for row in sorted(study.rows, key=lambda row: row.batch):
         across, up = x(row), y(row)
         if across is not None and up is not None:
-            lines.setdefault(f"{row.engine} {row.precision}{name and f' {name}'}", []).append(
-                (across, up)
+            series = f"{row.engine} {row.precision}{name and f' {name}'}"
+            lines.setdefault(series, []).append((across, up))
+            rates.setdefault(series, []).append(
+                (row.low, row.high) if row.low and row.high else None
             )
-    return tuple(Line(name=name, points=tuple(points), dots=True) for name, points in lines.items())
+    return tuple(
+        Line(
+            name=name,
+            points=tuple(points),
+            dots=True,
+            x_intervals=select_known_intervals(rates[name] if x is get_samples_per_second else ()),
+            y_intervals=select_known_intervals(rates[name] if y is get_samples_per_second else ()),
+        )
+        for name, points in lines.items()
+    )
+
+
+def select_known_intervals(
+    found: Sequence[tuple[float, float] | None],
+) -> tuple[tuple[float, float] | None, ...]:
+    """Return the intervals of a line's points; nothing if no point has one."""
+    return tuple(found) if any(found) else ()
 
 
 def get_batch(row: StudyRow) -> float:

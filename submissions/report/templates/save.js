@@ -31,7 +31,7 @@ Array.prototype.forEach.call(document.querySelectorAll("figure.figure"),function
 var svg=figure.querySelector("svg"),row=document.createElement("p");
 if(!svg)return;
 var title=svg.querySelector("title"),name=figure.id||"figure-"+(index+1);
-row.className="save";
+row.className="save";row.textContent="Save as";
 ["SVG","PNG"].forEach(function(format){
 var button=document.createElement("button");button.type="button";button.textContent=format;
 button.setAttribute("aria-label","Save as "+format+": "+(title?title.textContent:name)+(figure.id?", "+figure.id:""));

@@ -22,10 +22,9 @@ from submissions.compare.comparison import (
     Comparison,
     compare_results,
 )
-from submissions.compare.per_unit import FigureBasis, FigureRequest
+from submissions.compare.per_unit import FigureBasis, parse_figure_request
 from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
-from submissions.cost.prices import read_prices
 from submissions.curves.podium_curve import has_comparable_curves
 from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
@@ -166,7 +165,7 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
             confidence=options.confidence,
             share=parse_difference_share(options.runs_for) if options.runs_for else None,
         ),
-        per=parse_derived_basis(options),
+        per=parse_figure_request(options.per, options.prices),
         references=tuple(
             row for name in dict.fromkeys(options.published) for row in read_published_rows(name)
         ),
@@ -184,22 +183,6 @@ def parse_difference_share(text: str) -> float:
             f"--runs-for {text}: give a difference from 0.1% to 1000%, as in --runs-for 5%"
         )
     return share
-
-
-def parse_derived_basis(options: CompareOptions) -> FigureRequest | None:
-    """Parse which figures to derive."""
-    if options.prices and options.per != FigureBasis.DOLLAR:
-        raise RequestError("--prices requires --per dollar")
-    if options.per == FigureBasis.DOLLAR and not options.prices:
-        raise RequestError("--per dollar needs --prices FILE")
-    return (
-        FigureRequest(
-            basis=FigureBasis(options.per),
-            prices=read_prices(options.prices) if options.prices else None,
-        )
-        if options.per
-        else None
-    )
 
 
 def find_unmet_requirements(found: Sequence[Comparison], require: Requirement) -> Iterator[str]:

@@ -15,6 +15,7 @@ import click
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.verdict import Severity
+from submissions.compare.per_unit import parse_figure_request
 from submissions.curves.curve import has_curves, has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
@@ -65,6 +66,8 @@ def publish_site(
     bundles: BundleMode,
     signers: Path | None,
     address: str = "",
+    per: str | None = None,
+    prices: Path | None = None,
 ) -> None:
     """Build a site from bundles; JudgedError at the end if one was left out; the site lists those
     too.
@@ -72,6 +75,7 @@ def publish_site(
     if not encode_invisible_characters(title).strip():
         raise RequestError("--title: must not be empty")
     cards = SiteCards(address=parse_site_address(address) if address else "")
+    request = parse_figure_request(per, prices)
     check_site_target(target)
     check_files_exist({"--signers": signers})
     found = collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
@@ -102,6 +106,7 @@ def publish_site(
                 bundles is not BundleMode.NONE,
                 list_required_notes(published),
                 cards,
+                request,
             ),
         )
         if bundles is not BundleMode.NONE:

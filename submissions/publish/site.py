@@ -10,8 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from markupsafe import Markup
 
+from submissions.compare.per_unit import FigureRequest
 from submissions.curves.curve import ScoredCurve
 from submissions.curves.tables import format_figure
 from submissions.metrics import LATENCY_PREFIX
@@ -35,14 +37,25 @@ from submissions.report import page
 from submissions.report.document import (
     Document,
     Part,
+    Section,
     convert_document_to_data,
+    encode_document_texts,
     encode_invisible_characters,
     parse_document_data,
 )
 from submissions.report.drawing.card import draw_result_card, draw_site_card
 from submissions.report.page import PageLink
 from submissions.report.sections.headlines import find_workload_title
+from submissions.report.sections.thin_figures import replace_thin_figures
+from submissions.report.sections.tradeoff import (
+    build_compared_tradeoffs,
+    build_tradeoff_section,
+    iterate_headline_points,
+)
 from submissions.tables import format_metric_value
+from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
+from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.points import iterate_curve_points
 from suite import __version__, registry
 from suite.files.layout import convert_to_slug
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
@@ -52,6 +65,7 @@ SITE_MARKER_FILE: Final = ".podium-site"
 """Marks a folder as made by podium, which may overwrite it."""
 SITE_CARD: Final = "card.png"
 """Card of the index and of the tables."""
+TRADEOFF_PAGE: Final = "tradeoff.html"
 SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
@@ -225,8 +239,11 @@ def iterate_site_files(
     bundles: bool,
     legend: Sequence[str],
     cards: SiteCards,
+    per: FigureRequest | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file except the bundles; equal input gives equal bytes."""
+    """Yield path and content of each file except the bundles; equal input gives equal bytes. `per`
+    is what throughput is divided by where it is drawn against latency.
+    """
     good = [entry for entry in entries if not entry.problems]
     rows = sorted(
         (row for entry in good for row in entry.rows),
@@ -235,7 +252,9 @@ def iterate_site_files(
     every = (*rows, *published)
     boards = list(iterate_result_boards(every))
     copies = {entry.digest: entry.bundle_path for entry in good if bundles and entry.is_bundle}
+    tradeoffs = build_site_tradeoffs(good, per)
     common: dict[str, Any] = {
+        "tradeoff": build_site_tradeoff_section(tradeoffs),
         "title": encode_invisible_characters(title),
         "version": __version__,
         "legend": legend,
@@ -279,10 +298,37 @@ def iterate_site_files(
                 },
             ),
         )
+    if tradeoffs:
+        yield TRADEOFF_PAGE, render_site_page("tradeoff.html.j2", common | {"up": ""})
+        yield "data/tradeoff.csv", format_tradeoff_csv(tradeoffs).encode()
+        yield "data/tradeoff.json", format_tradeoff_json(tradeoffs).encode()
     for entry in good:
         if entry.report and entry.part:
             yield from iterate_entry_files(entry, entry.report, bundles, cards)
     yield from iterate_site_data(title, good, every, bundles)
+
+
+def build_site_tradeoffs(entries: Sequence[SiteEntry], per: FigureRequest | None) -> list[Tradeoff]:
+    """Build the figures of throughput against latency over all systems of a site."""
+    points = [
+        point
+        for entry in entries
+        if entry.part
+        for point in (
+            *iterate_headline_points(entry.part.headlines, entry.public_name),
+            *(each for curve in entry.curves for each in iterate_curve_points(curve)),
+        )
+    ]
+    return build_compared_tradeoffs(points, per)
+
+
+def build_site_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:
+    """Draw the figures of throughput against latency; None if there are none."""
+    section = build_tradeoff_section(found)
+    if section is None:
+        return None
+    data = encode_document_texts(msgspec.to_builtins(replace_thin_figures(section)))
+    return msgspec.convert(data, Section)
 
 
 def iterate_entry_files(

@@ -8,14 +8,21 @@ from typing import Final
 
 import click
 
+from submissions.compare.per_unit import FigureRequest, parse_figure_request
 from submissions.output_file import check_output_target, write_report_file
 from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from submissions.report.pictures import PictureRequest
-from suite.errors import JudgedError
+from submissions.tradeoff.exports import format_tradeoff_csv
+from suite.errors import JudgedError, RequestError
 
 HTML_FORM: Final = "html"
+CSV_FORM: Final = "csv"
+NO_TRADEOFF_POINTS: Final = (
+    "throughput against latency needs a sweep, or several systems with results of Offline and"
+    " SingleStream or with curves"
+)
 
 
 def write_results_report(
@@ -26,6 +33,8 @@ def write_results_report(
     output_format: str,
     show: bool,
     pictures: PictureRequest,
+    per: str | None,
+    prices: Path | None,
 ) -> None:
     """Write the report on some paths, and the pictures asked for, then raise JudgedError if one is
     not valid; page and pictures state that too. With pictures alone there is no page.
@@ -37,7 +46,9 @@ def write_results_report(
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
     pictures.check_targets(paths, [*paths, *against, *filter(None, [target])])
-    document, problems = build.judge_and_build_report(paths, against)
+    request = parse_figure_request(per, prices)
+    document, problems = build.judge_and_build_report(paths, against, per=request)
+    check_tradeoff_points(document, request, output_format)
     safe_document = parse_document_data(convert_document_to_data(document))
     pictures.write_files(safe_document)
     text = DOCUMENT_FORMATTERS[output_format](safe_document) if page_wanted else ""
@@ -50,6 +61,22 @@ def write_results_report(
             webbrowser.open(target.absolute().as_uri())
     if problems:
         raise JudgedError("\n  ".join(["some results are not valid:", *problems]))
+
+
+def check_tradeoff_points(
+    document: Document, request: FigureRequest | None, output_format: str
+) -> None:
+    """Raise RequestError if throughput against latency is asked for and there is none."""
+    if any(each.points for each in document.tradeoffs):
+        return
+    reasons = [reason for each in document.tradeoffs for reason in each.left_out]
+    if request is not None:
+        raise RequestError(
+            f"--per {request.basis}: nothing to derive; "
+            + ("; ".join(reasons) or NO_TRADEOFF_POINTS)
+        )
+    if output_format == CSV_FORM:
+        raise RequestError(f"--format csv: {'; '.join(reasons) or NO_TRADEOFF_POINTS}")
 
 
 def write_bundle_report(bundle: Path) -> Path:
@@ -91,6 +118,7 @@ def format_document_json(document: Document) -> str:
 DOCUMENT_FORMATTERS: Final[dict[str, Callable[[Document], str]]] = {
     HTML_FORM: render_document_html,
     "json": format_document_json,
+    CSV_FORM: lambda document: format_tradeoff_csv(document.tradeoffs),
     "markdown": exports.render_document_markdown,
     "trace": exports.format_trace_events,
 }

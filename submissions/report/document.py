@@ -10,7 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from submissions.curves.curve import ScoredCurve
+from submissions.tradeoff.figures import Tradeoff
 from suite.examples import DEFAULT_TEXT_NAMES, Example
+from suite.records import EnergyRecord
 
 DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
@@ -70,6 +72,10 @@ class Line:
     """Draw the points only, without a line between them."""
     steps: bool = False
     """Draw a step after each point, without interpolation, and from the left edge to the first."""
+    holds: bool = False
+    """Draw a step from each point to the next, and from the last to the right edge: what a point
+    reaches holds from there on.
+    """
     shape: Shape = Shape.DOT
     """How points without a line between them look."""
     x_intervals: tuple[tuple[float, float] | None, ...] = ()
@@ -246,6 +252,8 @@ class Headline:
     """Metrics whose target is reached at most, not at least."""
     date: str = ""
     """Day of its last run, UTC, as in 2026-01-31; empty if no log states it."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """One record per power channel that was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +290,8 @@ class Document:
     legend: tuple[str, ...]
     version: str
     """Version of podium."""
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    """Figures of throughput against latency, with all points."""
     format: int = DOCUMENT_FORMAT_VERSION
 
 

@@ -43,6 +43,8 @@ BAND_OPACITIES: Final = (0.14, 0.04)
 """Shades of neighbouring bands: faint, so that text on them can be read."""
 SHAPE_RADIUS: Final = 4.0
 """Half the size of a ring and of a cross."""
+MARKED_RADIUS: Final = 6.5
+"""Radius of the ring around a point that another line draws."""
 MAX_DOTS: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -284,7 +286,11 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
     if line.loose:
         yield from (draw_shape(line.shape, name, *at) for at in places)
         return
-    corners = list(iterate_step_corners(places)) if line.steps else places
+    corners = places
+    if line.steps:
+        corners = list(iterate_step_corners(places))
+    elif line.holds:
+        corners = list(iterate_held_corners(places))
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
@@ -305,10 +311,21 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
     )
     if line.dots and len(places) <= MAX_DOTS:
         for (x, y), (value_x, value_y) in zip(places, line.points, strict=True):
+            ring = line.shape is Shape.RING
             yield Markup(
-                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
-                " {:.6g}, {:.6g}</title></circle>"
-            ).format(name, x, y, line.name, value_x, value_y)
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"'
+                "{}><title>{}: {:.6g}, {:.6g}</title></circle>"
+            ).format(
+                name,
+                x,
+                y,
+                MARKED_RADIUS if ring else 3,
+                "none" if ring else "currentColor",
+                Markup(' stroke="currentColor" stroke-width="1.8"') if ring else "",
+                line.name,
+                value_x,
+                value_y,
+            )
 
 
 def draw_line_intervals(
@@ -346,6 +363,15 @@ def iterate_step_corners(
         yield before, y
         yield x, y
         before = x
+
+
+def iterate_held_corners(
+    places: Sequence[tuple[float, float]],
+) -> Iterator[tuple[float, float]]:
+    """Yield the corners of a step line that keeps its height from each point to the next."""
+    for number, (x, y) in enumerate(places):
+        yield x, y
+        yield (places[number + 1][0] if number + 1 < len(places) else float(RIGHT)), y
 
 
 def draw_shape(shape: Shape, name: str, x: float, y: float) -> Markup:

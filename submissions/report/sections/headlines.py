@@ -187,4 +187,5 @@ def build_result_headline(
         convergence=dict(score.convergence or {}),
         lower_is_better=score.lower_is_better,
         date=date,
+        energy=score.energy,
     )

@@ -15,12 +15,14 @@ from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
+from submissions.tradeoff.points import MeasuredPoint, iterate_study_points
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import (
     STUDY_FILE,
+    SWEEP_KIND,
     Study,
     StudyMachine,
     StudyRow,
@@ -110,6 +112,18 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
     )
 
 
+def read_sweep_points(folder: Path, findings: Sequence[Finding]) -> list[MeasuredPoint]:
+    """Read the points of a sweep's throughput against latency; none of another study, or if its
+    table cannot be read, which its section says.
+    """
+    try:
+        if read_study_table(folder, StudyHeader).kind != SWEEP_KIND:
+            return []
+        return [*iterate_study_points(folder, read_study_table(folder, Study), findings)]
+    except JudgedError:
+        return []
+
+
 def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
     """Draw a curve that podium traced."""
     curve = read_podium_curve(folder, findings, folder)
@@ -172,7 +186,7 @@ def build_sweep_section(study: Study, name: str) -> Section:
         for chart in (
             build_throughput_chart(study, name),
             build_efficiency_chart(study, name),
-            build_latency_rate_chart(study, name),
+            *([build_latency_rate_chart(study, name)] if study.within_ms is not None else []),
             build_accuracy_speed_chart(study, name),
         )
         if chart.lines

@@ -49,7 +49,7 @@ from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from submissions.tradeoff.figures import Tradeoff, build_tradeoffs
-from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
+from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint, iterate_curve_points
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.loadgen.scenario import Scenario
@@ -71,7 +71,7 @@ class ReportSubject:
     attempts: list[int | None] = field(default_factory=list)
     """Number of attempts at each result; read while a bundle is unpacked."""
     points: list[MeasuredPoint] = field(default_factory=list)
-    """Points of its sweeps: throughput against latency."""
+    """Points of its studies: throughput against latency."""
     days: list[str] = field(default_factory=list)
     """Day of each result, read likewise."""
     curves: list[ScoredCurve] = field(default_factory=list)
@@ -162,8 +162,10 @@ def build_report_tradeoffs(
     """Build the figures of throughput against latency over all paths: of sweeps, of several systems
     with results, and of several curves of one model.
     """
-    swept = [point for subject in subjects for point in subject.points]
-    others = [
+    studied = [point for subject in subjects for point in subject.points]
+    swept = [point for point in studied if point.latency == BATCH_LATENCY]
+    others = [point for point in studied if point.latency != BATCH_LATENCY]
+    others += [
         point
         for subject, part in zip(subjects, parts, strict=True)
         for point in (
@@ -187,7 +189,7 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     subject.points = [
         point
         for folder in list_study_folders(path)
-        for point in studies.read_sweep_points(folder, subject.findings)
+        for point in studies.read_study_points(folder, subject.findings)
     ]
     several = among_others or len(subject.curves) > 1
     drawn = [

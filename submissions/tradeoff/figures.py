@@ -38,6 +38,9 @@ class TradeoffPoint:
     engine: str
     precision: str
     batch: int | None
+    """Samples per query of a sweep's row."""
+    in_flight: int | None
+    """Requests in flight of a curve's point."""
     latency: str
     latency_ms: float
     rate: float
@@ -123,6 +126,7 @@ def build_tradeoff_point(
         engine=point.engine,
         precision=point.precision,
         batch=point.batch,
+        in_flight=point.in_flight,
         latency=point.latency,
         latency_ms=point.latency_ms,
         rate=point.rate,

@@ -35,9 +35,7 @@ class MeasuredPoint:
     engine: str
     precision: str
     batch: int | None
-    """Samples per query of a study's row, or requests in flight of a curve's point; None for
-    results.
-    """
+    """Samples per query of a sweep's row."""
     rate: float
     rate_unit: str
     low: float | None
@@ -49,6 +47,8 @@ class MeasuredPoint:
     priced_names: tuple[str, ...]
     """Names by which a file of prices may know the system."""
     energy: tuple[EnergyRecord, ...] = ()
+    in_flight: int | None = None
+    """Requests in flight of a curve's point."""
     provisioned_w: float | None = None
     """Of a submission to MLPerf Endpoints, which states it in place of readings."""
     compliant: bool = True
@@ -109,7 +109,8 @@ def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:
             hardware=str(curve.machine),
             engine="",
             precision=curve.precision or "",
-            batch=point.concurrency,
+            batch=None,
+            in_flight=point.concurrency,
             rate=point.system_tps,
             rate_unit=TOKEN_RATE_UNIT,
             low=None,
@@ -118,5 +119,5 @@ def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:
             latency=TOKEN_LATENCY,
             priced_names=(curve.system, curve.machine.accelerator or ""),
             provisioned_w=None if curve.kw is None else curve.kw * W_PER_KW,
-            compliant=point.compliant,
+            compliant=point.compliant and not curve.failed_rules,
         )

@@ -36,7 +36,7 @@ def iterate_run_days(result: IndexedResult, score: Score) -> Iterator[str]:
         return
     for log in result.training_logs:
         first = next(iter(read_mllog_records(SourceFile(log))), None)
-        yield "" if first is None else format_utc_day(first.event.time_ms / MS_PER_S)
+        yield "" if first is None else format_run_day(first.event.time_ms / MS_PER_S)
 
 
 def keep_valid_day(text: str) -> str:
@@ -47,7 +47,7 @@ def keep_valid_day(text: str) -> str:
         return ""
 
 
-def format_utc_day(seconds: float) -> str:
+def format_run_day(seconds: float) -> str:
     """Format seconds since 1970 as a day; empty if no calendar has it."""
     try:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()

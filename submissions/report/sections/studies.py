@@ -15,7 +15,11 @@ from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
-from submissions.tradeoff.points import MeasuredPoint, iterate_study_points
+from submissions.tradeoff.points import (
+    MeasuredPoint,
+    iterate_curve_points,
+    iterate_study_points,
+)
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
@@ -112,16 +116,19 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
     )
 
 
-def read_sweep_points(folder: Path, findings: Sequence[Finding]) -> list[MeasuredPoint]:
-    """Read the points of a sweep's throughput against latency; none of another study, or if its
-    table cannot be read, which its section says.
+def read_study_points(folder: Path, findings: Sequence[Finding]) -> list[MeasuredPoint]:
+    """Read the points of throughput against latency of a sweep or a curve; none of another study,
+    or if its table cannot be read, which its section says.
     """
     try:
-        if read_study_table(folder, StudyHeader).kind != SWEEP_KIND:
-            return []
-        return [*iterate_study_points(folder, read_study_table(folder, Study), findings)]
+        kind = read_study_table(folder, StudyHeader).kind
+        if kind == SWEEP_KIND:
+            return [*iterate_study_points(folder, read_study_table(folder, Study), findings)]
+        if kind == CURVE_KIND:
+            return [*iterate_curve_points(read_podium_curve(folder, findings, folder))]
     except JudgedError:
-        return []
+        pass
+    return []
 
 
 def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:

@@ -43,11 +43,15 @@ TRADEOFF_COLUMNS: Final = (
     "engine",
     "precision",
     "batch",
+    "in flight",
     "latency, ms",
     "throughput",
     "95 % interval",
     "on the front",
 )
+
+
+NUMERIC_TRADEOFF_COLUMNS: Final = range(3, 8)
 
 
 def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Iterator[MeasuredPoint]:
@@ -170,7 +174,7 @@ def iterate_tradeoff_lines(
         series[name_series(each, several=several)].append(each)
     named = dict(list(series.items())[:MAX_NAMED_SERIES])
     for name, found in named.items():
-        ordered = sorted(found, key=lambda each: each.batch or 0)
+        ordered = sorted(found, key=lambda each: (each.batch or 0, each.in_flight or 0))
         intervals = [
             None if each.low is None or each.high is None else (each.low, each.high)
             for each in ordered
@@ -200,7 +204,8 @@ def name_series(point: TradeoffPoint, *, several: bool) -> str:
 def name_point(point: TradeoffPoint) -> str:
     """Name one point."""
     batch = "" if point.batch is None else f"batch {point.batch}"
-    return ", ".join(filter(None, (point.system, point.engine, point.precision, batch)))
+    flying = "" if point.in_flight is None else f"{point.in_flight} in flight"
+    return ", ".join(filter(None, (point.system, point.engine, point.precision, batch, flying)))
 
 
 def locate_point(point: TradeoffPoint) -> tuple[float, float]:
@@ -219,13 +224,14 @@ def format_tradeoff_number(value: float) -> str:
 
 
 def build_tradeoff_table(found: Tradeoff) -> Table:
-    """List the points of one figure by rising latency."""
-    rows = tuple(
+    """List the points of one figure by rising latency, without columns that are empty."""
+    every = tuple(
         (
             each.system,
-            each.engine or "-",
-            each.precision or "-",
-            "-" if each.batch is None else str(each.batch),
+            each.engine,
+            each.precision,
+            "" if each.batch is None else str(each.batch),
+            "" if each.in_flight is None else str(each.in_flight),
             f"{each.latency_ms:,.4g}",
             format_point_value(each),
             "-"
@@ -235,4 +241,12 @@ def build_tradeoff_table(found: Tradeoff) -> Table:
         )
         for each in found.points
     )
-    return Table(title="Points", columns=TRADEOFF_COLUMNS, rows=rows, numeric=(3, 4, 5, 6))
+    used = [number for number in range(len(TRADEOFF_COLUMNS)) if any(row[number] for row in every)]
+    return Table(
+        title="Points",
+        columns=tuple(TRADEOFF_COLUMNS[number] for number in used),
+        rows=tuple(tuple(row[number] or "-" for number in used) for row in every),
+        numeric=tuple(
+            place for place, number in enumerate(used) if number in NUMERIC_TRADEOFF_COLUMNS
+        ),
+    )

@@ -92,6 +92,8 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         paths, options
     )  # rejects an invalid request before anything is read
     if options.output is not None:
+        if options.output_format != "text":
+            raise RequestError(f"-o writes a page, not --format {options.output_format}")
         check_output_target("-o", options.output, paths)
     problems: list[str] = []
     sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]

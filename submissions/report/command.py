@@ -50,7 +50,7 @@ def write_results_report(
     document, problems = build.judge_and_build_report(paths, against, per=request)
     check_tradeoff_points(document, request, output_format)
     safe_document = parse_document_data(convert_document_to_data(document))
-    pictures.write_files(safe_document)
+    pictures.write_files(safe_document, told_on_stderr=page_wanted and target is None)
     text = DOCUMENT_FORMATTERS[output_format](safe_document) if page_wanted else ""
     if target is None:
         click.echo(text, nl=False)

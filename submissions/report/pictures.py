@@ -71,17 +71,17 @@ class PictureRequest:
             if self.figure_format is PictureFormat.PNG:
                 load_svg_renderer()
 
-    def write_files(self, document: Document) -> None:
-        """Write the pictures and print their paths."""
+    def write_files(self, document: Document, *, told_on_stderr: bool = False) -> None:
+        """Write the pictures and print their paths, on stderr where stdout has the report."""
         if self.card is not None:
             svg = draw_result_card(document.parts[0])
             write_picture(self.card, svg, CARD_WIDTH)
-            click.echo(f"card: {self.card}")
+            click.echo(f"card: {self.card}", err=told_on_stderr)
         if self.figures is not None:
             drawn = dict(iterate_document_figures(document))
             for name, svg in drawn.items():
                 write_picture(self.figures / f"{name}.{self.figure_format}", svg, FIGURE_PIXELS)
-            click.echo(f"figures: {len(drawn)} in {self.figures}")
+            click.echo(f"figures: {len(drawn)} in {self.figures}", err=told_on_stderr)
 
 
 def choose_picture_format(target: Path) -> PictureFormat:

@@ -11,7 +11,7 @@ from submissions.compare.verdicts import SpeedVerdict
 from submissions.metrics import LATENCY_PREFIX, is_higher_better
 from submissions.report.document import Axis, Bar, BarChart, Document, Note, Section, Table, Tone
 from submissions.report.sections.headlines import find_workload_title
-from submissions.tables import format_metric_value
+from submissions.tables import NAMING_RATE_UNITS, format_metric_value
 from suite import __version__
 from suite.files.layout import convert_to_slug
 from suite.units import NS_PER_MS
@@ -74,7 +74,11 @@ def build_comparison_bars(found: Comparison) -> BarChart | None:
     more = f" The first {len(drawn)} of {len(bars)} are drawn." if len(bars) > len(drawn) else ""
     better = "more" if is_higher_better(found.metric) else "less"
     unit = "ms" if found.unit == "ns" else found.unit
-    name = found.metric.removeprefix(LATENCY_PREFIX).replace("_", " ")
+    name = (
+        "throughput"
+        if unit in NAMING_RATE_UNITS
+        else found.metric.replace(LATENCY_PREFIX, "latency, ").replace("_", " ")
+    )
     return BarChart(
         id=f"bars-{name_comparison(found)}",
         title=f"{found.workload}, {found.scenario or 'training'}",
@@ -91,10 +95,11 @@ def iterate_comparison_bars(found: Comparison) -> Iterator[Bar]:
     """Yield a bar for each result of a path, in the order of the paths."""
     factor = NS_PER_MS if found.unit == "ns" else 1.0
     names = table_rows.format_short_paths({each.path for each in found.results})
+    several = len(names) > 1
     for each in found.results:
         if each.system is None:
             continue
-        name = f"{each.system} ({names[each.path]})"
+        name = f"{each.system} ({names[each.path]})" if several else each.system
         reason = find_missing_bar_reason(each)
         if reason or each.value is None:
             tone = Tone.PLAIN if each.compliant else Tone.BAD

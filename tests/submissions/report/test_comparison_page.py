@@ -125,6 +125,8 @@ def test_a_page_is_written_instead_of_the_table(
 def test_bad_targets_are_refused_before_anything_is_read(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="is a folder"):
         run(bundle, bundle, "-o", tmp_path)
+    with pytest.raises(RequestError, match="^-o writes a page, not --format json$"):
+        run(bundle, bundle, "-o", tmp_path / "page.html", "--format", "json")
     with pytest.raises(JudgedError, match="no such file"):
         run(tmp_path / "no", bundle, "-o", tmp_path / "page.html")
 

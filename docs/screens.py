@@ -1,8 +1,11 @@
 """Makes the images in the README from a real run: `python docs/screens.py --log run.log --results
-results`.
+results`; and those of podium's own pictures: `python docs/screens.py --card BUNDLE --study
+results/studies/resnet50 --compare A B`.
 
 `run.log` is the output of `podium run WORKLOAD`. The first image shows it as a terminal, the second
 one the result as `podium score` reads it, with the accuracy after each epoch from the training log.
+The others are the card of a bundle, throughput against latency of a sweep, and the bars of a
+comparison in Offline.
 """
 
 import argparse
@@ -19,6 +22,17 @@ from typing import Any, Final
 
 from rich.console import CONSOLE_SVG_FORMAT, Console
 from rich.text import Text
+
+from submissions.compare.compared_results import judge_comparison_sides
+from submissions.compare.comparison import compare_results
+from submissions.report import build
+from submissions.report.document import BarChart, Document, Section
+from submissions.report.drawing.bars import draw_bar_chart
+from submissions.report.drawing.card import draw_result_card
+from submissions.report.drawing.svg import draw_chart
+from submissions.report.pictures import make_svg_standalone
+from submissions.report.sections.comparison import build_comparison_bars
+from suite.loadgen.scenario import Scenario
 
 IMAGES: Final = Path(__file__).resolve().parent / "images"
 COLUMNS: Final = 80
@@ -52,18 +66,56 @@ class Curve:
 def main(words: Sequence[str] | None = None) -> None:
     """Make both images; without `words`, as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--log", type=Path, required=True, help="output of `podium run`")
-    parser.add_argument("--results", type=Path, required=True, help="its results folder")
+    parser.add_argument("--log", type=Path, help="output of `podium run`")
+    parser.add_argument("--results", type=Path, help="its results folder")
+    parser.add_argument("--card", type=Path, help="bundle of the card")
+    parser.add_argument("--study", type=Path, help="folder of a sweep")
+    parser.add_argument("--compare", type=Path, nargs="+", help="results to compare")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the images")
     options = parser.parse_args(words)
+    if bool(options.log) != bool(options.results):
+        parser.error("--log and --results go together")
     options.out.mkdir(parents=True, exist_ok=True)
-    scores = scored(options.results)
-    (options.out / "run.svg").write_text(
-        screen(f"podium run {scores[0]['workload']}", options.log.read_text("utf-8")), "utf-8"
-    )
-    (options.out / "result.svg").write_text(
-        card(scores, curve(options.results, scores[0])), "utf-8"
-    )
+    for name, drawn in images(options):
+        (options.out / name).write_text(drawn, "utf-8")
+
+
+def images(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield name and content of each image that was asked for."""
+    if options.log:
+        scores = scored(options.results)
+        command = f"podium run {scores[0]['workload']}"
+        yield "run.svg", screen(command, options.log.read_text("utf-8"))
+        yield "result.svg", card(scores, curve(options.results, scores[0]))
+    if options.card:
+        yield "card.svg", draw_result_card(reported(options.card).parts[0])
+    if options.study:
+        section = sections(reported(options.study))["tradeoff"]
+        yield "tradeoff.svg", make_svg_standalone(draw_chart(section.parts[0].charts[0]))
+    if options.compare:
+        yield "compare.svg", make_svg_standalone(draw_bar_chart(compared(options.compare)))
+
+
+def compared(paths: Sequence[Path]) -> BarChart:
+    """Compare results in Offline; the first is the baseline."""
+    problems: list[str] = []
+    sides = judge_comparison_sides(paths, problems)
+    found = compare_results(sides, list(map(str, paths)))
+    offline = next(each for each in found if each.scenario == Scenario.OFFLINE.label)
+    return build_comparison_bars(offline) or sys.exit("; ".join(problems) or "fewer than two")
+
+
+def reported(path: Path) -> Document:
+    """Make the report of these results."""
+    document, problems = build.judge_and_build_report([path])
+    if problems:
+        sys.exit("; ".join(problems))
+    return document
+
+
+def sections(document: Document) -> Mapping[str, Section]:
+    """Return the sections about all parts of a report, by their ids."""
+    return {each.id: each for each in document.sections}
 
 
 def screen(command: str, printed: str) -> str:

@@ -1,11 +1,12 @@
-"""Checks the target of an output option: a new file, or a regular file that is not one of the
-inputs.
+"""Checks and writes the target of an output option: a new file, or a regular file that is not one
+of the inputs.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from suite.errors import RequestError
+from suite.errors import MissingError, RequestError
+from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
 
 
 def check_output_target(option: str, target: Path, inputs: Iterable[Path]) -> None:
@@ -23,3 +24,15 @@ def check_output_target(option: str, target: Path, inputs: Iterable[Path]) -> No
             raise RequestError(f"{option} {target}: is one of the inputs; specify another file")
     except OSError as error:
         raise RequestError(f"{option} {target}: {error.strerror or error}") from error
+
+
+def write_report_file(target: Path, content: bytes) -> None:
+    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not
+    permitted.
+    """
+    try:
+        with replace_atomically(target) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
+        raise kind(f"{target}: not written: {error.strerror or error}") from error

@@ -56,6 +56,13 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     type=click.Choice(["comparable", "separable"]),
     help="Exit with 1 if results are not comparable, or no difference is significant.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=PATH_TYPE,
+    metavar="FILE.html",
+    help="Write a page instead: bars with intervals and verdicts for each scenario, and the table.",
+)
 @build_format_option("text", "json", "markdown")
 def compare(paths: tuple[Path, ...], **options: Any) -> None:
     """Compare results folders or bundles. Prints ratios with confidence intervals and verdicts, or

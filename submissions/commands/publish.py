@@ -38,6 +38,21 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     show_default=True,
     help="Add the bundles to the site as copies or hard links, or leave them out.",
 )
+@click.option(
+    "--url",
+    "address",
+    default="",
+    metavar="ADDRESS",
+    help="Address of the site; other sites then show its cards (og:image) where they link to it.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["accelerator", "dollar", "watt"]),
+    help="Divide throughput, where it is drawn against latency; derived figures are not official.",
+)
+@click.option(
+    "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
+)
 def publish(
     bundles: tuple[Path, ...],
     site: Path,
@@ -45,6 +60,9 @@ def publish(
     published: bool,
     signers: Path | None,
     copies: str,
+    address: str,
+    per: str | None,
+    prices: Path | None,
 ) -> None:
     """Build a static site of results. It works on any host, under any path, and from a local disk.
 
@@ -65,4 +83,7 @@ def publish(
         published=published,
         bundles=command.BundleMode(copies),
         signers=signers,
+        address=address,
+        per=per,
+        prices=prices,
     )

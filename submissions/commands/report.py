@@ -25,26 +25,65 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     metavar="PATH",
     help="Compare with these results; the first is the baseline. Repeatable.",
 )
-@build_format_option("html", "json", "markdown", "trace", default="html")
+@click.option(
+    "--card",
+    type=PATH_TYPE,
+    metavar="FILE.png|svg",
+    help="Write one picture to share, 1200 x 630: headlines, machine, verdict, date and seal.",
+)
+@click.option(
+    "--figures", type=PATH_TYPE, metavar="FOLDER", help="Write each figure as a file of its own."
+)
+@click.option(
+    "--figure-format",
+    type=click.Choice(["svg", "png"]),
+    default="svg",
+    show_default=True,
+    help="Format of --figures; PNG needs the extra pictures.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["accelerator", "dollar", "watt"]),
+    help="Divide throughput, where it is drawn against latency; derived figures are not official.",
+)
+@click.option(
+    "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
+)
+@build_format_option("html", "json", "csv", "markdown", "trace", default="html")
 def report(
     paths: tuple[Path, ...],
     output: Path | None,
     show: bool,
     against: tuple[Path, ...],
+    card: Path | None,
+    figures: Path | None,
+    figure_format: str,
+    per: str | None,
+    prices: Path | None,
     output_format: str,
 ) -> None:
     """Write a report page about results folders or bundles: verdict, figures, examples of the
     model's answers, findings and provenance.
 
     The page is a single file that loads nothing and needs no scripts. It says which information a
-    bundle lacks. The JSON format contains every number of the page; the trace format is for
-    ui.perfetto.dev. If a result is invalid, its page gives the reason, and the command exits with
-    1.
+    bundle lacks. The JSON format contains every number of the page; the CSV format has the points
+    of throughput against latency; the trace format is for ui.perfetto.dev. If a result is invalid,
+    its page gives the reason, and the command exits with 1. With --card or --figures alone, no page
+    is written.
 
     Example: podium report mine.tar.zst --open
     """
-    from submissions.report import command
+    from submissions.report import command, pictures
 
     command.write_results_report(
-        paths, output=output, against=against, output_format=output_format, show=show
+        paths,
+        output=output,
+        against=against,
+        output_format=output_format,
+        show=show,
+        per=per,
+        prices=prices,
+        pictures=pictures.PictureRequest(
+            card=card, figures=figures, figure_format=pictures.PictureFormat(figure_format)
+        ),
     )

@@ -22,11 +22,11 @@ from submissions.compare.comparison import (
     Comparison,
     compare_results,
 )
-from submissions.compare.per_unit import FigureBasis, FigureRequest
+from submissions.compare.per_unit import FigureBasis, parse_figure_request
 from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
-from submissions.cost.prices import read_prices
 from submissions.curves.podium_curve import has_comparable_curves
+from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from suite import registry
 from suite.errors import JudgedError, RequestError
@@ -75,6 +75,8 @@ class CompareOptions:
     scaling: bool
     published: tuple[str, ...]
     require: str | None
+    output: Path | None = None
+    """Page to write instead of printing."""
 
 
 def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
@@ -89,6 +91,10 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     request = parse_compare_request(
         paths, options
     )  # rejects an invalid request before anything is read
+    if options.output is not None:
+        if options.output_format != "text":
+            raise RequestError(f"-o writes a page, not --format {options.output_format}")
+        check_output_target("-o", options.output, paths)
     problems: list[str] = []
     sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
     check_baseline_name(options.baseline, paths, [each.score.system for each in sides])
@@ -96,7 +102,10 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     scaled = build_scalings(found) if options.scaling else []
     if found:
         check_derived_figures(found, scaled, request, options.scaling)
-    print_comparison_output(found, scaled, request, options.output_format)
+    if options.output is not None and found:
+        write_comparison_page(options.output, found, build_comparison_legend(found, request))
+    elif options.output is None:
+        print_comparison_output(found, scaled, request, options.output_format)
     problems += [
         f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
     ]
@@ -158,7 +167,7 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
             confidence=options.confidence,
             share=parse_difference_share(options.runs_for) if options.runs_for else None,
         ),
-        per=parse_derived_basis(options),
+        per=parse_figure_request(options.per, options.prices),
         references=tuple(
             row for name in dict.fromkeys(options.published) for row in read_published_rows(name)
         ),
@@ -176,22 +185,6 @@ def parse_difference_share(text: str) -> float:
             f"--runs-for {text}: give a difference from 0.1% to 1000%, as in --runs-for 5%"
         )
     return share
-
-
-def parse_derived_basis(options: CompareOptions) -> FigureRequest | None:
-    """Parse which figures to derive."""
-    if options.prices and options.per != FigureBasis.DOLLAR:
-        raise RequestError("--prices requires --per dollar")
-    if options.per == FigureBasis.DOLLAR and not options.prices:
-        raise RequestError("--per dollar needs --prices FILE")
-    return (
-        FigureRequest(
-            basis=FigureBasis(options.per),
-            prices=read_prices(options.prices) if options.prices else None,
-        )
-        if options.per
-        else None
-    )
 
 
 def find_unmet_requirements(found: Sequence[Comparison], require: Requirement) -> Iterator[str]:
@@ -247,6 +240,18 @@ def print_comparison_output(
         print_comparisons(found)
         print_scalings(scaled)
         click.echo("\n".join(legend))
+
+
+def write_comparison_page(target: Path, found: Sequence[Comparison], legend: Sequence[str]) -> None:
+    """Write the comparison as a page."""
+    from submissions.report.command import render_document_html
+    from submissions.report.document import convert_document_to_data, parse_document_data
+    from submissions.report.sections.comparison import build_comparison_document
+
+    document = build_comparison_document(found, legend)
+    html = render_document_html(parse_document_data(convert_document_to_data(document)))
+    write_report_file(target, html.encode())
+    click.echo(f"comparison: {target}")
 
 
 def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest) -> list[str]:

@@ -102,6 +102,8 @@ class ComparedResult:
     """Metric -> score of the accuracy run, or of the evaluation that ended training."""
     noise: tuple[str, ...] = ()
     """The judge's rules that detected a disturbance in one of its runs."""
+    compliant: bool = True
+    """Whether it counts by the judge's verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,4 +394,5 @@ def build_compared_result(
         convergence_factor=other.convergence_factor,
         tokens=other.score.tokens,
         accuracy=dict(other.score.accuracy),
+        compliant=other.score.compliant,
     )

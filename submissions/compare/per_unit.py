@@ -8,12 +8,14 @@ must be reported with its inputs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.watts import EnergyKind, group_widest_energies
-from submissions.cost.prices import Prices
+from submissions.cost.prices import Prices, read_prices
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN
+from suite.errors import RequestError
 from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
 from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
@@ -81,6 +83,17 @@ class FigureRequest:
             if self.prices
             else "number of accelerators according to the system descriptions"
         )
+
+
+def parse_figure_request(per: str | None, prices: Path | None) -> FigureRequest | None:
+    """Parse which figures to derive; RequestError if `--per` and `--prices` do not fit."""
+    if prices and per != FigureBasis.DOLLAR:
+        raise RequestError("--prices requires --per dollar")
+    if per == FigureBasis.DOLLAR and not prices:
+        raise RequestError("--per dollar needs --prices FILE")
+    if per is None:
+        return None
+    return FigureRequest(basis=FigureBasis(per), prices=read_prices(prices) if prices else None)
 
 
 def compute_watt_figure(

@@ -86,6 +86,7 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
         "--prices": options.prices,
         "--scaling": options.scaling,
         "--published": options.published,
+        "-o": options.output,
     }
     if unused := [name for name, value in given.items() if value]:
         raise RequestError(

@@ -15,9 +15,11 @@ import click
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.verdict import Severity
+from submissions.compare.per_unit import parse_figure_request
 from submissions.curves.curve import has_curves, has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
+from submissions.publish.cards import SiteCards, parse_site_address
 from submissions.publish.endpoints import compute_submission_digest, list_curve_runs
 from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
@@ -63,12 +65,17 @@ def publish_site(
     published: bool,
     bundles: BundleMode,
     signers: Path | None,
+    address: str = "",
+    per: str | None = None,
+    prices: Path | None = None,
 ) -> None:
     """Build a site from bundles; JudgedError at the end if one was left out; the site lists those
     too.
     """
     if not encode_invisible_characters(title).strip():
         raise RequestError("--title: must not be empty")
+    cards = SiteCards(address=parse_site_address(address) if address else "")
+    request = parse_figure_request(per, prices)
     check_site_target(target)
     check_files_exist({"--signers": signers})
     found = collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
@@ -93,7 +100,13 @@ def publish_site(
         write_site_files(
             partial,
             site.iterate_site_files(
-                title, entries, rows, bundles is not BundleMode.NONE, list_required_notes(published)
+                title,
+                entries,
+                rows,
+                bundles is not BundleMode.NONE,
+                list_required_notes(published),
+                cards,
+                request,
             ),
         )
         if bundles is not BundleMode.NONE:
@@ -108,6 +121,8 @@ def publish_site(
         kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
         raise kind(f"{target}: not written: {error.strerror or error}") from error
     click.echo(f"site: {target / 'index.html'}")
+    for problem in cards.problems:
+        click.echo(f"without some cards: {problem}", err=True)
     if left := [
         f"{entry.name}: {'; '.join(entry.problems)}" for entry in entries if entry.problems
     ]:

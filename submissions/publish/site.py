@@ -10,11 +10,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from markupsafe import Markup
 
+from submissions.compare.per_unit import FigureRequest
 from submissions.curves.curve import ScoredCurve
 from submissions.curves.tables import format_figure
 from submissions.metrics import LATENCY_PREFIX
+from submissions.publish.cards import SiteCards
 from submissions.publish.endpoints import format_points_csv
 from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
 from submissions.publish.intervals_figure import draw_intervals_figure
@@ -34,12 +37,25 @@ from submissions.report import page
 from submissions.report.document import (
     Document,
     Part,
+    Section,
     convert_document_to_data,
+    encode_document_texts,
     encode_invisible_characters,
     parse_document_data,
 )
+from submissions.report.drawing.card import draw_result_card, draw_site_card
 from submissions.report.page import PageLink
+from submissions.report.sections.headlines import find_workload_title
+from submissions.report.sections.thin_figures import replace_thin_figures
+from submissions.report.sections.tradeoff import (
+    build_compared_tradeoffs,
+    build_tradeoff_section,
+    iterate_headline_points,
+)
 from submissions.tables import format_metric_value
+from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
+from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.points import iterate_curve_points
 from suite import __version__, registry
 from suite.files.layout import convert_to_slug
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
@@ -47,6 +63,9 @@ from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 SITE_BUNDLES_FOLDER: Final = "bundles"
 SITE_MARKER_FILE: Final = ".podium-site"
 """Marks a folder as made by podium, which may overwrite it."""
+SITE_CARD: Final = "card.png"
+"""Card of the index and of the tables."""
+TRADEOFF_PAGE: Final = "tradeoff.html"
 SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
@@ -108,6 +127,11 @@ class SiteEntry:
     def page(self) -> str:
         """Path of its report in the site."""
         return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/index.html"
+
+    @property
+    def card(self) -> str:
+        """Path of its card in the site."""
+        return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/card.png"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +238,12 @@ def iterate_site_files(
     published: Sequence[Row],
     bundles: bool,
     legend: Sequence[str],
+    cards: SiteCards,
+    per: FigureRequest | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file except the bundles; equal input gives equal bytes."""
+    """Yield path and content of each file except the bundles; equal input gives equal bytes. `per`
+    is what throughput is divided by where it is drawn against latency.
+    """
     good = [entry for entry in entries if not entry.problems]
     rows = sorted(
         (row for entry in good for row in entry.rows),
@@ -224,7 +252,9 @@ def iterate_site_files(
     every = (*rows, *published)
     boards = list(iterate_result_boards(every))
     copies = {entry.digest: entry.bundle_path for entry in good if bundles and entry.is_bundle}
-    common = {
+    tradeoffs = build_site_tradeoffs(good, per)
+    common: dict[str, Any] = {
+        "tradeoff": build_site_tradeoff_section(tradeoffs),
         "title": encode_invisible_characters(title),
         "version": __version__,
         "legend": legend,
@@ -232,6 +262,15 @@ def iterate_site_files(
         "copies": copies,
         "curves": [(entry, curve) for entry in good for curve in entry.curves],
     }
+    count = f"{len(rows)} result{'s' * (len(rows) != 1)}"
+    titles = dict.fromkeys(find_workload_title(board.workload) for board in boards)
+    front = cards.render_png(
+        draw_site_card(common["title"], count, list(map(encode_invisible_characters, titles)))
+    )
+    common["card"] = cards.locate_card(SITE_CARD, SITE_CARD) if front else ""
+    below = cards.locate_card(SITE_CARD, f"../{SITE_CARD}") if front else ""
+    if front:
+        yield SITE_CARD, front
     yield (
         "index.html",
         render_site_page(
@@ -250,22 +289,61 @@ def iterate_site_files(
             board.path,
             render_site_page(
                 "board.html.j2",
-                {"board": board, "filters": list(iterate_board_filters(board)), "up": "../"}
-                | common,
+                common
+                | {
+                    "board": board,
+                    "filters": list(iterate_board_filters(board)),
+                    "up": "../",
+                    "card": below,
+                },
             ),
         )
+    if tradeoffs:
+        yield TRADEOFF_PAGE, render_site_page("tradeoff.html.j2", common | {"up": ""})
+        yield "data/tradeoff.csv", format_tradeoff_csv(tradeoffs).encode()
+        yield "data/tradeoff.json", format_tradeoff_json(tradeoffs).encode()
     for entry in good:
         if entry.report and entry.part:
-            yield (
-                entry.page,
-                page.render_report_page(
-                    parse_document_data(
-                        replace_bundle_names(convert_document_to_data(entry.report), entry)
-                    ),
-                    build_site_links(entry, bundles),
-                ).encode(),
-            )
+            yield from iterate_entry_files(entry, entry.report, bundles, cards)
     yield from iterate_site_data(title, good, every, bundles)
+
+
+def build_site_tradeoffs(entries: Sequence[SiteEntry], per: FigureRequest | None) -> list[Tradeoff]:
+    """Build the figures of throughput against latency over all systems of a site."""
+    points = [
+        point
+        for entry in entries
+        if entry.part
+        for point in (
+            *iterate_headline_points(entry.part.headlines, entry.public_name),
+            *(each for curve in entry.curves for each in iterate_curve_points(curve)),
+        )
+    ]
+    return build_compared_tradeoffs(points, per)
+
+
+def build_site_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:
+    """Draw the figures of throughput against latency; None if there are none."""
+    section = build_tradeoff_section(found)
+    if section is None:
+        return None
+    data = encode_document_texts(msgspec.to_builtins(replace_thin_figures(section)))
+    return msgspec.convert(data, Section)
+
+
+def iterate_entry_files(
+    entry: SiteEntry, report: Document, bundles: bool, cards: SiteCards
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the report of one bundle, and its card."""
+    document = parse_document_data(replace_bundle_names(convert_document_to_data(report), entry))
+    card = cards.render_png(draw_result_card(document.parts[0]))
+    if card:
+        yield entry.card, card
+    address = cards.locate_card(entry.card, Path(entry.card).name) if card else ""
+    links = build_site_links(entry, bundles)
+    if card:
+        links = (*links, PageLink(words="A picture to share", target=Path(entry.card).name))
+    yield entry.page, page.render_report_page(document, links, address).encode()
 
 
 def iterate_site_data(
@@ -400,6 +478,7 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         for each in context.get("filters", ())
     )
     style = "".join([page.read_page_asset("report.css"), read_site_style(), *hidden])
+    script = page.read_page_asset("save.js")
     environment = page.build_template_environment(SITE_PACKAGE)
     environment.globals |= {
         "value": format_row_value,
@@ -413,7 +492,10 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         "figure": format_figure,
     }
     html = environment.get_template(name).render(
-        style=Markup(style), policy=build_site_policy(style), **context
+        style=Markup(style),
+        script=Markup(script),
+        policy=page.build_page_policy(style, script),
+        **context,
     )
     return html.encode()
 
@@ -421,16 +503,6 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
 def read_site_style() -> str:
     """Read the site's own styles, which extend the report's."""
     return (files(SITE_PACKAGE) / "templates" / "site.css").read_text("utf-8")
-
-
-def build_site_policy(style: str) -> str:
-    """Return a content policy that allows this style sheet and nothing else; the site's own pages
-    have no scripts.
-    """
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src"
-        f" '{page.compute_policy_hash(style)}'"
-    )
 
 
 def format_row_value(row: Row) -> str:

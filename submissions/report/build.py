@@ -12,6 +12,7 @@ from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions import compliance_check
 from submissions.attempts import count_result_attempts
 from submissions.compare.compared_results import ComparisonSide, read_comparison_side
+from submissions.compare.per_unit import FigureRequest
 from submissions.curves.comparison import (
     compare_with_baselines,
     iterate_unpaired_curves,
@@ -21,6 +22,7 @@ from submissions.curves.curve import ScoredCurve, read_path_curves
 from submissions.pack.bundle import compare_manifest_with_content
 from submissions.pack.seal import inspect_bundle
 from submissions.report.document import Document, Note, Part, Section, Tone
+from submissions.report.records.dates import read_result_day
 from submissions.report.sections import (
     curve,
     episodes,
@@ -36,10 +38,18 @@ from submissions.report.sections import (
     studies,
     training,
 )
+from submissions.report.sections.thin_figures import replace_thin_figures
+from submissions.report.sections.tradeoff import (
+    build_compared_tradeoffs,
+    build_tradeoff_section,
+    iterate_headline_points,
+)
 from submissions.result_index import IndexedResult, find_requested_results, open_results
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
+from submissions.tradeoff.figures import Tradeoff, build_tradeoffs
+from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint, iterate_curve_points
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.loadgen.scenario import Scenario
@@ -60,6 +70,10 @@ class ReportSubject:
     pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """Number of attempts at each result; read while a bundle is unpacked."""
+    points: list[MeasuredPoint] = field(default_factory=list)
+    """Points of its studies: throughput against latency."""
+    days: list[str] = field(default_factory=list)
+    """Day of each result, read likewise."""
     curves: list[ScoredCurve] = field(default_factory=list)
     """Its curves of MLPerf Endpoints."""
     sections: list[Section] = field(default_factory=list)
@@ -91,10 +105,15 @@ class ReportSubject:
 
 
 def judge_and_build_report(
-    paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True
+    paths: Sequence[Path],
+    against: Sequence[Path] = (),
+    *,
+    published: bool = True,
+    per: FigureRequest | None = None,
 ) -> tuple[Document, list[str]]:
-    """Build the report on some paths; return it with one sentence per path that is not valid.
-    JudgedError if a path does not exist.
+    """Build the report on some paths; return it with one sentence per path that is not valid. `per`
+    is what throughput is divided by where it is drawn against latency. JudgedError if a path does
+    not exist.
     """
     for path in (*paths, *against):
         if not path.exists():
@@ -118,19 +137,43 @@ def judge_and_build_report(
     rows = orientation.build_published_section(sides) if sides and published else None
     sections += [rows] if rows else []
     parts = [build_report_part(each) for each in subjects]
+    tradeoffs = build_report_tradeoffs(subjects, parts, per)
+    drawn = build_tradeoff_section(tradeoffs)
+    sections = [*([drawn] if drawn else []), *sections]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
     report = Document(
         title=title,
         parts=tuple(parts),
-        sections=tuple(sections),
+        sections=tuple(map(replace_thin_figures, sections)),
         legend=orientation.list_required_notes(rows is not None),
         version=__version__,
+        tradeoffs=tuple(tradeoffs),
     )
     return report, [
         f"{each.path}: {each.verdict_label.casefold()}"
         for each in (*subjects, *others)
         if each.verdict is not Verdict.VALID
     ]
+
+
+def build_report_tradeoffs(
+    subjects: Sequence[ReportSubject], parts: Sequence[Part], per: FigureRequest | None
+) -> list[Tradeoff]:
+    """Build the figures of throughput against latency over all paths: of sweeps, of several systems
+    with results, and of several curves of one model.
+    """
+    studied = [point for subject in subjects for point in subject.points]
+    swept = [point for point in studied if point.latency == BATCH_LATENCY]
+    others = [point for point in studied if point.latency != BATCH_LATENCY]
+    others += [
+        point
+        for subject, part in zip(subjects, parts, strict=True)
+        for point in (
+            *iterate_headline_points(part.headlines, str(subject.path)),
+            *(each for curve in part.curves for each in iterate_curve_points(curve)),
+        )
+    ]
+    return [*build_tradeoffs(swept, per), *build_compared_tradeoffs(others, per)]
 
 
 def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject:
@@ -143,6 +186,11 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
         # the part shows its findings only: readers would believe figures from an altered file
         return subject
     studied = list(iterate_study_sections(path, subject.findings))
+    subject.points = [
+        point
+        for folder in list_study_folders(path)
+        for point in studies.read_study_points(folder, subject.findings)
+    ]
     several = among_others or len(subject.curves) > 1
     drawn = [
         *(curve.build_curve_section(each, several=several) for each in subject.curves),
@@ -176,19 +224,18 @@ def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Sec
     """Yield the sections about studies: about the path itself, or about those in a results folder;
     `found` are the judge's findings.
     """
-    for folder in (
-        [path]
-        if (path / STUDY_FILE).is_file()
-        else sorted(path.glob(f"{STUDIES_FOLDER}/*"))
-        if path.is_dir()
-        else ()
-    ):
-        if (folder / STUDY_FILE).is_file():
-            yield build_section_or_note(
-                folder.name,
-                f"study-{folder.name}",
-                partial(studies.build_study_section, folder, found),
-            )
+    for folder in list_study_folders(path):
+        yield build_section_or_note(
+            folder.name,
+            f"study-{folder.name}",
+            partial(studies.build_study_section, folder, found),
+        )
+
+
+def list_study_folders(path: Path) -> list[Path]:
+    """Return the folders of studies: the path itself, or those in a results folder."""
+    folders = [path] if (path / STUDY_FILE).is_file() else sorted(path.glob(f"{STUDIES_FOLDER}/*"))
+    return [each for each in folders if (each / STUDY_FILE).is_file()]
 
 
 def read_compared_subject(path: Path) -> ReportSubject:
@@ -245,6 +292,7 @@ def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResul
                 (result, read_comparison_side(subject.path, result, not subject.problems, judge))
             )
             subject.attempts.append(count_result_attempts(result))
+            subject.days.append(read_result_day(result, subject.pairs[-1][1].score))
         except PodiumError as error:
             subject.add_problem(str(error))
 
@@ -396,11 +444,13 @@ def build_report_part(subject: ReportSubject) -> Part:
             ),
         ),
         headlines=tuple(
-            headlines.build_result_headline(each, begun)
-            for (_, each), begun in zip(subject.pairs, subject.attempts, strict=True)
+            headlines.build_result_headline(each, begun, day)
+            for (_, each), begun, day in zip(
+                subject.pairs, subject.attempts, subject.days, strict=True
+            )
         ),
         sections=(
-            tuple(subject.sections)
+            tuple(map(replace_thin_figures, subject.sections))
             if first or subject.sections
             else (findings.build_findings_section(subject.findings, subject.problems),)
         ),

@@ -8,14 +8,21 @@ from typing import Final
 
 import click
 
-from submissions.output_file import check_output_target
+from submissions.compare.per_unit import FigureRequest, parse_figure_request
+from submissions.output_file import check_output_target, write_report_file
 from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
-from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
+from submissions.report.pictures import PictureRequest
+from submissions.tradeoff.exports import format_tradeoff_csv
+from suite.errors import JudgedError, RequestError
 
 HTML_FORM: Final = "html"
+CSV_FORM: Final = "csv"
+NO_TRADEOFF_POINTS: Final = (
+    "throughput against latency needs a sweep, or several systems with results of Offline and"
+    " SingleStream or with curves"
+)
 
 
 def write_results_report(
@@ -25,21 +32,30 @@ def write_results_report(
     against: Sequence[Path],
     output_format: str,
     show: bool,
+    pictures: PictureRequest,
+    per: str | None,
+    prices: Path | None,
 ) -> None:
-    """Write the report on some paths, then raise JudgedError if one is not valid; the page states
-    that too.
+    """Write the report on some paths, and the pictures asked for, then raise JudgedError if one is
+    not valid; page and pictures state that too. With pictures alone there is no page.
     """
-    target = output or (choose_report_path(paths) if output_format == HTML_FORM else None)
+    page_wanted = output is not None or output_format != HTML_FORM or show or not pictures
+    target = output or (
+        choose_report_path(paths) if output_format == HTML_FORM and page_wanted else None
+    )
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
-    document, problems = build.judge_and_build_report(paths, against)
-    text = DOCUMENT_FORMATTERS[output_format](
-        parse_document_data(convert_document_to_data(document))
-    )
+    pictures.check_targets(paths, [*paths, *against, *filter(None, [target])])
+    request = parse_figure_request(per, prices)
+    document, problems = build.judge_and_build_report(paths, against, per=request)
+    check_tradeoff_points(document, request, output_format)
+    safe_document = parse_document_data(convert_document_to_data(document))
+    pictures.write_files(safe_document, told_on_stderr=page_wanted and target is None)
+    text = DOCUMENT_FORMATTERS[output_format](safe_document) if page_wanted else ""
     if target is None:
         click.echo(text, nl=False)
     else:
-        write_report_file(target, text)
+        write_report_file(target, text.encode())
         click.echo(f"report: {target}")
         if show:
             webbrowser.open(target.absolute().as_uri())
@@ -47,13 +63,28 @@ def write_results_report(
         raise JudgedError("\n  ".join(["some results are not valid:", *problems]))
 
 
+def check_tradeoff_points(
+    document: Document, request: FigureRequest | None, output_format: str
+) -> None:
+    """Raise RequestError if throughput against latency is asked for and there is none."""
+    if any(each.points for each in document.tradeoffs):
+        return
+    reasons = [reason for each in document.tradeoffs for reason in each.left_out]
+    if request is not None:
+        raise RequestError(
+            f"--per {request.basis}: nothing to derive; "
+            + ("; ".join(reasons) or NO_TRADEOFF_POINTS)
+        )
+    if output_format == CSV_FORM:
+        raise RequestError(f"--format csv: {'; '.join(reasons) or NO_TRADEOFF_POINTS}")
+
+
 def write_bundle_report(bundle: Path) -> Path:
     """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
     document, _ = build.judge_and_build_report([bundle])
-    write_report_file(
-        target, render_document_html(parse_document_data(convert_document_to_data(document)))
-    )
+    html = render_document_html(parse_document_data(convert_document_to_data(document)))
+    write_report_file(target, html.encode())
     return target
 
 
@@ -65,18 +96,6 @@ def choose_report_path(paths: Sequence[Path]) -> Path:
         if single.endswith(BUNDLE_SUFFIX)
         else "report.html"
     )
-
-
-def write_report_file(target: Path, text: str) -> None:
-    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not
-    permitted.
-    """
-    try:
-        with replace_atomically(target) as partial:
-            partial.write_text(text, "utf-8")
-    except OSError as error:
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{target}: not written: {error.strerror or error}") from error
 
 
 def render_document_html(document: Document) -> str:
@@ -99,6 +118,7 @@ def format_document_json(document: Document) -> str:
 DOCUMENT_FORMATTERS: Final[dict[str, Callable[[Document], str]]] = {
     HTML_FORM: render_document_html,
     "json": format_document_json,
+    CSV_FORM: lambda document: format_tradeoff_csv(document.tradeoffs),
     "markdown": exports.render_document_markdown,
     "trace": exports.format_trace_events,
 }

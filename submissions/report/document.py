@@ -10,7 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from submissions.curves.curve import ScoredCurve
+from submissions.tradeoff.figures import Tradeoff
 from suite.examples import DEFAULT_TEXT_NAMES, Example
+from suite.records import EnergyRecord
 
 DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
@@ -70,8 +72,18 @@ class Line:
     """Draw the points only, without a line between them."""
     steps: bool = False
     """Draw a step after each point, without interpolation, and from the left edge to the first."""
+    holds: bool = False
+    """Draw a step from each point to the next, and from the last to the right edge: what a point
+    reaches holds from there on.
+    """
     shape: Shape = Shape.DOT
     """How points without a line between them look."""
+    x_intervals: tuple[tuple[float, float] | None, ...] = ()
+    """Ends of each point's interval on the x axis, None for a point without; empty if no point has
+    one.
+    """
+    y_intervals: tuple[tuple[float, float] | None, ...] = ()
+    """The same on the y axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +119,34 @@ class Chart:
     marks: tuple[Mark, ...] = ()
     bands: tuple[Band, ...] = ()
     """Neighbouring ranges, from left to right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One value of a chart of bars."""
+
+    name: str
+    value: float | None
+    """In the unit of the axis; None where nothing may be drawn."""
+    low: float | None = None
+    high: float | None = None
+    """Upper end of the value's interval; None if there is none."""
+    told: str = ""
+    """The value in words, with its interval."""
+    verdict: str = ""
+    """What is known of its difference from the baseline, or why it is not drawn."""
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarChart:
+    """Values beside one another."""
+
+    id: str
+    title: str
+    description: str
+    axis: Axis
+    bars: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +191,7 @@ class Section:
     title: str
     intro: str = ""
     charts: tuple[Chart, ...] = ()
+    bar_charts: tuple[BarChart, ...] = ()
     notes: tuple[Note, ...] = ()
     galleries: tuple[Gallery, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -209,6 +250,10 @@ class Headline:
     """Comparison with the reference convergence point, as in `podium score`; empty without one."""
     lower_is_better: tuple[str, ...] = ()
     """Metrics whose target is reached at most, not at least."""
+    date: str = ""
+    """Day of its last run, UTC, as in 2026-01-31; empty if no log states it."""
+    energy: tuple[EnergyRecord, ...] = ()
+    """One record per power channel that was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +290,8 @@ class Document:
     legend: tuple[str, ...]
     version: str
     """Version of podium."""
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    """Figures of throughput against latency, with all points."""
     format: int = DOCUMENT_FORMAT_VERSION
 
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from submissions.report.document import Chart, Document, Part, Section
-from submissions.report.drawing import pictures, svg
+from submissions.report.document import Chart, Document, Line, Part, Section
+from submissions.report.drawing import bars, pictures, svg
+from submissions.report.drawing.card import CARD_HEIGHT, CARD_WIDTH
 
 TEMPLATE_FOLDER: Final = "templates"
 REPORT_TEMPLATE: Final = "report.html.j2"
@@ -31,13 +32,17 @@ class PageLink:
     """Relative to the page."""
 
 
-def render_report_page(document: Document, links: Sequence[PageLink] = ()) -> str:
-    """Render the page; equal documents give equal bytes."""
-    style, script = read_page_asset("report.css"), read_page_asset("report.js")
+def render_report_page(document: Document, links: Sequence[PageLink] = (), card: str = "") -> str:
+    """Render the page; equal documents give equal bytes. `card` is the address of a picture of it
+    for pages that link to it; empty if there is none.
+    """
+    style = read_page_asset("report.css")
+    script = read_page_asset("report.js") + read_page_asset("save.js")
     page = build_template_environment("submissions.report").get_template(REPORT_TEMPLATE)
     return page.render(
         doc=document,
         links=links,
+        card=card,
         style=Markup(style),
         script=Markup(script),
         policy=build_page_policy(style, script),
@@ -58,9 +63,11 @@ def build_template_environment(package: str) -> Environment:
     )
     template_environment.globals |= {
         "draw": svg.draw_chart,
+        "draw_bars": bars.draw_bar_chart,
         "numbers": build_chart_numbers,
         "picture": pictures.draw_example_picture,
         "contents": iterate_contents_sections,
+        "preview": build_preview_tags,
     }
     return template_environment
 
@@ -69,6 +76,20 @@ def build_template_environment(package: str) -> Environment:
 def read_page_asset(name: str) -> str:
     """Read the style sheet or the script."""
     return (files("submissions.report") / TEMPLATE_FOLDER / name).read_text("utf-8")
+
+
+def build_preview_tags(title: str, card: str) -> Markup:
+    """Return what other sites show of a page that they link to; nothing without a card. Source:
+    the Open Graph protocol, ogp.me.
+    """
+    if not card:
+        return Markup("")
+    return Markup(
+        '<meta property="og:type" content="website">\n<meta property="og:title" content="{}">\n'
+        '<meta property="og:image" content="{}">\n<meta property="og:image:width" content="{}">\n'
+        '<meta property="og:image:height" content="{}">\n'
+        '<meta name="twitter:card" content="summary_large_image">'
+    ).format(title, card, CARD_WIDTH, CARD_HEIGHT)
 
 
 def build_page_policy(style: str, script: str) -> str:
@@ -90,6 +111,12 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
     """
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
+    if any(line.x_intervals or line.y_intervals for line in chart.lines):
+        return {
+            "columns": ["line", x, f"{chart.y.name}{unit_y}", "95 % interval"],
+            "rows": [row for line in chart.lines for row in iterate_interval_rows(line)],
+            "words": 1,
+        }
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
         names = (
             [line.name for line in chart.lines]
@@ -107,6 +134,16 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
         for px, py in line.points
     ]
     return {"columns": ["line", x, f"{chart.y.name}{unit_y}"], "rows": rows, "words": 1}
+
+
+def iterate_interval_rows(line: Line) -> Iterator[list[str]]:
+    """Yield a row for each point of a line, with its interval on either axis."""
+    nothing: tuple[None, ...] = (None,) * len(line.points)
+    for point, *ends in zip(
+        line.points, line.x_intervals or nothing, line.y_intervals or nothing, strict=True
+    ):
+        told = " / ".join(" to ".join(map(format_chart_number, each)) for each in ends if each)
+        yield [line.name, *map(format_chart_number, point), told or "-"]
 
 
 def format_chart_number(value: float) -> str:

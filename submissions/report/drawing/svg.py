@@ -28,6 +28,10 @@ THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside
 the axis of a narrow screen.
 """
+NARROW_FONT_SIZE: Final = 16
+"""Size of text on a narrow screen, by the style sheet."""
+ERROR_BAR_CAP: Final = 4.0
+"""Half the length of the lines that end an error bar."""
 NARROW_LETTER_WIDTH: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
 LEGEND_KEY_WIDTH: Final = 34
@@ -39,6 +43,8 @@ BAND_OPACITIES: Final = (0.14, 0.04)
 """Shades of neighbouring bands: faint, so that text on them can be read."""
 SHAPE_RADIUS: Final = 4.0
 """Half the size of a ring and of a cross."""
+MARKED_RADIUS: Final = 6.5
+"""Radius of the ring around a point that another line draws."""
 MAX_DOTS: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -124,14 +130,20 @@ def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     indent = 16 if any(line.bars for line in chart.lines) else 0
     across = choose_axis_scale(
         chart.x,
-        [x for line in chart.lines for x, _ in line.points]
+        [
+            *(x for line in chart.lines for x, _ in line.points),
+            *(end for line in chart.lines for ends in line.x_intervals for end in ends or ()),
+        ]
         + [m.value for m in chart.marks if m.upright],
         LEFT + indent,
         RIGHT - indent,
     )
     up = choose_axis_scale(
         chart.y,
-        [y for line in chart.lines for _, y in line.points]
+        [
+            *(y for line in chart.lines for _, y in line.points),
+            *(end for line in chart.lines for ends in line.y_intervals for end in ends or ()),
+        ]
         + [m.value for m in chart.marks if not m.upright],
         BOTTOM,
         TOP,
@@ -270,10 +282,15 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
         )
         return
     name = f"s{number % COLOUR_CLASSES}"
+    yield from draw_line_intervals(line, name, across, up)
     if line.loose:
         yield from (draw_shape(line.shape, name, *at) for at in places)
         return
-    corners = list(iterate_step_corners(places)) if line.steps else places
+    corners = places
+    if line.steps:
+        corners = list(iterate_step_corners(places))
+    elif line.holds:
+        corners = list(iterate_held_corners(places))
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
@@ -294,10 +311,47 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
     )
     if line.dots and len(places) <= MAX_DOTS:
         for (x, y), (value_x, value_y) in zip(places, line.points, strict=True):
+            ring = line.shape is Shape.RING
             yield Markup(
-                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
-                " {:.6g}, {:.6g}</title></circle>"
-            ).format(name, x, y, line.name, value_x, value_y)
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"'
+                "{}><title>{}: {:.6g}, {:.6g}</title></circle>"
+            ).format(
+                name,
+                x,
+                y,
+                MARKED_RADIUS if ring else 3,
+                "none" if ring else "currentColor",
+                Markup(' stroke="currentColor" stroke-width="1.8"') if ring else "",
+                line.name,
+                value_x,
+                value_y,
+            )
+
+
+def draw_line_intervals(
+    line: Line, name: str, across: AxisScale, up: AxisScale
+) -> Iterator[Markup]:
+    """Draw the error bars of a line's points, on either axis."""
+    for (_, y), ends in zip(line.points, line.x_intervals, strict=False):
+        if ends is not None:
+            low, high = map(across.map_value, ends)
+            yield draw_error_bar((low, up.map_value(y)), (high, up.map_value(y)), name)
+    for (x, _), ends in zip(line.points, line.y_intervals, strict=False):
+        if ends is not None:
+            low, high = map(up.map_value, ends)
+            yield draw_error_bar((across.map_value(x), low), (across.map_value(x), high), name)
+
+
+def draw_error_bar(begin: tuple[float, float], end: tuple[float, float], name: str) -> Markup:
+    """Draw an interval as a line with a short line across each end; it lies along an axis."""
+    (x1, y1), (x2, y2) = begin, end
+    across, up = (0.0, ERROR_BAR_CAP) if y1 == y2 else (ERROR_BAR_CAP, 0.0)
+    path = f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" + "".join(
+        f"M{x - across:.1f} {y - up:.1f}L{x + across:.1f} {y + up:.1f}" for x, y in (begin, end)
+    )
+    return Markup(
+        '<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.4"/>'
+    ).format(name, path)
 
 
 def iterate_step_corners(
@@ -309,6 +363,15 @@ def iterate_step_corners(
         yield before, y
         yield x, y
         before = x
+
+
+def iterate_held_corners(
+    places: Sequence[tuple[float, float]],
+) -> Iterator[tuple[float, float]]:
+    """Yield the corners of a step line that keeps its height from each point to the next."""
+    for number, (x, y) in enumerate(places):
+        yield x, y
+        yield (places[number + 1][0] if number + 1 < len(places) else float(RIGHT)), y
 
 
 def draw_shape(shape: Shape, name: str, x: float, y: float) -> Markup:

@@ -39,6 +39,7 @@ from submissions.report.document import (
     Tile,
     Tone,
 )
+from submissions.report.sections.front_lines import build_dominated_line, build_front_line
 from suite.files.layout import convert_to_slug
 
 RATE_AXIS: Final = Axis(name="throughput", unit="tokens/s", log=True)
@@ -129,13 +130,13 @@ def iterate_rate_lines(curve: ScoredCurve) -> Iterator[Line]:
     counted = select_counted_points(curve)
     front = select_front_points(curve)
     if front:
-        yield Line(name="curve", points=locate_rates(front), steps=True, dots=True)
+        yield build_front_line("curve", locate_rates(front), rising=False)
     for name, points in group_broken_points(curve).items():
         if places := locate_rates(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
     dominated = [each for each in counted if each not in front]
     if dominated:
-        yield Line(name="dominated", points=locate_rates(dominated), loose=True, shape=Shape.RING)
+        yield build_dominated_line("dominated", locate_rates(dominated))
 
 
 def iterate_ttft_lines(curve: ScoredCurve) -> Iterator[Line]:

@@ -147,7 +147,9 @@ def format_run_count(runs: int) -> str:
     return SMALL_RUN_COUNTS[runs] if runs < len(SMALL_RUN_COUNTS) else f"{runs} runs"
 
 
-def build_result_headline(side: ComparisonSide, attempts: int | None = None) -> Headline:
+def build_result_headline(
+    side: ComparisonSide, attempts: int | None = None, date: str = ""
+) -> Headline:
     """Convert a result to data."""
     score = side.score
     interval = (
@@ -184,4 +186,6 @@ def build_result_headline(side: ComparisonSide, attempts: int | None = None) -> 
         noise=score.noise,
         convergence=dict(score.convergence or {}),
         lower_is_better=score.lower_is_better,
+        date=date,
+        energy=score.energy,
     )

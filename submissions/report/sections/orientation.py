@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from submissions.compare import table_rows
 from submissions.compare.command import UNVERIFIED_NOTE
 from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.comparison import CompareRequest, compare_results
@@ -14,6 +13,7 @@ from submissions.published_rows import (
     select_rows_of_kind,
 )
 from submissions.report.document import Section, Table
+from submissions.report.sections.comparison import build_comparison_bars, build_comparison_table
 from submissions.tables import format_metric_value
 
 MAX_PUBLISHED_ROWS: Final = 12
@@ -31,11 +31,6 @@ def build_comparison_section(
 ) -> Section:
     """Compare the results of several paths as `podium compare` does."""
     comparisons = compare_results(list(sides), list(paths), CompareRequest(baseline=baseline))
-    rows = tuple(
-        tuple(cell.replace("\n", "; ") for cell in row)
-        for each in comparisons
-        for row in table_rows.iterate_comparison_rows(each)
-    )
     intro = (
         "Times as fast as the first of each kind, with the interval at confidence 0.95, adjusted"
         " for all rows (Holm); in brackets: not tested."
@@ -44,7 +39,8 @@ def build_comparison_section(
         id="comparison",
         title="Comparison",
         intro=intro,
-        tables=(Table(title="Comparison", columns=table_rows.COMPARISON_COLUMNS, rows=rows),),
+        bar_charts=tuple(filter(None, map(build_comparison_bars, comparisons))),
+        tables=(build_comparison_table(comparisons),),
     )
 
 

@@ -15,12 +15,18 @@ from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
+from submissions.tradeoff.points import (
+    MeasuredPoint,
+    iterate_curve_points,
+    iterate_study_points,
+)
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import (
     STUDY_FILE,
+    SWEEP_KIND,
     Study,
     StudyMachine,
     StudyRow,
@@ -110,6 +116,21 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
     )
 
 
+def read_study_points(folder: Path, findings: Sequence[Finding]) -> list[MeasuredPoint]:
+    """Read the points of throughput against latency of a sweep or a curve; none of another study,
+    or if its table cannot be read, which its section says.
+    """
+    try:
+        kind = read_study_table(folder, StudyHeader).kind
+        if kind == SWEEP_KIND:
+            return [*iterate_study_points(folder, read_study_table(folder, Study), findings)]
+        if kind == CURVE_KIND:
+            return [*iterate_curve_points(read_podium_curve(folder, findings, folder))]
+    except JudgedError:
+        pass
+    return []
+
+
 def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
     """Draw a curve that podium traced."""
     curve = read_podium_curve(folder, findings, folder)
@@ -172,7 +193,7 @@ def build_sweep_section(study: Study, name: str) -> Section:
         for chart in (
             build_throughput_chart(study, name),
             build_efficiency_chart(study, name),
-            build_latency_rate_chart(study, name),
+            *([build_latency_rate_chart(study, name)] if study.within_ms is not None else []),
             build_accuracy_speed_chart(study, name),
         )
         if chart.lines
@@ -265,16 +286,35 @@ def build_study_lines(
     name: str = "",
 ) -> tuple[Line, ...]:
     """Build a line for each engine and precision from the points that have both figures; `name`
-    names the figure.
+    names the figure. A rate has its interval.
     """
     lines: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[str, list[tuple[float, float] | None]] = {}
     for row in sorted(study.rows, key=lambda row: row.batch):
         across, up = x(row), y(row)
         if across is not None and up is not None:
-            lines.setdefault(f"{row.engine} {row.precision}{name and f' {name}'}", []).append(
-                (across, up)
+            series = f"{row.engine} {row.precision}{name and f' {name}'}"
+            lines.setdefault(series, []).append((across, up))
+            rates.setdefault(series, []).append(
+                (row.low, row.high) if row.low and row.high else None
             )
-    return tuple(Line(name=name, points=tuple(points), dots=True) for name, points in lines.items())
+    return tuple(
+        Line(
+            name=name,
+            points=tuple(points),
+            dots=True,
+            x_intervals=select_known_intervals(rates[name] if x is get_samples_per_second else ()),
+            y_intervals=select_known_intervals(rates[name] if y is get_samples_per_second else ()),
+        )
+        for name, points in lines.items()
+    )
+
+
+def select_known_intervals(
+    found: Sequence[tuple[float, float] | None],
+) -> tuple[tuple[float, float] | None, ...]:
+    """Return the intervals of a line's points; nothing if no point has one."""
+    return tuple(found) if any(found) else ()
 
 
 def get_batch(row: StudyRow) -> float:

@@ -9,6 +9,7 @@ import html
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 
 from submissions.commands.publish import publish
 from submissions.pack.bundle import pack_results
+from submissions.report.drawing import raster
 from suite.errors import JudgedError, MissingError, RequestError
 
 MLCOMMONS = {
@@ -98,7 +100,7 @@ def test_a_site_has_a_page_for_each_result_and_a_report_for_each_bundle(site: Pa
         "data/SHA256SUMS",
     } <= names
     assert (
-        sum(name.startswith("r/") for name in names)
+        sum(name.startswith("r/") and name.endswith("index.html") for name in names)
         == sum(name.startswith("bundles/") for name in names)
         == 1
     )
@@ -357,7 +359,9 @@ def test_rows_of_the_index_have_their_source(published: Path) -> None:
 def links(path: Path) -> set[Path]:
     return {
         (path.parent / link).resolve()
-        for link in re.findall(r'<a href="([^"#]+)', path.read_text("utf-8"))
+        for link in re.findall(
+            r'<(?:a href|meta property="og:image" content)="([^"#]+)', path.read_text("utf-8")
+        )
     }
 
 
@@ -561,3 +565,35 @@ def test_a_site_has_a_title(bundle: Path, tmp_path: Path, title: str) -> None:
 def test_a_name_that_is_too_long_is_a_sentence(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="too long"):
         run(bundle, "-o", tmp_path / ("n" * 300))
+
+
+def test_a_page_names_its_card_by_the_address_that_it_will_have(
+    bundle: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("resvg_py", reason="resvg-py is not installed")
+    run(bundle, "-o", tmp_path / "site", "--url", "https://example.org/results/")
+    for page in (tmp_path / "site").rglob("*.html"):
+        (address,) = re.findall(r'"og:image" content="([^"]+)"', page.read_text("utf-8"))
+        path = address.removeprefix("https://example.org/results/")
+        assert path != address
+        assert (tmp_path / "site" / path).read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_the_library_of_png_a_site_has_no_cards_and_says_so(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    raster.load_svg_renderer.cache_clear()
+    result = CliRunner().invoke(publish, [str(bundle), "-o", str(tmp_path / "site")])
+    assert result.exit_code == 0
+    assert "without some cards: PNG needs resvg-py" in result.output
+    assert not list((tmp_path / "site").rglob("*.png"))
+    assert "og:image" not in (tmp_path / "site" / "index.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "address", ["example.org", "ftp://example.org", "https://", "https://a/?b"]
+)
+def test_an_address_that_is_none_is_refused(bundle: Path, tmp_path: Path, address: str) -> None:
+    with pytest.raises(RequestError, match="not an address"):
+        run(bundle, "-o", tmp_path / "site", "--url", address)

@@ -2,8 +2,11 @@
 forced colours.
 """
 
+import re
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -87,6 +90,7 @@ def test_without_scripts_the_page_says_the_same(browser: "Browser", page: Path) 
     texts = []
     for allowed in (True, False):
         with browser.opened(page, java_script_enabled=allowed) as seen:
+            seen.page.evaluate("document.querySelectorAll('.save').forEach(each => each.remove())")
             texts.append(seen.page.locator("main").inner_text())
     assert texts[0] == texts[1] and "Valid" in texts[0]
 
@@ -129,3 +133,34 @@ def test_every_table_can_be_reached_by_keyboard(browser: "Browser", page: Path) 
         assert seen.page.evaluate(
             "[...document.querySelectorAll('.scroll')].every(each => each.tabIndex === 0)"
         )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_figure_can_be_saved_offline(browser: "Browser", page: Path, theme: str) -> None:
+    """With its own colours and area: what is saved stands alone."""
+    with browser.opened(page, color_scheme=theme) as seen:
+        figure = seen.page.locator("figure.figure").first
+        with seen.page.expect_download() as caught:
+            figure.get_by_role("button", name="Save as SVG").click()
+        name = caught.value.suggested_filename
+        drawing = ElementTree.fromstring(Path(caught.value.path()).read_bytes())
+        with seen.page.expect_download() as caught:
+            figure.get_by_role("button", name="Save as PNG").click()
+        content = Path(caught.value.path()).read_bytes()
+        assert (seen.requests, seen.complaints) == ([], [])
+    assert name == f"{figure_id(page)}.svg"
+    assert (
+        drawing[0].get("fill") == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 29, 38)"}[theme]
+    )
+    assert all(
+        (each.get("color") or "").startswith("rgb") for each in drawing.iter() if each.get("class")
+    )
+    size = [2 * float(drawing.get(side) or 0) for side in ("width", "height")]
+    assert list(struct.unpack(">II", content[16:24])) == size
+
+
+def figure_id(page: Path) -> str:
+    """Return the id of the first figure of a page."""
+    found = re.search(r'<figure class="figure" id="([^"]+)"', page.read_text("utf-8"))
+    assert found
+    return found[1]

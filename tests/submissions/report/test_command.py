@@ -71,7 +71,7 @@ def test_a_full_disk_is_exit_3_and_leaves_nothing(
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(MissingError, match="No space left"):
         run(bundle, "-o", tmp_path / "page.html")
     assert not [*tmp_path.iterdir()]

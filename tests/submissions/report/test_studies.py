@@ -1,6 +1,7 @@
 """The page of a study: curves whose points are the table's, and the judge's verdict beside them."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 
 from submissions.commands.report import report
 from submissions.report.document import Tone
+from submissions.report.drawing.svg import draw_chart
+from submissions.report.page import build_chart_numbers
 from submissions.report.sections import studies
 from suite.studies.documents import Study, StudyRow, select_best_batches
 
@@ -44,7 +47,9 @@ def page(path: Path, form: str, target: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["study", "peak", "speed", "precision"])
 def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
-    """Of itself, and of a results folder that holds nothing else; every chart is drawn."""
+    """Of itself, and of a results folder that holds nothing else; every chart is drawn that has more
+    than one point.
+    """
     (study,) = (BASE / kind / "studies").iterdir()
     document = json.loads(page(study, "json", tmp_path / "r.json"))
     (part,) = document["parts"]
@@ -52,11 +57,13 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     assert part["tone"] == "good" and first["id"] == f"study-{study.name}" and first["tables"]
     charts = first["charts"]
     assert [chart["title"] for chart in charts] == {
-        "study": ["Throughput against batch size", "Latency against throughput"],
+        "study": [],
         "peak": ["Late queries against rate"],
         "speed": [],
         "precision": [],
     }[kind]
+    told = " ".join(note["text"] for note in first["notes"])
+    assert (kind == "study") == ("952.61 samples/s at batch 8" in told)
     text = page(BASE / kind, "html", tmp_path / "r.html")
     assert text.count('<svg class="chart"') == len(charts)
 
@@ -210,3 +217,35 @@ def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
     (row,) = table["rows"]
     assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[4] == "4.0"
     assert row[3] == "top1 +0.0000" and len(row) == len(table["columns"])
+
+
+def test_a_rate_is_drawn_with_its_interval_on_its_own_axis() -> None:
+    section = studies.build_sweep_section(sweep(), "toy")
+    charts = {chart.title: chart for chart in section.charts}
+    row = sweep().rows[0]
+    ends = ((row.low, row.high),) * 3
+    (line, _) = charts["Throughput against batch size"].lines
+    assert (line.x_intervals, line.y_intervals) == ((), ends)
+    (line, _) = charts["Latency against throughput"].lines[:2]
+    assert (line.x_intervals, line.y_intervals) == (ends, ())
+    assert charts["Efficiency against batch size"].lines[0].y_intervals == ()
+
+
+def test_error_bars_end_at_the_interval_and_stand_in_the_table() -> None:
+    section = studies.build_sweep_section(sweep(), "toy")
+    chart = next(each for each in section.charts if each.title == "Throughput against batch size")
+    svg = draw_chart(chart)
+    bars = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', svg)
+    assert len(bars) == 6 and all(float(low) > float(high) for _, low, high in bars)
+    numbers = build_chart_numbers(chart)
+    assert numbers["columns"][-1] == "95 % interval"
+    assert {row[-1] for row in numbers["rows"]} == {"950.45 to 954.78"}
+
+
+def test_a_point_without_an_interval_has_no_error_bar() -> None:
+    made = sweep()
+    rows = tuple(replace(row, low=None) if row.batch == 1 else row for row in made.rows)
+    section = studies.build_sweep_section(replace(made, rows=rows), "toy")
+    chart = next(each for each in section.charts if each.title == "Throughput against batch size")
+    assert len(re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', draw_chart(chart))) == 4
+    assert [row[-1] for row in build_chart_numbers(chart)["rows"]].count("-") == 2

@@ -1,0 +1,1 @@
+"""Throughput against latency over systems, engines, precisions and batches."""

@@ -1,0 +1,208 @@
+"""Throughput against latency as data: the points of each figure, divided by what was asked for,
+with the Pareto front.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from submissions.compare.per_unit import FigureBasis, FigureRequest
+from submissions.compare.watts import (
+    EnergyKind,
+    choose_common_energy_kind,
+    group_widest_energies,
+)
+from submissions.tradeoff.points import MeasuredPoint
+from suite.units import S_PER_HOUR
+
+PROVISIONED_WATTS: Final = "provisioned power of the whole system"
+SYSTEM_BASIS: Final = "system"
+BROKEN_REASON: Final = "not compliant: not drawn"
+MISSING_DIVISORS: Final = {
+    FigureBasis.ACCELERATOR: "no accelerators, or their number is unknown",
+    FigureBasis.WATT: "no power of the same kind was measured",
+    FigureBasis.DOLLAR: "no price fits the system",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeoffPoint:
+    """One point of a figure. The fields are the columns of the CSV, in this order."""
+
+    workload: str
+    kind: str
+    """Rules, profile and division, or data: what points of one figure share."""
+    source: str
+    system: str
+    machine: str
+    engine: str
+    precision: str
+    batch: int | None
+    """Samples per query of a sweep's row."""
+    in_flight: int | None
+    """Requests in flight of a curve's point."""
+    latency: str
+    latency_ms: float
+    rate: float
+    rate_unit: str
+    basis: str
+    """What the rate is divided by: system (by nothing), accelerator, watt, dollar."""
+    value: float
+    value_unit: str
+    low: float | None
+    high: float | None
+    """Upper end of the value's 95 % interval; None if there is none."""
+    front: bool
+    """Whether no other point is both as fast and as quick, and better in one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tradeoff:
+    """One figure of throughput against latency."""
+
+    workload: str
+    kind: str
+    latency: str
+    unit: str
+    basis: str
+    inputs: str
+    """Where the divisors come from; empty without any."""
+    points: tuple[TradeoffPoint, ...]
+    """By rising latency."""
+    left_out: tuple[str, ...] = ()
+    """Points that are not drawn, and why."""
+
+
+def build_tradeoffs(
+    points: Sequence[MeasuredPoint], request: FigureRequest | None = None
+) -> list[Tradeoff]:
+    """Build a figure for each group of points that measured the same with the same latency."""
+    groups: dict[tuple[object, ...], list[MeasuredPoint]] = {}
+    for point in points:
+        groups.setdefault((point.group, point.rate_unit, point.latency), []).append(point)
+    return [build_group_tradeoff(group, request) for group in groups.values()]
+
+
+def build_group_tradeoff(
+    points: Sequence[MeasuredPoint], request: FigureRequest | None
+) -> Tradeoff:
+    """Build the figure of one group."""
+    kept = [each for each in points if each.compliant]
+    kind = choose_group_power(kept, request)
+    drawn: list[TradeoffPoint] = []
+    reasons: dict[str, list[str]] = {}
+    for point in points:
+        divisor = find_point_divisor(point, request, kind) if point.compliant else None
+        if divisor:
+            drawn.append(build_tradeoff_point(point, request, divisor))
+        elif request and point.compliant:
+            reasons.setdefault(MISSING_DIVISORS[request.basis], []).append(point.system)
+        else:
+            reasons.setdefault(BROKEN_REASON, []).append(point.system)
+    ordered = sorted(drawn, key=lambda each: (each.latency_ms, -each.value))
+    first = points[0]
+    return Tradeoff(
+        workload=first.group[0],
+        kind=format_point_kind(first),
+        latency=first.latency,
+        unit=format_value_unit(first, request),
+        basis=request.basis if request else SYSTEM_BASIS,
+        inputs=describe_divisors(request, kind),
+        points=tuple(mark_pareto_front(ordered)),
+        left_out=tuple(describe_left_out(reason, names) for reason, names in reasons.items()),
+    )
+
+
+def build_tradeoff_point(
+    point: MeasuredPoint, request: FigureRequest | None, divisor: float
+) -> TradeoffPoint:
+    """Build a point of a figure from its measurement."""
+    return TradeoffPoint(
+        workload=point.group[0],
+        kind=format_point_kind(point),
+        source=point.source,
+        system=point.system,
+        machine=point.hardware,
+        engine=point.engine,
+        precision=point.precision,
+        batch=point.batch,
+        in_flight=point.in_flight,
+        latency=point.latency,
+        latency_ms=point.latency_ms,
+        rate=point.rate,
+        rate_unit=point.rate_unit,
+        basis=request.basis if request else SYSTEM_BASIS,
+        value=point.rate / divisor,
+        value_unit=format_value_unit(point, request),
+        low=None if point.low is None else point.low / divisor,
+        high=None if point.high is None else point.high / divisor,
+        front=False,
+    )
+
+
+def mark_pareto_front(ordered: Sequence[TradeoffPoint]) -> Iterator[TradeoffPoint]:
+    """Yield points by rising latency, those marked that no other one dominates."""
+    best, at = float("-inf"), float("-inf")
+    for point in ordered:
+        front = point.value > best or (point.value == best and point.latency_ms == at)
+        if front:
+            best, at = point.value, point.latency_ms
+        yield replace(point, front=front)
+
+
+def choose_group_power(
+    points: Sequence[MeasuredPoint], request: FigureRequest | None
+) -> EnergyKind | None:
+    """Return the kind of power that most points share; None if no power is asked for or known."""
+    if request is None or request.basis is not FigureBasis.WATT:
+        return None
+    known = [each.energy for each in points if each.energy]
+    return choose_common_energy_kind(known[0], known[1:]) if known else None
+
+
+def find_point_divisor(
+    point: MeasuredPoint, request: FigureRequest | None, kind: EnergyKind | None
+) -> float | None:
+    """Return what the rate of a point is divided by; None or 0 if that is unknown."""
+    if request is None:
+        return 1.0
+    match request.basis:
+        case FigureBasis.ACCELERATOR:
+            return point.machine.accelerators
+        case FigureBasis.WATT if kind is not None:
+            found = group_widest_energies(point.energy).get(kind)
+            return found.average_w if found else None
+        case FigureBasis.WATT:
+            return point.provisioned_w
+        case FigureBasis.DOLLAR:
+            price = request.prices.find_price(*point.priced_names) if request.prices else None
+            return price.per_hour.value / S_PER_HOUR if price else None
+
+
+def format_value_unit(point: MeasuredPoint, request: FigureRequest | None) -> str:
+    """Format the unit of a figure's throughput."""
+    if request is None:
+        return point.rate_unit
+    if request.prices is not None:
+        return f"{point.rate_unit.partition('/')[0]} per {request.prices.currency}"
+    return f"{point.rate_unit} per {request.basis}"
+
+
+def format_point_kind(point: MeasuredPoint) -> str:
+    """Format what points of one figure share beside their subject."""
+    return ", ".join(filter(None, point.group[1:]))
+
+
+def describe_divisors(request: FigureRequest | None, kind: EnergyKind | None) -> str:
+    """Say where the divisors come from; derived figures are no official metrics."""
+    if request is None:
+        return ""
+    if request.basis is FigureBasis.WATT:
+        return kind.description if kind else PROVISIONED_WATTS
+    return request.inputs_note
+
+
+def describe_left_out(reason: str, names: Sequence[str]) -> str:
+    """Name the systems of points that are not drawn."""
+    count = f"{len(names)} point{'s' * (len(names) != 1)}"
+    return f"{count} of {', '.join(dict.fromkeys(names))}: {reason}"

@@ -1,0 +1,117 @@
+"""Throughput against latency on a site: the page, its data, and who is not on it."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from submissions.compare.per_unit import FigureBasis, FigureRequest
+from submissions.publish import site
+from submissions.publish.cards import SiteCards
+from submissions.publish.site import SiteEntry
+from submissions.report import build
+from submissions.report.document import Document, Headline
+
+if TYPE_CHECKING:
+    from browser import Browser
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e"
+
+
+@pytest.fixture(scope="module")
+def report(bundle: Path) -> Document:
+    return build.judge_and_build_report([bundle], published=False)[0]
+
+
+def served(
+    report: Document, system: str, rate: float, latency_ms: float, **changes: object
+) -> list[Headline]:
+    """Results of Offline and SingleStream, of a system of its own."""
+    (part,) = report.parts
+    single = next(each for each in part.headlines if each.scenario == "SingleStream")
+    mine = replace(single, system=system, value=latency_ms * 1e6, accelerators=4, **changes)  # type: ignore[arg-type]
+    offline = replace(
+        mine, scenario="Offline", metric="samples_per_second", unit="samples/s", value=rate
+    )
+    return [mine, offline]
+
+
+def built(
+    report: Document, headlines: Sequence[Headline], per: FigureRequest | None = None
+) -> dict[str, bytes]:
+    part = replace(report.parts[0], headlines=tuple(headlines))
+    entry = SiteEntry(
+        name="a.tar.zst",
+        path=Path("a.tar.zst"),
+        report=replace(report, parts=(part,)),
+        digest="a" * 64,
+    )
+    return dict(site.iterate_site_files("Ours", [entry], [], False, [], SiteCards(), per))
+
+
+def test_several_systems_have_a_page_and_data(report: Document) -> None:
+    files = built(report, [*served(report, "one", 100, 5), *served(report, HOSTILE, 50, 9)])
+    page = files["tradeoff.html"].decode()
+    assert "1 of 2 points are on the front" in page and "<svg" in page
+    assert "<img" not in page and "\u202e" not in page
+    (figure,) = json.loads(files["data/tradeoff.json"])["figures"]
+    rows = list(csv.DictReader(io.StringIO(files["data/tradeoff.csv"].decode())))
+    assert [(row["value"], row["front"]) for row in rows] == [("100.0", "True"), ("50.0", "False")]
+    assert [each["value"] for each in figure["points"]] == [100, 50]
+    assert figure["latency"] == "p90 of SingleStream, throughput of Offline"
+    assert b'href="tradeoff.html"' in files["index.html"]
+
+
+def test_the_axis_may_be_per_accelerator(report: Document) -> None:
+    request = FigureRequest(basis=FigureBasis.ACCELERATOR)
+    files = built(report, [*served(report, "one", 100, 5), *served(report, "two", 50, 9)], request)
+    rows = list(csv.DictReader(io.StringIO(files["data/tradeoff.csv"].decode())))
+    assert [row["value"] for row in rows] == ["25.0", "12.5"]
+    assert "samples/s per accelerator" in files["tradeoff.html"].decode()
+
+
+def test_one_system_alone_has_no_page(report: Document) -> None:
+    files = built(report, served(report, "one", 100, 5))
+    assert not [name for name in files if "tradeoff" in name]
+    assert b"tradeoff" not in files["index.html"]
+
+
+def test_a_result_that_does_not_count_is_named_and_no_point(report: Document) -> None:
+    files = built(
+        report,
+        [
+            *served(report, "one", 100, 5),
+            *served(report, "two", 50, 4),
+            *served(report, "broken", 900, 1, compliant=False),
+        ],
+    )
+    assert "1 point of broken: not compliant: not drawn." in files["tradeoff.html"].decode()
+    assert b"broken" not in files["data/tradeoff.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_read_the_page_of_two_hundred_systems(
+    browser: "Browser", report: Document, tmp_path: Path, width: int, theme: str
+) -> None:
+    headlines = [
+        each
+        for number in range(200)
+        for each in served(report, f"box {number}", 100 + number % 90, 5 + number)
+    ]
+    content = built(report, headlines)["tradeoff.html"]
+    page = tmp_path / "tradeoff.html"
+    page.write_bytes(content)
+    with browser.opened(page, viewport={"width": width, "height": 780}, color_scheme=theme) as seen:
+        assert (seen.violations(), seen.requests, seen.complaints) == ([], [], [])
+        assert seen.width() <= width
+        with seen.page.expect_download() as caught:
+            seen.page.get_by_role("button", name="Save as SVG").click()
+        assert caught.value.suggested_filename == "tradeoff-1-resnet50.svg"
+    assert len(content) < 1_500_000

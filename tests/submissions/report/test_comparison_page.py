@@ -1,0 +1,174 @@
+"""The page of `podium compare -o`: a bar for each result that may be drawn, with its interval and
+what is known of the difference, and nothing where nothing may be drawn.
+"""
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from submissions.commands.compare import compare
+from submissions.compare.comparison import ComparedResult, Comparison
+from submissions.compare.intervals import Interval
+from submissions.compare.verdicts import SpeedVerdict
+from submissions.machines import ComparedMachine
+from submissions.report.document import BarChart, Tone
+from submissions.report.drawing.bars import BAR_LEFT, draw_bar_chart
+from submissions.report.sections.comparison import MAX_DRAWN_BARS, build_comparison_bars
+from suite.errors import JudgedError, RequestError
+
+if TYPE_CHECKING:
+    from browser import Browser
+
+
+def result(path: str, **changes: Any) -> ComparedResult:
+    found = ComparedResult(
+        path=path,
+        system=f"box {path}",
+        machine=ComparedMachine(),
+        value=8e6,
+        interval=Interval(low=7e6, high=9e6),
+        runs=(8e6, 8e6, 8e6),
+        verdict=SpeedVerdict.NOT_TESTED,
+    )
+    return replace(found, **changes)
+
+
+def compared(*results: ComparedResult, **changes: Any) -> Comparison:
+    found = Comparison(
+        workload="resnet50",
+        scenario="SingleStream",
+        metric="latency_p90",
+        unit="ns",
+        comparable=True,
+        results=(result("a", baseline=True, ratio=1.0, verdict=None), *results),
+    )
+    return replace(found, **changes)
+
+
+def drawn(*results: ComparedResult) -> BarChart:
+    chart = build_comparison_bars(compared(*results))
+    assert chart is not None
+    return chart
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (SpeedVerdict.FASTER, "separable, faster: 1.25 (1.10 to 1.40) times as fast"),
+        (SpeedVerdict.SLOWER, "separable, slower: 1.25 (1.10 to 1.40) times as fast"),
+        (SpeedVerdict.NOT_SEPARABLE, "not separable: 1.25 (1.10 to 1.40) times as fast"),
+    ],
+)
+def test_the_verdict_is_written_on_the_bar(verdict: SpeedVerdict, told: str) -> None:
+    ratio = Interval(low=1.1, high=1.4)
+    chart = drawn(result("b", ratio=1.25, ratio_interval=ratio, verdict=verdict))
+    assert [bar.verdict for bar in chart.bars] == ["baseline", told]
+    assert told in draw_bar_chart(chart)
+
+
+def test_a_ratio_of_single_runs_is_not_tested() -> None:
+    chart = drawn(result("b", ratio=1.25, interval=None, runs=(8e6,)))
+    assert chart.bars[1].verdict == "not tested: (1.25) times as fast"
+    assert chart.bars[1].told == "8.0000 ms" and chart.bars[1].low is None
+
+
+def test_a_bar_and_its_interval_end_where_the_axis_has_them() -> None:
+    chart = drawn(result("b", value=4e6, interval=Interval(low=3e6, high=5e6)))
+    svg = draw_bar_chart(chart)
+    widths = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)"', svg)]
+    assert widths[1] == pytest.approx(widths[0] / 2, abs=0.1)
+    low, high = re.findall(r'd="M([\d.]+) [\d.]+L([\d.]+)', svg)[1]
+    assert float(low) - BAR_LEFT == pytest.approx(widths[0] * 3 / 8, abs=0.1)
+    assert float(high) - BAR_LEFT == pytest.approx(widths[0] * 5 / 8, abs=0.1)
+
+
+def test_what_does_not_count_or_is_not_comparable_has_no_bar() -> None:
+    chart = drawn(
+        result("b", compliant=False),
+        result("c", reasons=("profile: smoke and full",)),
+        result("d", ratio=1.0),
+        ComparedResult(path="e"),
+    )
+    assert [bar.value for bar in chart.bars] == [8.0, None, None, 8.0]
+    assert chart.bars[1].tone is Tone.BAD and chart.bars[1].verdict == "not compliant: not drawn"
+    assert chart.bars[2].verdict == "not comparable: profile: smoke and full"
+    assert draw_bar_chart(chart).count("<rect") == 2
+
+
+def test_one_bar_is_no_figure() -> None:
+    assert build_comparison_bars(compared(result("b", compliant=False))) is None
+
+
+def test_of_two_hundred_systems_the_first_are_drawn_and_counted() -> None:
+    chart = drawn(*(result(str(number), ratio=1.0) for number in range(200)))
+    assert len(chart.bars) == MAX_DRAWN_BARS
+    assert chart.description.endswith(f"The first {MAX_DRAWN_BARS} of 201 are drawn.")
+
+
+def test_a_page_is_written_instead_of_the_table(
+    bundle: Path, other: Callable[[], Path], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    told = run(bundle, other(), "-o", page)
+    assert told == f"comparison: {page}\n"
+    text = page.read_text("utf-8")
+    assert text.count('<svg class="chart"') == 2 and "not tested" in text
+    assert "separable" not in re.sub(r"<footer>.*", "", text, flags=re.DOTALL)
+
+
+def test_bad_targets_are_refused_before_anything_is_read(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="is a folder"):
+        run(bundle, bundle, "-o", tmp_path)
+    with pytest.raises(RequestError, match="^-o writes a page, not --format json$"):
+        run(bundle, bundle, "-o", tmp_path / "page.html", "--format", "json")
+    with pytest.raises(JudgedError, match="no such file"):
+        run(tmp_path / "no", bundle, "-o", tmp_path / "page.html")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Callable[[], Path]:
+    """Make the example again, on a machine with more memory."""
+
+    def make() -> Path:
+        from submissions.pack.bundle import pack_results
+
+        tree = tmp_path / "other"
+        shutil.copytree(Path(__file__).resolve().parents[2] / "examples" / "base" / "tree", tree)
+        for path in tree.rglob("*"):
+            if path.is_file() and b"16.0 GiB" in path.read_bytes():
+                path.write_bytes(path.read_bytes().replace(b"16.0 GiB", b"512 GiB"))
+        return pack_results(tree, tmp_path / "other.tar.zst")
+
+    return make
+
+
+def run(*words: object) -> str:
+    return str(
+        CliRunner()
+        .invoke(compare, [*map(str, words)], catch_exceptions=False, standalone_mode=False)
+        .output
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_read_the_page(
+    browser: "Browser",
+    bundle: Path,
+    other: Callable[[], Path],
+    tmp_path: Path,
+    width: int,
+    theme: str,
+) -> None:
+    page = tmp_path / "page.html"
+    run(bundle, other(), "-o", page)
+    with browser.opened(page, viewport={"width": width, "height": 780}, color_scheme=theme) as seen:
+        assert (seen.violations(), seen.requests, seen.complaints) == ([], [], [])
+        assert seen.width() <= width

@@ -182,7 +182,7 @@ def build_unknown_round_error(name: str) -> RequestError:
     """Return an error for a round without rows: one that podium judges has none because no logs of
     podium's workloads were at hand.
     """
-    if (PUBLISHED_ROWS_FOLDER.parent / f"{name}.toml").is_file():
+    if (files("suite.rounds") / f"{name}.toml").is_file():
         return RequestError(
             f"{name} has no rows, because no whole results of podium's workloads were at hand;"
             f" rounds with rows: {', '.join(list_published_files())}"

@@ -90,7 +90,7 @@ def recompute_rows(half: str, version: str, tree: Path) -> Iterator[dict[str, An
         for result in results:
             if not has_podium_workload(half, get_benchmark_folder(result), round_name):
                 continue
-            for score in score_opened_results(tree, [result], []):
+            for _, score in score_opened_results(tree, [result], []):
                 if score.compliant and score.value is not None:
                     yield build_recomputed_row(score, result, tree, half)
 

@@ -214,8 +214,11 @@ def iterate_site_files(
     published: Sequence[Row],
     bundles: bool,
     legend: Sequence[str],
+    trees: Sequence[object] = (),
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file except the bundles; equal input gives equal bytes."""
+    """Yield path and content of each file except the bundles and the pages of `trees`, which the
+    index links; equal input gives equal bytes.
+    """
     good = [entry for entry in entries if not entry.problems]
     rows = sorted(
         (row for entry in good for row in entry.rows),
@@ -240,6 +243,7 @@ def iterate_site_files(
                 "boards": boards,
                 "matrix": build_result_matrix(boards),
                 "count": len(rows),
+                "trees": trees,
                 "up": "",
             }
             | common,

@@ -65,7 +65,8 @@ def publish(
     tables: tuple[Path, ...],
     accept: Path | None,
 ) -> None:
-    """Build a static site of bundles and results trees. It works on any host, under any path, and from a local disk.
+    """Build a static site of bundles and results trees. It works on any host, under any path, and
+    from a local disk.
 
     Every bundle is checked again. A bundle that is not valid is left out and listed with the
     reason, and the command exits with 1. Results that no test can separate share a letter; there
@@ -79,6 +80,7 @@ def publish(
     Example: podium publish bundles/*.tar.zst -o site
     """
     from submissions.publish import command
+    from submissions.publish.trees import TreeOptions
 
     command.publish_site(
         bundles,
@@ -87,5 +89,5 @@ def publish(
         published=published,
         bundles=command.BundleMode(copies),
         signers=signers,
-        beside=command.TreeOptions(accept=accept, tables=tables),
+        beside=TreeOptions(accept=accept, tables=tables),
     )

@@ -66,17 +66,17 @@ def publish_site(
     published: bool,
     bundles: BundleMode,
     signers: Path | None,
-    beside: TreeOptions = TreeOptions(),
+    beside: TreeOptions | None = None,
 ) -> None:
-    """Build a site from bundles and results trees; JudgedError at the end if one was left out; the site lists those
-    too.
+    """Build a site from bundles and results trees; JudgedError at the end if a bundle was left
+    out; the site lists those too.
     """
     if not encode_invisible_characters(title).strip():
         raise RequestError("--title: must not be empty")
     check_site_target(target)
     check_files_exist({"--signers": signers})
     trees = [path for path in dict.fromkeys(paths) if is_site_tree(path)]
-    pages = plan_tree_pages(read_site_trees(trees, beside))
+    pages = plan_tree_pages(read_site_trees(trees, beside or TreeOptions()))
     sealed = [path for path in dict.fromkeys(paths) if path not in trees]
     found = collect_site_entries(sealed, TrustedSigners(allowed=signers))
     entries = exclude_shared_campaigns(drop_contained_bundles(drop_repeated_curves(found)))

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from submissions.metrics import TIME_TO_TRAIN
 from submissions.published_rows import (
+    INTERACTIVE_SCENARIO,
     PUBLISHED_COLUMNS,
     PUBLISHED_ROWS_FOLDER,
     RECOMPUTED_KIND,
@@ -132,12 +133,13 @@ def format_value(value: float | None, metric: str) -> str:
 
 
 def read_table_rows(version: str, table: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of MLCommons' table of an inference round; those that it derived from another
-    scenario are left out.
+    """Yield the rows of MLCommons' table of an inference round; those that it marks as inferred are
+    left out. Interactive is run as Server, which v6.0's checker took for inferred.
     """
     for entry in json.loads(table.read_text("utf-8")):
-        if has_podium_workload(INFERENCE_HALF, entry["Model"], f"inference-{version}") and not int(
-            entry["inferred"]
+        inferred = int(entry["inferred"]) and entry["Scenario"] != INTERACTIVE_SCENARIO
+        if not inferred and has_podium_workload(
+            INFERENCE_HALF, entry["Model"], f"inference-{version}"
         ):
             yield build_table_row(entry, version)
 

@@ -331,5 +331,6 @@ def read_published_inference_values(
         runs=found.runs,
         accuracy={row.metric: claims[0].value} if row and claims else {},
         target={row.metric: row.threshold} if row and result.division != "open" else {},
+        inferred=found.inferred,
         precision=read_text_precision(result),
     )

@@ -62,6 +62,15 @@ def list_rule_ids() -> list[str]:
         " about to be submitted."
     ),
 )
+@click.option(
+    "--accept",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help=(
+        "Waivers (TOML): findings that are known and accepted. They are still listed, but have no"
+        " effect on a verdict."
+    ),
+)
 @VERBOSE_OPTION
 @build_format_option(*REPORT_FORMATS)
 def check(
@@ -72,6 +81,7 @@ def check(
     config: Path | None,
     workload: str | None,
     strict: bool,
+    accept: Path | None,
     output_format: str,
 ) -> int:
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
@@ -87,14 +97,19 @@ def check(
     shows every place of a finding. --format github also adds a summary to the file
     that GITHUB_STEP_SUMMARY names.
 
+    --accept names a file of waivers: rule, path, by whom, until which day, and why.
+
     Without --config, at least one PATH is required. Exit code 0: every PATH is valid. 1: a PATH is
-    invalid, unreadable, missing, or of an unknown round. 2: the request is wrong. 3: all other
+    invalid, unreadable, missing, or of an unknown round. 2: the request is wrong, or a waiver has
+    expired or names an unknown rule. 3: all other
     PATHs are valid, but the package of a workload is not installed; or what an option needs is not.
 
     Example: podium check results --format json
     """
     from compliance.commands import run_check_command, run_config_check_command
 
+    if config is not None and accept is not None:
+        raise click.UsageError("--accept is for results; --config has no waivers")
     if config is not None:
         return run_config_check_command(
             [config, *map(Path, paths)], workload, round_name, output_format
@@ -102,7 +117,13 @@ def check(
     if not paths:
         raise click.UsageError("nothing to judge: name a PATH")
     return run_check_command(
-        paths, round_name, truth, output_format, strict=strict, tokenizer=tokenizer
+        paths,
+        round_name,
+        truth,
+        output_format,
+        strict=strict,
+        tokenizer=tokenizer,
+        accept=accept,
     )
 
 

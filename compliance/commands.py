@@ -6,6 +6,7 @@ import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from compliance.verdict import (
     change_findings,
     judge_strictly,
 )
+from compliance.waivers import apply_waivers, find_idle_waivers, read_waivers
 from suite import registry
 from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
@@ -44,11 +46,14 @@ def run_check_command(
     *,
     strict: bool = False,
     tokenizer: Path | None = None,
+    accept: Path | None = None,
 ) -> int:
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
-    package is missing, else 1. If `strict`, warnings about the form are errors.
+    package is missing, else 1. If `strict`, warnings about the form are errors. `accept` is a file
+    of waivers.
 
-    RequestError for an unknown round, truth folder or tokenizer, and for an archive.
+    RequestError for an unknown round, truth folder or tokenizer, for an archive, and for waivers
+    that cannot be used.
     """
     if "" in paths:
         raise RequestError("PATH is empty; use `.` for the current directory")
@@ -56,6 +61,7 @@ def run_check_command(
         raise RequestError(f"--truth {truth}: no such folder")
     for path in paths:
         refuse_archive(Path(path))
+    waivers = read_waivers(accept, datetime.now(UTC).date()) if accept else ()
     counter = None
     if tokenizer is not None:
         from compliance.documents.endpoints.answers import load_token_counter
@@ -65,6 +71,10 @@ def run_check_command(
     results = [judge.judge_path(path) for path in paths]
     if strict:
         results = [judge_strictly(each) for each in results]
+    if waivers:
+        results = [apply_waivers(each, waivers) for each in results]
+    for waiver in find_idle_waivers(results, waivers):
+        click.echo(f"podium: {accept}: {waiver.name} accepts nothing; remove it", err=True)
     if all(each.verdict is Verdict.VALID for each in results):
         results = list(map(name_final_paths, results))
     screen, disturbances = get_screen(), ""

@@ -86,6 +86,19 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """That a finding is known and accepted, by a waiver (compliance/waivers.py)."""
+
+    by: str
+    until: str
+    """The last day on which it holds, ISO 8601."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"by {self.by} until {self.until}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One finding about a result, with everything needed to act on it."""
 
@@ -110,6 +123,13 @@ class Finding:
     """The rule's id before this release, if it had another one."""
     unchecked: str = ""
     """What of the result the judge could not check; empty if the finding is about anything else."""
+    accepted: Acceptance | None = None
+    """Listed, but of no effect on a verdict; None if no waiver accepts it."""
+
+    @property
+    def is_open_error(self) -> bool:
+        """Return whether it is an error that no waiver accepts."""
+        return self.severity is Severity.ERROR and self.accepted is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +187,8 @@ class PathJudgement:
 
 
 def compute_verdict(findings: Iterable[Finding]) -> Verdict:
-    """Derive the verdict from findings; only errors count."""
-    weights = [finding.weight for finding in findings if finding.severity is Severity.ERROR]
+    """Derive the verdict from findings; only errors that no waiver accepts count."""
+    weights = [finding.weight for finding in findings if finding.is_open_error]
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
 
 

@@ -4,6 +4,7 @@ judge.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
@@ -19,6 +20,15 @@ LESS_IS_BETTER_PREFIXES: Final = (
     "power_ap",
 )
 """Prefixes of metrics where lower is better: times, latencies, and power in watts."""
+DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s", "tokens/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedFigure:
+    """A figure derived from a result; it is not the result's own metric."""
+
+    value: float
+    unit: str
 
 
 def is_higher_better(metric: str) -> bool:
@@ -38,3 +48,23 @@ def compute_olympic_mean(
     retained = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
     mean = fmean(retained)
     return mean if math.isfinite(mean) else None
+
+
+def is_derivable_figure(metric: str, unit: str) -> bool:
+    """Return whether figures per accelerator or per unit of money follow from a result: from rates
+    and times to train, never from latencies.
+    """
+    return unit in DERIVABLE_RATE_UNITS or metric == TIME_TO_TRAIN
+
+
+def compute_accelerator_figure(
+    value: float, unit: str, accelerators: int | None
+) -> DerivedFigure | None:
+    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or
+    their number is unknown.
+    """
+    if not accelerators:
+        return None
+    if unit == MINUTES_UNIT:
+        return DerivedFigure(value=value * accelerators, unit="accelerator-minutes")
+    return DerivedFigure(value=value / accelerators, unit=f"{unit} per accelerator")

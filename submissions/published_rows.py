@@ -13,7 +13,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from submissions.metrics import TIME_TO_TRAIN, compute_olympic_mean, is_higher_better
+from submissions.metrics import (
+    TIME_TO_TRAIN,
+    DerivedFigure,
+    compute_accelerator_figure,
+    compute_olympic_mean,
+    is_derivable_figure,
+    is_higher_better,
+)
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files.layout import fold_name
 from suite.files.untrusted_files import (
@@ -23,13 +30,15 @@ from suite.files.untrusted_files import (
     replace_unprintable,
 )
 from suite.loadgen.scenario import Scenario
+from suite.rounds.compatibility import find_podium_workload
 
 PUBLISHED_ROWS_FOLDER: Final = files("suite.rounds") / "published"
 PUBLISHED_LEGEND: Final = (
     (
-        "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at "
-        "the commit in their source; none of these files contains their result ids. Rows of kind "
-        "'reported' state what their document says, and are not MLPerf results."
+        "Rows of kind 'recomputed' were computed from the result logs that MLCommons published, at "
+        "the commit in their source if it has one. Rows of kind 'reported' state what their source "
+        "says: MLCommons' own tables, with their ids, or a document, whose figures are not MLPerf "
+        "results."
     ),
     (
         "The MLPerf name and logo are registered and unregistered trademarks of MLCommons"
@@ -50,13 +59,20 @@ PUBLISHED_UNITS: Final = (
     "queries/s",
     "sentences/s",
     "samples/query",
+    "tokens/s",
     "ns",
     "ms",
     "W",
     "samples/s/W",
     "1",
 )
-PUBLISHED_SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
+INTERACTIVE_SCENARIO: Final = "Interactive"
+"""Server with tighter bounds, which LoadGen knows no name for."""
+PUBLISHED_SCENARIOS: Final = (
+    "",
+    *(scenario.label for scenario in Scenario),
+    INTERACTIVE_SCENARIO,
+)
 MIN_OLYMPIC_RUNS: Final = 3
 """Number of runs from which a set's mean drops the fastest and the slowest, as published rounds are
 scored.
@@ -96,9 +112,29 @@ class PublishedRow:
     kind: str
     source: str
     note: str
+    convergence_factor: float | None = None
+    """The factor that MLCommons' tables multiply the minutes of a set by that needed less training
+    than the reference; None without one.
+    """
+
+    @property
+    def headline(self) -> float:
+        """Return the value as MLCommons' tables have it: times the factor."""
+        return self.value * (self.convergence_factor or 1)
+
+    @property
+    def accelerator_figure(self) -> DerivedFigure | None:
+        """Return the figure per accelerator; None for latencies, and if there are no accelerators
+        or their number is unknown.
+        """
+        if not is_derivable_figure(self.metric, self.unit):
+            return None
+        return compute_accelerator_figure(self.headline, self.unit, self.accelerators)
 
 
 PUBLISHED_COLUMNS: Final = tuple(field.name for field in fields(PublishedRow))
+OPTIONAL_COLUMNS: Final = ("convergence_factor",)
+"""Columns at the end that a file may lack."""
 WORKLOAD_COLUMN: Final = PUBLISHED_COLUMNS.index("workload")
 
 
@@ -135,11 +171,23 @@ def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
     if name in list_published_files():
         return read_included_rows(name)
     if not name.endswith(".csv"):
-        raise build_unknown_name_error("published round", name, list_published_files())
+        raise build_unknown_round_error(name)
     try:
         return parse_published_rows(read_untrusted_text(Path(name), "utf-8-sig"), name)
     except UnreadableError as error:
         raise RequestError(str(error)) from error
+
+
+def build_unknown_round_error(name: str) -> RequestError:
+    """Return an error for a round without rows: one that podium judges has none because no logs of
+    podium's workloads were at hand.
+    """
+    if (files("suite.rounds") / f"{name}.toml").is_file():
+        return RequestError(
+            f"{name} has no rows, because no whole results of podium's workloads were at hand;"
+            f" rounds with rows: {', '.join(list_published_files())}"
+        )
+    return build_unknown_name_error("published round", name, list_published_files())
 
 
 def parse_published_rows(
@@ -152,19 +200,23 @@ def parse_published_rows(
     rows: list[PublishedRow] = []
     row_ids: set[str] = set()
     try:
-        if (header := next(reader, None)) != list(PUBLISHED_COLUMNS):
+        header = next(reader, None) or []
+        if header not in (
+            list(PUBLISHED_COLUMNS),
+            list(PUBLISHED_COLUMNS[: -len(OPTIONAL_COLUMNS)]),
+        ):
             raise ValueError(
-                f"columns {', '.join(header or ()) or 'none'}; required:"
-                f" {', '.join(PUBLISHED_COLUMNS)}"
+                f"columns {', '.join(header) or 'none'}; required:"
+                f" {', '.join(PUBLISHED_COLUMNS)} (the last may be left out)"
             )
         for cells in filter(None, reader):
             if (
                 workloads is not None
-                and len(cells) == len(PUBLISHED_COLUMNS)
+                and len(cells) == len(header)
                 and fold_name(cells[WORKLOAD_COLUMN].strip()) not in workloads
             ):
                 continue
-            row = parse_published_row(cells)
+            row = parse_published_row(cells, header)
             if row.id in row_ids:
                 raise ValueError(f"duplicate id {row.id}")
             row_ids.add(row.id)
@@ -176,13 +228,12 @@ def parse_published_rows(
     return tuple(rows)
 
 
-def parse_published_row(cells: Sequence[str]) -> PublishedRow:
+def parse_published_row(cells: Sequence[str], header: Sequence[str]) -> PublishedRow:
     """Parse one row; ValueError if it is invalid."""
-    if len(cells) != len(PUBLISHED_COLUMNS):
-        raise ValueError(f"{len(cells)} cells; required: {len(PUBLISHED_COLUMNS)}")
+    if len(cells) != len(header):
+        raise ValueError(f"{len(cells)} cells; required: {len(header)}")
     row_texts: dict[str, Any] = {
-        name: replace_unprintable(cell.strip())
-        for name, cell in zip(PUBLISHED_COLUMNS, cells, strict=True)
+        name: replace_unprintable(cell.strip()) for name, cell in zip(header, cells, strict=True)
     }
     for name in ("id", "round", "workload", "metric", "source"):
         if not row_texts[name]:
@@ -206,8 +257,21 @@ def parse_published_row(cells: Sequence[str]) -> PublishedRow:
         | {
             "value": parse_positive_number(row_texts["value"]),
             "runs": parse_published_runs(row_texts["runs"]),
+            "convergence_factor": parse_convergence_factor(row_texts),
         }
     )
+
+
+def parse_convergence_factor(row_texts: Mapping[str, str]) -> float | None:
+    """Parse the factor of a training set; empty is none."""
+    text = row_texts.get("convergence_factor", "")
+    if not text:
+        return None
+    if row_texts["metric"] != TIME_TO_TRAIN or parse_positive_number(text) <= 1:
+        raise ValueError(
+            f"convergence_factor {text}; required: a number above 1 for a time to train, or nothing"
+        )
+    return float(text)
 
 
 def parse_published_runs(text: str) -> tuple[float | None, ...]:
@@ -295,7 +359,12 @@ def filter_published_rows(
 ) -> Iterator[PublishedRow]:
     """Return the rows of a workload and an organisation; all rows if neither is given."""
     for row in rows:
-        if (workload is None or fold_name(row.workload) == fold_name(workload)) and (
+        if (workload is None or is_workload_name(workload, row)) and (
             org is None or fold_name(row.org) == fold_name(org)
         ):
             yield row
+
+
+def is_workload_name(name: str, row: PublishedRow) -> bool:
+    """Return whether a name is that of a row's workload: podium's, or one of MLPerf's."""
+    return fold_name(row.workload) in map(fold_name, (name, find_podium_workload(row.half, name)))

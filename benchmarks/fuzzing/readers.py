@@ -2,6 +2,7 @@
 small campaign.
 """
 
+import datetime
 import json
 import shutil
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from compliance import hyperparameter_check
+from compliance import hyperparameter_check, waivers
 from compliance.bundle import archive, manifest
 from compliance.documents.inference_text import entry_files
 from compliance.documents.podium import checkpoint, inference
@@ -89,6 +90,8 @@ TREES: Final = 0.001
 """How often one file of one tree is spoilt, against a reader of a single file."""
 ROUND: Final = registry.load_round()
 SETTINGS: Final = collect_workload_settings(ROUND, ROUND.benchmark("resnet50"))
+FUZZED_DAY: Final = datetime.date(2026, 11, 28)
+"""The day on which fuzzed waivers are read."""
 
 
 class Weights:
@@ -297,6 +300,16 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     )
     yield Reader(
         name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices
+    )
+    waivers_seed = (
+        b'[[waiver]]\nrule = "training.target"\npath = "."\nby = "us"\nuntil = 2099-01-31\n'
+        b'why = "known"\n'
+    )
+    yield Reader(
+        name="waivers",
+        file=work / "waivers.toml",
+        seeds=[waivers_seed],
+        read=lambda path: waivers.read_waivers(path, FUZZED_DAY),
     )
     fields = dict.fromkeys(
         ("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity")

@@ -100,14 +100,19 @@ def format_unchecked_counts(findings: Iterable[Finding]) -> str:
 
 
 def format_severity_counts(findings: Iterable[Finding]) -> str:
-    """Format the numbers of findings by severity; empty if there are none."""
-    counts = Counter(finding.severity for finding in findings)
-    return ", ".join(
+    """Format the numbers of findings by severity, and of those that waivers accept; empty if there
+    are none.
+    """
+    findings = tuple(findings)
+    counts = Counter(finding.severity for finding in findings if finding.accepted is None)
+    parts = [
         f"{counts[severity]:,} {severity}"
         f"{'s' if counts[severity] > 1 and severity is not Severity.INFO else ''}"
         for severity in Severity
         if counts[severity]
-    )
+    ]
+    accepted = len(findings) - counts.total()
+    return ", ".join([*parts, *([f"{accepted:,} accepted"] if accepted else [])])
 
 
 def build_result_rows(judged: PathJudgement, most: int | None = None) -> list[ResultRow]:

@@ -5,7 +5,6 @@ actions/toolkit, core/src/command.ts: escaping.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from compliance.reports.counts import (
     build_result_rows,
     format_verdict_details,
 )
-from compliance.reports.limits import split_listed_findings
+from compliance.reports.limits import OmittedFindings, split_listed_findings
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
 GITHUB_LEVELS: Final = {
@@ -73,11 +72,11 @@ def list_finding_commands(
     """Yield the commands of a PATH's findings at their locations, and of those left out."""
     listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
-        level = GITHUB_LEVELS[finding.severity]
+        level = choose_github_level(finding)
         yield WorkflowCommand(level, render_finding_annotation(finding, relative(finding.file)))
     for each in left_out:
-        level = GITHUB_LEVELS[each.severity]
-        text = f"and {each.more} more of this rule in this file"
+        level = choose_github_level(each)
+        text = f"{format_acceptance(each)}and {each.more} more of this rule in this file"
         command = format_workflow_command(level, text, file=relative(each.file), title=each.rule)
         yield WorkflowCommand(level, command)
 
@@ -96,12 +95,21 @@ def list_summary_lines(judged: PathJudgement) -> Iterator[str]:
     yield escape_markdown(format_verdict_details(judged))
     yield ""
     yield from list_table_lines(ResultRow._fields, build_result_rows(judged))
-    counts = Counter((each.severity, each.rule) for each in judged.findings)
+    kinds: dict[tuple[bool, Severity, str], list[Finding]] = {}
+    for each in judged.findings:
+        kinds.setdefault((each.accepted is not None, each.severity, each.rule), []).append(each)
     yield from list_table_lines(
         ("severity", "rule", "findings", "for example"),
         [
-            (str(severity), rule, f"{counts[severity, rule]:,}", format_first_finding(judged, rule))
-            for severity, rule in sorted(counts, key=lambda each: list(Severity).index(each[0]))
+            (
+                f"accepted {severity}" if accepted else str(severity),
+                rule,
+                f"{len(kinds[accepted, severity, rule]):,}",
+                format_finding_example(kinds[accepted, severity, rule][0]),
+            )
+            for accepted, severity, rule in sorted(
+                kinds, key=lambda kind: (kind[0], list(Severity).index(kind[1]))
+            )
         ],
     )
 
@@ -120,11 +128,10 @@ def list_table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> It
         yield ""
 
 
-def format_first_finding(judged: PathJudgement, rule: str) -> str:
-    """Format the first finding of a rule with its location, shortened."""
-    first = next(each for each in judged.findings if each.rule == rule)
+def format_finding_example(first: Finding) -> str:
+    """Format a finding with its location and its waiver, shortened."""
     place = f"{first.file}:{first.line}" if first.line else first.file
-    text = f"{place}: found {first.found}; expected {first.required}"
+    text = f"{place}: {format_acceptance(first)}found {first.found}; expected {first.required}"
     return text if len(text) <= MAX_EXAMPLE_CHARACTERS else f"{text[:MAX_EXAMPLE_CHARACTERS]}..."
 
 
@@ -137,10 +144,23 @@ def escape_markdown(text: str) -> str:
 def render_finding_annotation(finding: Finding, file: str) -> str:
     """Render one finding as an annotation at its location."""
     location = {"file": file} | ({"line": str(finding.line)} if finding.line else {})
-    text = f"found {finding.found}; expected {finding.required}\n{finding.advice}\n{finding.source}"
-    return format_workflow_command(
-        GITHUB_LEVELS[finding.severity], text, **location, title=finding.rule
+    text = (
+        f"{format_acceptance(finding)}found {finding.found}; expected {finding.required}\n"
+        f"{finding.advice}\n{finding.source}"
     )
+    return format_workflow_command(
+        choose_github_level(finding), text, **location, title=finding.rule
+    )
+
+
+def choose_github_level(found: Finding | OmittedFindings) -> str:
+    """Return the level of an annotation; of an accepted finding the lowest."""
+    return GITHUB_LEVELS[Severity.INFO if found.accepted else found.severity]
+
+
+def format_acceptance(found: Finding | OmittedFindings) -> str:
+    """Format the beginning of a text about a finding that a waiver accepts; empty for others."""
+    return f"accepted {found.severity}, {found.accepted}; " if found.accepted else ""
 
 
 def format_relative_path(here: Path, file: str) -> str:

@@ -15,8 +15,8 @@ from compliance.reports.counts import (
     format_severity_counts,
     format_verdict_details,
 )
-from compliance.reports.limits import split_listed_findings
-from compliance.verdict import Finding, JudgedResult, PathJudgement, Severity, Verdict
+from compliance.reports.limits import format_severity, split_listed_findings
+from compliance.verdict import Finding, JudgedResult, PathJudgement, Verdict
 
 ILLEGAL_XML_CHARACTERS: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
@@ -41,10 +41,7 @@ def add_test_suite(root: ElementTree.Element, result: PathJudgement) -> None:
     rules: dict[str, list[Finding]] = {}
     for finding in result.findings:
         rules.setdefault(finding.rule, []).append(finding)
-    failed = sum(
-        any(finding.severity is Severity.ERROR for finding in findings)
-        for findings in rules.values()
-    )
+    failed = sum(any(finding.is_open_error for finding in findings) for findings in rules.values())
     broken = result.verdict is not Verdict.VALID
     failed_results = sum(each.verdict is not Verdict.VALID for each in result.results)
     counts = {
@@ -111,10 +108,13 @@ def add_rule_case(
     listed, left_out = split_listed_findings(findings)
     lines = [
         *map(format_junit_finding, listed),
-        *(f"{each.severity} {each.file}: and {each.more} more of this rule" for each in left_out),
+        *(
+            f"{format_severity(each)} {each.file}: and {each.more} more of this rule"
+            for each in left_out
+        ),
     ]
     text = "\n".join((*lines, first.advice, first.source, ""))
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    errors = [finding for finding in findings if finding.is_open_error]
     if errors:
         build_xml_element(
             case,
@@ -131,8 +131,8 @@ def add_rule_case(
 def format_junit_finding(finding: Finding) -> str:
     """Format a finding on one line."""
     return (
-        f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found"
-        f" {finding.found}; expected {finding.required}"
+        f"{format_severity(finding)} {finding.file}{f':{finding.line}' if finding.line else ''}:"
+        f" found {finding.found}; expected {finding.required}"
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from compliance.verdict import Finding, Severity
+from compliance.verdict import Acceptance, Finding, Severity
 
 MAX_LISTED_FINDINGS: Final = 100
 """Maximum findings of one rule and severity in one file that a machine-readable report lists."""
@@ -18,6 +18,7 @@ class OmittedFindings(NamedTuple):
     rule: str
     severity: Severity
     file: str
+    accepted: Acceptance | None
     more: int
 
 
@@ -25,10 +26,10 @@ def split_listed_findings(
     findings: Sequence[Finding],
 ) -> tuple[list[Finding], list[OmittedFindings]]:
     """Separate the listed findings from the merely counted ones; the verdict is based on all."""
-    counts: Counter[tuple[str, Severity, str]] = Counter()
+    counts: Counter[tuple[str, Severity, str, Acceptance | None]] = Counter()
     listed = []
     for finding in findings:
-        kind = (finding.rule, finding.severity, finding.file)
+        kind = (finding.rule, finding.severity, finding.file, finding.accepted)
         counts[kind] += 1
         if counts[kind] <= MAX_LISTED_FINDINGS:
             listed.append(finding)
@@ -37,3 +38,8 @@ def split_listed_findings(
         for kind, count in counts.items()
         if count > MAX_LISTED_FINDINGS
     ]
+
+
+def format_severity(found: Finding | OmittedFindings) -> str:
+    """Format a severity, with the waiver of a finding that is accepted."""
+    return f"accepted {found.severity} ({found.accepted})" if found.accepted else found.severity

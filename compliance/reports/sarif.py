@@ -1,7 +1,8 @@
 """SARIF 2.1.0, for GitHub's code scanning and for editors.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run,
-3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
+3.19 toolComponent, 3.27 result, 3.35
+suppression, 3.49 reportingDescriptor.
 """
 
 import os
@@ -106,6 +107,7 @@ def build_sarif_result(
     physical_location: dict[str, Any] = {"artifactLocation": artifact_location}
     if line:
         physical_location["region"] = {"startLine": line}
+    waived = {"kind": "external", "status": "accepted", "justification": str(finding.accepted)}
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_indices[finding.rule],
@@ -113,6 +115,7 @@ def build_sarif_result(
         "message": {"text": text},
         "locations": [{"physicalLocation": physical_location}],
         "properties": properties,
+        **({"suppressions": [waived]} if finding.accepted else {}),
     }
 
 

@@ -12,7 +12,7 @@ from compliance.reports.counts import (
     format_verdict_details,
     sort_worst_first,
 )
-from compliance.verdict import Finding, PathJudgement, Severity, Verdict
+from compliance.verdict import Acceptance, Finding, PathJudgement, Severity, Verdict
 
 MAX_VALUE_CHARACTERS: Final = 200
 """Maximum characters shown of a value."""
@@ -103,7 +103,11 @@ def list_frequent_rules(
     rules = Counter(
         rule
         for result in results
-        for rule in {finding.rule for finding in result.findings if finding.severity is severity}
+        for rule in {
+            finding.rule
+            for finding in result.findings
+            if finding.severity is severity and finding.accepted is None
+        }
     )
     if rules:
         yield f"{severity}s by rule (details: podium explain RULE):"
@@ -140,7 +144,7 @@ def list_judged_results(judged: PathJudgement, limits: TextLimits) -> Iterator[s
 
 def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> Iterator[str]:
     """Yield the lines of one PATH: the verdict, its results if there are several, then the
-    findings, worst first.
+    findings, worst first, and those that waivers accept.
     """
     yield format_result_headline(result)
     yield from list_judged_results(result, limits)
@@ -149,25 +153,22 @@ def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> It
             f"  {result.round} was recognised by {result.recognised_by}; also possible:"
             f" {', '.join(result.other_rounds)} (use --round ROUND)"
         )
-    for severity in Severity:
-        for rule in dict.fromkeys(
-            finding.rule for finding in result.findings if finding.severity is severity
-        ):
-            yield from format_rule_findings(
-                [
-                    finding
-                    for finding in result.findings
-                    if finding.rule == rule and finding.severity is severity
-                ],
-                limits,
-            )
+    alike: dict[tuple[Acceptance | None, Severity, str], list[Finding]] = {}
+    for finding in result.findings:
+        kind = (finding.accepted, finding.severity, finding.rule)
+        alike.setdefault(kind, []).append(finding)
+    for kind in sorted(alike, key=lambda each: (bool(each[0]), list(Severity).index(each[1]))):
+        yield from format_rule_findings(alike[kind], limits)
 
 
 def format_rule_findings(findings: Sequence[Finding], limits: TextLimits = SHORT) -> Iterator[str]:
-    """Yield the findings of one rule: values, locations, and once the advice."""
+    """Yield the findings of one rule: values, locations, and once the advice and the waiver."""
     doubts = list(dict.fromkeys(finding.doubt for finding in findings if finding.doubt))
     in_doubt = f" (in doubt: {'; '.join(doubts)})" if doubts else ""
-    yield f"  {findings[0].severity} {findings[0].rule}{in_doubt}"
+    waiver = findings[0].accepted
+    yield f"  {'accepted ' * bool(waiver)}{findings[0].severity} {findings[0].rule}{in_doubt}"
+    if waiver:
+        yield f"    accepted {waiver}"
     most = len(findings) if limits.findings is None else limits.findings
     left = most
     for found, alike in group_equal_findings(findings).items():

@@ -8,7 +8,7 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="BUNDLE...")
+@click.argument("bundles", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @click.option(
     "-o",
     "--output",
@@ -53,6 +53,23 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 @click.option(
     "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
 )
+@click.option(
+    "--table",
+    "tables",
+    type=PATH_TYPE,
+    multiple=True,
+    metavar="FILE",
+    help=(
+        "Published values to print beside the scores of trees: MLCommons' summary_results.json, or"
+        " a CSV file with the columns of podium published; repeatable."
+    ),
+)
+@click.option(
+    "--accept",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="Waivers (TOML) for findings about trees, as for podium check.",
+)
 def publish(
     bundles: tuple[Path, ...],
     site: Path,
@@ -63,18 +80,25 @@ def publish(
     address: str,
     per: str | None,
     prices: Path | None,
+    tables: tuple[Path, ...],
+    accept: Path | None,
 ) -> None:
-    """Build a static site of results. It works on any host, under any path, and from a local disk.
+    """Build a static site of bundles and results trees. It works on any host, under any path, and
+    from a local disk.
 
     Every bundle is checked again. A bundle that is not valid is left out and listed with the
     reason, and the command exits with 1. Results that no test can separate share a letter; there
     are no ranks. data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
+    A results tree of a published round is listed as it stands, broken results included: its
+    organisations and systems, verdicts, objections with file and line, convergence factors, and
+    scores beside the published values. data/trees.json and data/trees.csv contain all of it.
     A folder with a submission to MLPerf Endpoints is listed with its curves, and its points in
     data/endpoints.csv.
 
     Example: podium publish bundles/*.tar.zst -o site
     """
     from submissions.publish import command
+    from submissions.publish.trees import TreeOptions
 
     command.publish_site(
         bundles,
@@ -86,4 +110,5 @@ def publish(
         address=address,
         per=per,
         prices=prices,
+        beside=TreeOptions(accept=accept, tables=tables),
     )

@@ -10,7 +10,7 @@ from suite.console.parameters import RESULT_PATH_TYPE
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
-@build_format_option("text", "json", "csv")
+@build_format_option("text", "json", "csv", "mlcommons")
 def score(paths: tuple[Path, ...], output_format: str) -> None:
     """Score results folders, parts of them, or bundles: the minutes of each training set and the
     metric of each scenario; of a submission to MLPerf Endpoints the figures of each point.
@@ -21,6 +21,9 @@ def score(paths: tuple[Path, ...], output_format: str) -> None:
 
     Results and points that break a rule are scored, too, and say so (ok: no; compliant in JSON and
     CSV); podium check exits with 1 for them, this command if something could not be scored.
+
+    --format mlcommons prints CSV in the columns of MLCommons' summaries: a row per scenario, or a
+    row per system with a column per training benchmark.
 
     Example: podium score results --format json
     """

@@ -13,7 +13,7 @@ from submissions.compare.fitness import (
     find_unfitness_reasons,
 )
 from submissions.compare.intervals import Interval
-from submissions.compare.per_unit import DerivedFigure, FigureBasis, FigureRequest
+from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.verdicts import (
     HypothesisTest,
     SignificanceSettings,
@@ -29,7 +29,7 @@ from submissions.compare.watts import (
     explain_energy_mismatch,
 )
 from submissions.machines import ComparedMachine
-from submissions.metrics import is_higher_better
+from submissions.metrics import DerivedFigure, is_higher_better
 from submissions.published_rows import PublishedRow, select_rows_of_kind
 from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
@@ -258,9 +258,11 @@ def convert_published_row(row: PublishedRow, like: ComparisonSide) -> Comparison
         workload=like.score.workload,
         scenario=like.score.scenario,
         metric=row.metric,
-        value=row.value,
+        value=row.headline,
         unit=row.unit,
-        runs=row.runs,
+        runs=tuple(
+            None if run is None else run * (row.convergence_factor or 1) for run in row.runs
+        ),
         compliant=True,
     )
     machine = ComparedMachine(
@@ -274,6 +276,7 @@ def convert_published_row(row: PublishedRow, like: ComparisonSide) -> Comparison
         machine=machine,
         source=row.source,
         note=row.note,
+        convergence_factor=row.convergence_factor,
     )
 
 

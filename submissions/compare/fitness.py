@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from submissions.compare.compared_results import ComparisonSide
 from submissions.machines import ComparedMachine
+from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
@@ -30,14 +31,20 @@ def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -
                 f"{getattr(others, name) or 'unknown'}"
             )
     yield from find_shared_campaign(first, other)
-    for key in sorted(first.task.keys() | other.task.keys()):
-        if first.task.get(key) != other.task.get(key):
-            mine_text, others_text = (
-                format_trait_value(each.task.get(key)) for each in (first, other)
-            )
-            yield f"{key}: {mine_text} and {others_text}"
+    if (mine.profile == PUBLISHED_PROFILE) == (others.profile == PUBLISHED_PROFILE):
+        yield from find_task_differences(first, other)
     yield from find_unfitness_reasons(first, "the first")
     yield from find_unfitness_reasons(other, "this")
+
+
+def find_task_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
+    """Yield differences in target and data. A published result states none, since its round fixes
+    them: beside one of podium's own rounds, the rounds differ, and say so.
+    """
+    for key in sorted(first.task.keys() | other.task.keys()):
+        if first.task.get(key) != other.task.get(key):
+            mine, others = (format_trait_value(each.task.get(key)) for each in (first, other))
+            yield f"{key}: {mine} and {others}"
 
 
 def find_shared_campaign(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:

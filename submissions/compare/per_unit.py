@@ -14,13 +14,17 @@ from typing import Final
 from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.watts import EnergyKind, group_widest_energies
 from submissions.cost.prices import Prices, read_prices
-from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN
+from submissions.metrics import (
+    MINUTES_UNIT,
+    TIME_TO_TRAIN,
+    DerivedFigure,
+    compute_accelerator_figure,
+    is_derivable_figure,
+)
 from suite.errors import RequestError
 from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
 from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
-
-DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s", "tokens/s")
 
 
 class FigureBasis(StrEnum):
@@ -29,14 +33,6 @@ class FigureBasis(StrEnum):
     ACCELERATOR = "accelerator"
     DOLLAR = "dollar"
     WATT = "watt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedFigure:
-    """A figure derived from a result; it is not the result's own metric."""
-
-    value: float
-    unit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +52,7 @@ class FigureRequest:
         score = side.score
         if self.basis is FigureBasis.WATT:
             return compute_watt_figure(score.energy, shared)
-        if score.value is None or not (
-            score.unit in DERIVABLE_RATE_UNITS or score.metric == TIME_TO_TRAIN
-        ):
+        if score.value is None or not is_derivable_figure(score.metric, score.unit):
             return None
         if self.prices:
             price = self.prices.find_price(score.system, side.machine.accelerator or "")
@@ -111,19 +105,6 @@ def compute_watt_figure(
     if found.samples_per_s_per_w is not None:
         return DerivedFigure(value=found.samples_per_s_per_w, unit=f"samples/s/W {of}")
     return DerivedFigure(value=found.joules / J_PER_KJ, unit=f"kJ per training {of}")
-
-
-def compute_accelerator_figure(
-    value: float, unit: str, accelerators: int | None
-) -> DerivedFigure | None:
-    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or
-    their number is unknown.
-    """
-    if not accelerators:
-        return None
-    if unit == MINUTES_UNIT:
-        return DerivedFigure(value=value * accelerators, unit="accelerator-minutes")
-    return DerivedFigure(value=value / accelerators, unit=f"{unit} per accelerator")
 
 
 def compute_money_figure(

@@ -2,7 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os.path import commonpath
 from pathlib import Path
 from typing import Final
@@ -42,8 +43,11 @@ SCALING_COLUMNS: Final = (
 def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
     """Yield one row per result, in reading order; published rows come last."""
     names = format_short_paths({each.path for each in found.results})
-    shared = list_shared_remarks(found)
+    groups = find_shared_remarks(found)
     for each in (*found.results, *found.references):
+        shared = [
+            text for group in groups if each.source or not group.published for text in group.remarks
+        ]
         yield (
             f"{found.workload}\n{found.scenario or 'training'}",
             format_result_cell(each, found),
@@ -54,26 +58,52 @@ def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
         )
 
 
-def list_shared_remarks(found: Comparison) -> tuple[str, ...]:
-    """List the reasons and differences that all rows but the baseline share, which are said once;
-    none if there is only one such row.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedRemarks:
+    """What is said once of several rows of a comparison."""
+
+    remarks: tuple[str, ...]
+    published: bool
+    """Whether only the published rows share them."""
+
+    @property
+    def rows(self) -> str:
+        """Return which rows share them."""
+        return "all published rows" if self.published else "all rows but the baseline"
+
+
+def find_shared_remarks(found: Comparison) -> list[SharedRemarks]:
+    """Find the reasons and differences that all rows but the baseline share, and those that all
+    published rows share besides; of a single row nothing is shared.
     """
     rows = [
         each
         for each in (*found.results, *found.references)
         if each.system is not None and not each.baseline
     ]
+    every = list_common_remarks(rows)
+    published = [text for text in list_common_remarks(found.references) if text not in every]
+    groups = (
+        SharedRemarks(remarks=tuple(every), published=False),
+        SharedRemarks(remarks=tuple(published), published=True),
+    )
+    return [group for group in groups if group.remarks]
+
+
+def list_common_remarks(rows: Sequence[ComparedResult]) -> list[str]:
+    """List the reasons and differences that several rows have in common."""
     if len(rows) < 2:
-        return ()
+        return []
     first, *others = ((*each.reasons, *filter(None, each.notes)) for each in rows)
-    return tuple(text for text in dict.fromkeys(first) if all(text in other for other in others))
+    return [text for text in dict.fromkeys(first) if all(text in other for other in others)]
 
 
-def format_shared_remarks(found: Comparison) -> str:
-    """Format what all rows but the baseline share as one line; empty if there is nothing."""
-    shared = list_shared_remarks(found)
+def format_shared_remarks(found: Comparison) -> list[str]:
+    """Format what rows share, one line for each group of rows."""
     name = f"{found.workload} {found.scenario or 'training'}"
-    return f"{name}, all rows but the baseline: {'; '.join(shared)}" if shared else ""
+    return [
+        f"{name}, {group.rows}: {'; '.join(group.remarks)}" for group in find_shared_remarks(found)
+    ]
 
 
 def format_system_cell(found: ComparedResult) -> str:

@@ -15,10 +15,10 @@ from submissions.compare.scaling import Scaling
 from submissions.compare.table_rows import (
     COMPARISON_COLUMNS,
     SCALING_COLUMNS,
+    find_shared_remarks,
     format_shared_remarks,
     iterate_comparison_rows,
     iterate_scaling_rows,
-    list_shared_remarks,
 )
 from submissions.tables import create_table_console, print_table
 from suite.files.untrusted_files import replace_unprintable
@@ -38,7 +38,7 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
         return
     table = Table(*COMPARISON_COLUMNS)
     comparisons = list(comparisons)
-    for shared in filter(None, map(format_shared_remarks, comparisons)):
+    for shared in (line for each in comparisons for line in format_shared_remarks(each)):
         console.print(escape(replace_unprintable(shared)))
     for comparison in comparisons:
         for row in iterate_comparison_rows(comparison):
@@ -50,10 +50,10 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
 def print_stacked_comparison(console: Console, comparison: Comparison) -> None:
     """Print one result below the other, for a terminal that is too narrow for the table."""
     console.print(f"[bold]{escape(comparison.workload)}[/] {comparison.scenario or 'training'}")
-    if shared := list_shared_remarks(comparison):
-        console.print("  all rows but the baseline:")
-    for line in shared:
-        console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
+    for group in find_shared_remarks(comparison):
+        console.print(f"  {group.rows}:")
+        for line in group.remarks:
+            console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
     for _, result, ratio, system, origin, remarks in iterate_comparison_rows(comparison):
         value, *details = result.split("\n")
         head = f"{origin}: {value}" + (f" ({', '.join(details)})" if details else "")
@@ -84,7 +84,7 @@ def render_comparison_tables(
 ) -> list[str]:
     """Return the tables in Markdown, after what all rows of a comparison share."""
     comparisons = list(comparisons)
-    shared = filter(None, map(format_shared_remarks, comparisons))
+    shared = (line for each in comparisons for line in format_shared_remarks(each))
     return [
         *map(encode_markdown_cell, shared),
         render_markdown_table(

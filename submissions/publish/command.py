@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ from submissions.publish.cards import SiteCards, parse_site_address
 from submissions.publish.endpoints import compute_submission_digest, list_curve_runs
 from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
+from submissions.publish.tree_pages import iterate_tree_files, plan_tree_pages
+from submissions.publish.trees import TreeOptions, is_site_tree, read_site_trees
 from submissions.published_rows import list_published_files, read_published_rows
 from submissions.report import build
 from submissions.report.document import Part, encode_invisible_characters
@@ -68,9 +71,10 @@ def publish_site(
     address: str = "",
     per: str | None = None,
     prices: Path | None = None,
+    beside: TreeOptions | None = None,
 ) -> None:
-    """Build a site from bundles; JudgedError at the end if one was left out; the site lists those
-    too.
+    """Build a site from bundles and results trees; JudgedError at the end if a bundle was left
+    out; the site lists those too.
     """
     if not encode_invisible_characters(title).strip():
         raise RequestError("--title: must not be empty")
@@ -78,7 +82,10 @@ def publish_site(
     request = parse_figure_request(per, prices)
     check_site_target(target)
     check_files_exist({"--signers": signers})
-    found = collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
+    trees = [path for path in dict.fromkeys(paths) if is_site_tree(path)]
+    pages = plan_tree_pages(read_site_trees(trees, beside or TreeOptions()))
+    sealed = [path for path in dict.fromkeys(paths) if path not in trees]
+    found = collect_site_entries(sealed, TrustedSigners(allowed=signers))
     entries = exclude_shared_campaigns(drop_contained_bundles(drop_repeated_curves(found)))
     workloads = {row.workload for entry in entries for row in entry.rows}
     rows = (
@@ -97,18 +104,18 @@ def publish_site(
     partial = site_folder.with_name(site_folder.name + PARTIAL_SUFFIX)
     remove_unfinished_site(partial)
     try:
-        write_site_files(
-            partial,
-            site.iterate_site_files(
-                title,
-                entries,
-                rows,
-                bundles is not BundleMode.NONE,
-                list_required_notes(published),
-                cards,
-                request,
-            ),
+        notes = list_required_notes(published or bool(pages))
+        files = site.iterate_site_files(
+            title,
+            entries,
+            rows,
+            bundles is not BundleMode.NONE,
+            notes,
+            cards,
+            request,
+            pages,
         )
+        write_site_files(partial, chain(files, iterate_tree_files(title, pages, notes)))
         if bundles is not BundleMode.NONE:
             add_bundles_to_site(partial, entries, bundles)
         write_site_checksums(partial)

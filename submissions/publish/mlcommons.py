@@ -8,17 +8,11 @@ of a repository's. Power is left out: in those summaries it is MLPerf Power's on
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from submissions.publish.rows import SEAL_PREFIX_DIGITS
 from submissions.report.document import Headline, Part, encode_invisible_characters
-
-MLCOMMONS_UNITS: Final = {
-    "samples/s": (1.0, "Samples/s"),
-    "queries/s": (1.0, "Queries/s"),
-    "ns": (1e6, "Latency (ms)"),
-}
-"""podium's unit -> how many of it make one of MLCommons' units, and that unit's name."""
+from submissions.score.mlcommons_table import MLCOMMONS_UNITS
 
 
 def format_mlcommons_summary(parts: Mapping[str, Part]) -> str:

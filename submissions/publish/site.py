@@ -240,9 +240,11 @@ def iterate_site_files(
     legend: Sequence[str],
     cards: SiteCards,
     per: FigureRequest | None = None,
+    trees: Sequence[object] = (),
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file except the bundles; equal input gives equal bytes. `per`
-    is what throughput is divided by where it is drawn against latency.
+    """Yield path and content of each file except the bundles and the pages of `trees`, which the
+    index links; equal input gives equal bytes. `per` is what throughput is divided by where it is
+    drawn against latency.
     """
     good = [entry for entry in entries if not entry.problems]
     rows = sorted(
@@ -279,6 +281,7 @@ def iterate_site_files(
                 "boards": boards,
                 "matrix": build_result_matrix(boards),
                 "count": len(rows),
+                "trees": trees,
                 "up": "",
             }
             | common,

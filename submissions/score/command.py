@@ -10,7 +10,7 @@ import click
 from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve, iterate_point_scores
 from submissions.score.score import Score, score_paths
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 
 
 def run_score_command(paths: Iterable[Path], output_format: str) -> None:
@@ -18,6 +18,10 @@ def run_score_command(paths: Iterable[Path], output_format: str) -> None:
     paths = tuple(paths)
     problems: list[str] = []
     curves = [curve for path in paths for curve in read_path_curves(path)]
+    if output_format == "mlcommons":
+        print_mlcommons_table(paths, curves, problems)
+        raise_scoring_problems(problems)
+        return
     rows = score_paths((path for path in paths if not has_only_curves(path)), problems)
     if output_format == "json":
         click.echo(format_scores_json(rows, curves))
@@ -27,6 +31,23 @@ def run_score_command(paths: Iterable[Path], output_format: str) -> None:
         click.echo(format_scores_csv([*rows, *iterate_point_scores(curves)]), nl=False)
     else:
         print_scored_tables(rows, curves, paths)
+    raise_scoring_problems(problems)
+
+
+def print_mlcommons_table(
+    paths: Iterable[Path], curves: Iterable[ScoredCurve], problems: list[str]
+) -> None:
+    """Print the scores in the columns of MLCommons' summaries, which have none for curves."""
+    from submissions.score.mlcommons_table import describe_scored_paths, format_mlcommons_table
+
+    if any(curves):
+        raise RequestError("--format mlcommons: curves have no columns in MLCommons' summaries")
+    if described := describe_scored_paths(paths, problems):
+        click.echo(format_mlcommons_table(described), nl=False)
+
+
+def raise_scoring_problems(problems: list[str]) -> None:
+    """Raise JudgedError if something could not be scored."""
     if problems:
         raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
 

@@ -117,6 +117,8 @@ class ResultValues:
     late_tokens: float | None = None
     tokens: TokenFigures | None = None
     """None where LoadGen does not measure tokens."""
+    inferred: bool = False
+    """Whether it was computed from a run of another scenario, as edge systems may file it."""
     convergence: Mapping[str, object] | None = None
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
     no such point.

@@ -212,6 +212,7 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         precision=read_mllog_precision(result, judged_by),
         whole_answers_per_s=tokens.answers_per_s if tokens else None,
         tokens=tokens,
+        inferred=found[0][3].logged_scenario != result.scenario.label,
         accuracy={metric: scores[-1] for metric, scores in claims.items()},
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
         if model
@@ -330,5 +331,6 @@ def read_published_inference_values(
         runs=found.runs,
         accuracy={row.metric: claims[0].value} if row and claims else {},
         target={row.metric: row.threshold} if row and result.division != "open" else {},
+        inferred=found.inferred,
         precision=read_text_precision(result),
     )

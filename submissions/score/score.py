@@ -101,6 +101,8 @@ class Score:
     """Share of the rate that was produced after the window; None below a hundredth."""
     tokens: TokenFigures | None = None
     """Of the run that gives the value; None where LoadGen does not measure tokens."""
+    inferred: bool = False
+    """Whether it was computed from a run of another scenario."""
     convergence: Mapping[str, object] | None = None
     """For a closed training set since v1.0: its reference convergence point, the factor, and the
     minutes times it.
@@ -109,11 +111,28 @@ class Score:
 
 def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
     """Score one result; JudgedError if its logs cannot be read."""
+    reading = read_scored_values(result)
+    own = compliance_check.judge_single_result(result, judge)
+    return build_score(
+        result,
+        reading,
+        compliant=compliance_check.is_accepted_result(result, own, judge),
+        noise=compliance_check.list_noise_rules(own),
+    )
+
+
+def read_scored_values(result: IndexedResult) -> ResultValues:
+    """Read the values of a result; JudgedError if its logs cannot be read."""
     try:
-        reading = read_result_values(result)
+        return read_result_values(result)
     except PodiumError as error:
         raise JudgedError(str(error)) from error
-    own = compliance_check.judge_single_result(result, judge)
+
+
+def build_score(
+    result: IndexedResult, reading: ResultValues, *, compliant: bool, noise: tuple[str, ...] = ()
+) -> Score:
+    """Return the score of a result whose logs were read and judged."""
     return Score(
         org=result.org or reading.org,
         system=result.system or reading.system,
@@ -126,7 +145,7 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         value=reading.value,
         unit=reading.unit,
         runs=reading.runs,
-        compliant=compliance_check.is_accepted_result(result, own, judge),
+        compliant=compliant,
         machine=build_compared_machine(read_system_description_fields(result, reading.round)),
         precision=reading.precision,
         accuracy=reading.accuracy,
@@ -135,12 +154,13 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         energy=reading.energy,
         within_run=reading.within_run,
         attempts=count_result_attempts(result),
-        noise=compliance_check.list_noise_rules(own),
+        noise=noise,
         basis=reading.basis,
         whole_run=reading.whole_run,
         whole_answers_per_s=reading.whole_answers_per_s,
         late_tokens=reading.late_tokens,
         tokens=reading.tokens,
+        inferred=reading.inferred,
         convergence=reading.convergence,
     )
 
@@ -253,9 +273,9 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
 
 def score_opened_results(
     path: Path, results: Sequence[IndexedResult], problems: list[str]
-) -> Iterator[Score]:
-    """Yield scores; add what cannot be scored to `problems`. One judge is shared, so that it reads
-    common files once.
+) -> Iterator[tuple[IndexedResult, Score]]:
+    """Yield results with their scores; add what cannot be scored to `problems`. One judge is
+    shared, so that it reads common files once.
 
     No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are
     named on stderr.
@@ -265,7 +285,7 @@ def score_opened_results(
     for result in results:
         try:
             row = score_result(result, judge)
-            yield replace(row, compliant=row.compliant and not damage_found)
+            yield result, replace(row, compliant=row.compliant and not damage_found)
             if compliance_check.is_accuracy_unscored(result, judge):
                 click.echo(
                     f"podium: {row.workload} {row.scenario} of {row.system}: its accuracy was "
@@ -282,7 +302,7 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     for path in paths:
         try:
             with open_results(path) as results:
-                rows += score_opened_results(path, results, problems)
+                rows += [row for _, row in score_opened_results(path, results, problems)]
         except JudgedError as error:
             problems.append(str(error))
     return rows

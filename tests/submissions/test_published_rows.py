@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from corpus import CORPUS, needs_corpus
+from corpus import CORPUS, PUBLISHED, needs_corpus
+from recomputed_rows import collect_round_rows, format_rows, read_table_rows
 
 from submissions.commands.published import published
 from submissions.published_rows import (
     PUBLISHED_COLUMNS,
+    PUBLISHED_ROWS_FOLDER,
     list_published_files,
     parse_published_rows,
     read_published_rows,
@@ -27,6 +29,7 @@ from submissions.published_rows import (
 )
 from suite import registry
 from suite.errors import RequestError
+from suite.files.layout import fold_name
 from suite.rounds.compatibility import (
     find_podium_workload,
     has_comparable_rounds,
@@ -76,15 +79,33 @@ def test_every_row_that_is_shipped_holds() -> None:
         "documents",
         "inference-v0.5",
         "inference-v0.7",
+        "inference-v4.1",
+        "inference-v5.1",
+        "inference-v6.0",
         "training-v0.5",
         "training-v0.6",
         "training-v0.7",
+        "training-v1.0",
+        "training-v5.1",
     )
     rows = [row for name in list_published_files() for row in read_published_rows(name)]
-    assert len(rows) == len({row.id for row in rows}) == 1235
+    assert len(rows) == len({row.id for row in rows}) == 1305
     assert {row.workload for row in rows} >= {"resnet50", "ssd", "maskrcnn", "gnmt", "transformer"}
-    assert all(row.runs and row.kind == "recomputed" for row in rows if row.round != "documents")
-    assert all("@" in row.source for row in rows if row.kind == "recomputed")
+    assert {row.round for row in rows if row.kind == "reported"} == {
+        "documents",
+        "inference-v5.1",
+        "inference-v6.0",
+    }
+    assert all(row.runs for row in rows if row.kind == "recomputed")
+    since_v1 = {name for name in list_published_files() if not name.endswith(("0.5", "0.6", "0.7"))}
+    assert all(
+        "@" in row.source for row in rows if row.kind == "recomputed" and row.round not in since_v1
+    )
+    assert all(
+        row.source.startswith(f"mlcommons/{row.half}_results_v")
+        for row in rows
+        if row.round in since_v1 - {"documents"}
+    )
 
 
 @pytest.mark.parametrize("workload", ["resnet50", "ResNet50", "ssd", "fake"])
@@ -128,6 +149,42 @@ def test_what_is_doubtful_says_why() -> None:
     assert len(doubtful) == 42 and all(
         len(note.partition("doubtful: ")[2]) > 10 for note in doubtful
     )
+
+
+@pytest.mark.slow
+@pytest.mark.corpus
+@needs_corpus
+def test_rows_since_v1_are_what_the_logs_and_tables_at_hand_give() -> None:
+    """A row that nobody can compute again is hearsay."""
+    made = collect_round_rows(PUBLISHED, PUBLISHED / "expected")
+    assert sorted(made) == [
+        "inference-v4.1",
+        "inference-v5.1",
+        "inference-v6.0",
+        "training-v1.0",
+        "training-v5.1",
+    ]
+    for name, rows in made.items():
+        shipped = (PUBLISHED_ROWS_FOLDER / f"{name}.csv").read_text("utf-8")
+        assert format_rows(rows, name) == shipped, name
+
+
+@pytest.mark.corpus
+@needs_corpus
+def test_recomputed_rows_are_those_of_mlcommons_tables() -> None:
+    """The tables have six digits, or whole tokens per second."""
+    beside = 0
+    for version in ("v5.1", "v6.0"):
+        table = PUBLISHED / "expected" / f"inference_{version}_published.json"
+        reported = {fold_name(row["id"]): row for row in read_table_rows(version, table)}
+        for row in read_published_rows(f"inference-{version}"):
+            told = reported.get(fold_name(row.id))
+            if told and row.kind == "recomputed":
+                assert row.value == pytest.approx(float(told["value"]), rel=1e-5), row.id
+                assert (row.metric, row.unit) == (told["metric"], told["unit"]), row.id
+                assert row.note.endswith(told["source"].rpartition(" ")[2])
+                beside += 1
+    assert beside == 11
 
 
 @pytest.mark.slow
@@ -196,6 +253,18 @@ def test_a_users_row_is_read() -> None:
         ({"half": ""}, "half missing; required: training, inference"),
         ({"kind": "guessed"}, "kind guessed"),
         ({"scenario": "Batch"}, "scenario Batch"),
+        ({"convergence_factor": "0.99"}, "convergence_factor 0.99; required: a number above 1"),
+        ({"convergence_factor": "much"}, "'much' is not a number above 0"),
+        (
+            {
+                "convergence_factor": "1.01",
+                "metric": "samples_per_second",
+                "unit": "samples/s",
+                "value": "9.0",
+                "runs": "9.0 10.1",
+            },
+            "convergence_factor 1.01; required: a number above 1 for a time to train",
+        ),
         ({"accelerators": "many"}, "accelerators many; required: a whole number"),
         ({"nodes": "-1"}, "nodes -1"),
         (
@@ -228,7 +297,7 @@ def test_a_users_row_that_does_not_hold_is_refused_with_its_line(
         (text_of(ROW, ROW), "x.csv:3: duplicate id x/1"),
         ("", "x.csv:1: columns none; required: id, round"),
         ("id,round\nx,y\n", "x.csv:1: columns id, round; required"),
-        (text_of(ROW) + "short,row\n", "x.csv:3: 2 cells; required: 18"),
+        (text_of(ROW) + "short,row\n", "x.csv:3: 2 cells; required: 19"),
         (text_of(ROW) + '"' + "x" * 200_000 + '"\n', "x.csv:3: field larger than"),
     ],
 )
@@ -236,6 +305,18 @@ def test_a_file_that_is_no_such_table_is_refused(text: str, words: str) -> None:
     """With the line that is wrong."""
     with pytest.raises(RequestError, match=words):
         parse_published_rows(text, "x.csv")
+
+
+def test_a_file_may_lack_the_column_of_factors() -> None:
+    """Files from before there was one."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, PUBLISHED_COLUMNS[:-1], lineterminator="\n")
+    writer.writeheader()
+    writer.writerow(ROW)
+    (row,) = parse_published_rows(text.getvalue(), "x.csv")
+    assert row.convergence_factor is None and row.headline == row.value
+    (row,) = parse_published_rows(text_of(ROW | {"convergence_factor": "1.5"}), "x.csv")
+    assert row.headline == row.value * 1.5
 
 
 def test_a_file_is_read_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
@@ -279,13 +360,57 @@ def test_rows_can_be_sorted_by_value_the_best_first() -> None:
     rates = values["inference", "Offline", "samples_per_second", "samples/s"]
     assert len(rates) > 10
     assert rates == sorted(rates, reverse=True)
-    plain = json.loads(invoked("resnet50", "--format", "json"))["published"]
+    plain = json.loads(invoked("resnet50", "--sort", "round", "--format", "json"))["published"]
+    assert plain != rows
+    assert rows == json.loads(invoked("resnet50", "--format", "json"))["published"]
     assert sorted(row["id"] for row in plain) == sorted(row["id"] for row in rows)
+
+
+def test_rows_have_figures_per_accelerator_and_can_be_sorted_by_them() -> None:
+    """Rates are divided by the accelerators, times are multiplied; latencies and systems without
+    accelerators have none and stand last.
+    """
+    rows = json.loads(
+        invoked("llama", "--round", "inference-v6.0", "--sort", "accelerator", "--format", "json")
+    )["published"]
+    offline = [row for row in rows if row["scenario"] == "Offline"]
+    figures = [row["per_accelerator"] for row in offline]
+    assert figures[0] == {
+        "value": offline[0]["value"] / offline[0]["accelerators"],
+        "unit": "tokens/s per accelerator",
+    }
+    values = [each["value"] for each in figures if each]
+    assert values == sorted(values, reverse=True) and len(values) > 5
+    assert figures[len(values) :] == [None] * (len(figures) - len(values))
+    assert {row["accelerators"] for row in offline[len(values) :]} == {0}
+    latencies = json.loads(invoked("resnet50", "--round", "inference-v6.0", "--format", "json"))
+    assert all(
+        row["per_accelerator"] is None for row in latencies["published"] if row["unit"] == "ns"
+    )
+    (minutes,) = json.loads(invoked("resnet50", "--round", "training-v1.0", "--format", "json"))[
+        "published"
+    ]
+    assert minutes["headline"] == minutes["value"] * minutes["convergence_factor"] > 29.3
+    assert minutes["per_accelerator"]["value"] == minutes["headline"] * minutes["accelerators"]
+    table = invoked("resnet50", "--round", "training-v1.0")
+    assert "29.3029 minutes" in table and "times the factor 1.0044" in table
+    assert "234.423 accelerator-minutes" in table
+    assert " no accelerator " in invoked("resnet50", "--round", "inference-v4.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [("llama31_8b", "llama"), ("llama3.1-8b", "llama"), ("ssd-resnet34", "ssd"), ("mask rcnn", "")],
+)
+def test_mlperfs_names_of_a_workload_count(name: str, workload: str) -> None:
+    """Who looks for a benchmark knows MLPerf's name of it."""
+    rows = json.loads(invoked(name, "--format", "json"))["published"]
+    assert {row["workload"] for row in rows} == {workload or "maskrcnn"}
 
 
 def test_csv_is_what_compare_reads_again() -> None:
     """Through a file of the user's own."""
-    text = invoked("gnmt", "--format", "csv")
+    text = invoked("gnmt", "--format", "csv", "--sort", "round")
     rows = parse_published_rows(text, "out.csv")
     assert rows and [
         row
@@ -308,6 +433,11 @@ def test_the_table_has_sources_and_the_legend() -> None:
     [
         (["resnet5"], "unknown published workload 'resnet5'; did you mean 'resnet50'?"),
         (["--round", "training-v9"], "unknown published round 'training-v9'"),
+        (["--round", "training-v6.0"], "training-v6.0 has no rows, because no whole results"),
+        (
+            ["gnmt", "--round", "training-v1.0"],
+            "training-v1.0 has no rows of gnmt; these have: inference-v0.5, training-v0.5",
+        ),
         (["--org", "Nobody & Sons"], "unknown organisation among these results"),
     ],
 )
@@ -348,6 +478,7 @@ def test_every_row_of_the_table_has_its_source_and_known_names() -> None:
         "maskrcnn",
         "gnmt",
         "transformer",
+        "llama",
     }
     text = (Path(registry.__file__).parent / "rounds" / "compatibility.toml").read_text()
     assert tomllib.loads(text) == read_compatibility_table()

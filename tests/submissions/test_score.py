@@ -108,6 +108,7 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
             "whole_answers_per_s",
             "late_tokens",
             "tokens",
+            "inferred",
             "convergence",
         ]
         for row in rows(results)

@@ -299,6 +299,8 @@ class EntryHeadline(NamedTuple):
     """ns, samples/query, queries/s or samples/s."""
     runs: tuple[float, ...]
     """The value of each performance run that has one; the lowest counts."""
+    inferred: bool = False
+    """Whether it was computed from SingleStream's logs."""
 
 
 SUMMARY_HEADLINES = {
@@ -336,7 +338,10 @@ def read_entry_headline(
     if scenario is None:
         return None
     metric, unit = SUMMARY_HEADLINES[scenario]
-    if round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM:
+    inferred = bool(
+        round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM
+    )
+    if round and inferred:
         rule = round.find_scenario_rules(round.find_benchmark(entry.parent.name, None), scenario)
         values = [
             value
@@ -345,7 +350,7 @@ def read_entry_headline(
         ]
     else:
         values = [value for each in summaries if (value := each.find_number(metric)) is not None]
-    return EntryHeadline(metric, min(values), unit, tuple(values)) if values else None
+    return EntryHeadline(metric, min(values), unit, tuple(values), inferred) if values else None
 
 
 def compute_inferred_summary_result(

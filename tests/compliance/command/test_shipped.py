@@ -44,7 +44,7 @@ def understood(words: list[str]) -> click.Context:
 
 def test_the_workflow_can_be_called_with_what_the_page_names() -> None:
     call = workflow()[True]["workflow_call"]  # YAML 1.1 reads `on` as a truth value
-    assert set(call["inputs"]) == {"path", "round", "version"}
+    assert set(call["inputs"]) == {"accept", "path", "round", "version"}
     assert all(
         given["type"] == "string"
         and given["description"]

@@ -1,0 +1,128 @@
+"""Waivers: findings that somebody knows and accepts, from a TOML file (schema waivers.json).
+
+A waiver names a rule, a path, who accepts it, until when, and why. An accepted finding is still
+listed, but has no effect on a verdict.
+"""
+
+import datetime
+import difflib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from compliance.rules import load_rules
+from compliance.verdict import Acceptance, Finding, PathJudgement, Verdict, change_findings
+from suite.errors import RequestError
+from suite.files.untrusted_files import UnreadableError, read_untrusted_toml, replace_unprintable
+
+StatedText: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[waiver]]`: accepts the findings of a rule in a file, or in all files of a folder."""
+
+    rule: StatedText
+    path: StatedText
+    """A file or folder below the PATH that is judged, or below the working folder."""
+    by: StatedText
+    """Who accepts it."""
+    until: datetime.date
+    """The last day on which it holds."""
+    why: StatedText
+
+    @property
+    def name(self) -> str:
+        """Return how a message names it."""
+        return replace_unprintable(f"the waiver of {self.rule} in {self.path}")
+
+    def covers_finding(self, finding: Finding, judged: str) -> bool:
+        """Return whether it accepts a finding about the PATH `judged`."""
+        if finding.rule != self.rule:
+            return False
+        # Path.resolve follows links
+        file = Path(os.path.abspath(finding.file))  # noqa: PTH100
+        return any(
+            file.is_relative_to(os.path.abspath(Path(base, self.path)))  # noqa: PTH100
+            for base in (judged, "")
+        )
+
+
+class WaiverFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of waivers."""
+
+    waiver: Annotated[tuple[Waiver, ...], msgspec.Meta(min_length=1)]
+
+
+def read_waivers(file: Path, today: datetime.date) -> tuple[Waiver, ...]:
+    """Read a file of waivers; RequestError if it cannot be read, violates its schema, or has a
+    waiver that has expired or whose rule does not exist or cannot be accepted.
+    """
+    try:
+        read = msgspec.convert(read_untrusted_toml(file), WaiverFile)
+    except UnreadableError as error:
+        raise RequestError(str(error)) from error
+    except msgspec.ValidationError as error:
+        raise RequestError(
+            replace_unprintable(
+                f"{file}: {error}; a waiver is [[waiver]] with rule, path, by, until (a date) and"
+                " why"
+            )
+        ) from error
+    return tuple(require_usable_waiver(each, file, today) for each in read.waiver)
+
+
+def require_usable_waiver(waiver: Waiver, file: Path, today: datetime.date) -> Waiver:
+    """Return a waiver with the present id of its rule; RequestError if it cannot be used."""
+    rules = load_rules()
+    former = {rule.former: rule.id for rule in rules.values() if rule.former}
+    rule = rules.get(former.get(waiver.rule, waiver.rule))
+    if rule is None:
+        near = difflib.get_close_matches(waiver.rule, sorted(rules), n=1)
+        hint = f"did you mean {near[0]}?" if near else "podium explain lists all rules"
+        raise RequestError(f"{file}: {waiver.name}: there is no such rule; {hint}")
+    if rule.weight is Verdict.UNKNOWN:
+        raise RequestError(
+            f"{file}: {waiver.name}: what the rule finds was not judged, which no waiver can accept"
+        )
+    if waiver.until < today:
+        raise RequestError(
+            f"{file}: {waiver.name} expired on {waiver.until}; remove it, or agree on another day"
+        )
+    return msgspec.structs.replace(waiver, rule=rule.id)
+
+
+def apply_waivers(judged: PathJudgement, waivers: Sequence[Waiver]) -> PathJudgement:
+    """Mark the findings that waivers accept; the first waiver that covers one counts."""
+    return change_findings(
+        judged,
+        lambda findings: [accept_finding(each, judged.path, waivers) for each in findings],
+    )
+
+
+def accept_finding(finding: Finding, path: str, waivers: Iterable[Waiver]) -> Finding:
+    """Return a finding about this PATH, marked if a waiver covers it."""
+    waiver = next((each for each in waivers if each.covers_finding(finding, path)), None)
+    if waiver is None:
+        return finding
+    accepted = Acceptance(
+        by=replace_unprintable(waiver.by),
+        until=waiver.until.isoformat(),
+        why=replace_unprintable(waiver.why),
+    )
+    return replace(finding, accepted=accepted)
+
+
+def find_idle_waivers(
+    judged: Iterable[PathJudgement], waivers: Iterable[Waiver]
+) -> tuple[Waiver, ...]:
+    """Return the waivers that no finding needs any more."""
+    found = [(finding, each.path) for each in judged for finding in each.findings]
+    return tuple(
+        waiver
+        for waiver in waivers
+        if not any(waiver.covers_finding(finding, path) for finding, path in found)
+    )

@@ -1,0 +1,303 @@
+"""The pages and data of the results trees on a site: a page per tree, one per organisation, and all
+of it as JSON and CSV.
+"""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from compliance.verdict import Acceptance, Finding, Severity
+from submissions.metrics import MINUTES_UNIT
+from submissions.publish.site import render_site_page
+from submissions.publish.trees import (
+    SiteTree,
+    TreeOrganisation,
+    TreeResult,
+    rank_tree_result,
+)
+from submissions.report.document import encode_invisible_characters
+from submissions.report.sections.findings import SEVERITY_TITLES
+from submissions.score.mlcommons_table import DescribedScore, format_mlcommons_table
+from submissions.tables import format_metric_value
+from suite import __version__
+from suite.files.layout import convert_to_slug, fold_name
+
+TREES_FOLDER: Final = "trees"
+MAX_RULE_PLACES: Final = 50
+"""Places of one rule that a page lists; the data have more."""
+MAX_TREE_FINDINGS: Final = 5000
+"""Findings of one organisation in the data; the rest are counted."""
+MIN_DEVIATION: Final = 5e-6
+"""A smaller difference from the published value is one of rounding: MLCommons' tables have six
+digits, or whole tokens per second.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """The findings of one rule about an organisation."""
+
+    rule: str
+    kind: str
+    """Errors, warnings, notes, or that they are accepted."""
+    source: str
+    advices: tuple[str, ...]
+    accepted: Acceptance | None
+    places: tuple[Finding, ...]
+    more: int
+    """Places that are not listed."""
+
+    @property
+    def count(self) -> int:
+        """The number of findings."""
+        return len(self.places) + self.more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeTable:
+    """The results of one benchmark and scenario in one round and division, best first."""
+
+    title: str
+    results: tuple[TreeResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisationPage:
+    """An organisation with the path of its page."""
+
+    organisation: TreeOrganisation
+    file: str
+    """Name of its page in the folder of its tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreePage:
+    """A tree with the paths of its pages."""
+
+    tree: SiteTree
+    folder: str
+    """Below the site."""
+    organisations: tuple[OrganisationPage, ...]
+
+    @property
+    def path(self) -> str:
+        """Path of the tree's own page."""
+        return f"{self.folder}/index.html"
+
+    def find_organisation_file(self, result: TreeResult) -> str:
+        """Return the page of a result's organisation."""
+        return next(each.file for each in self.organisations if result in each.organisation.results)
+
+
+def plan_tree_pages(trees: Iterable[SiteTree]) -> list[TreePage]:
+    """Give each tree and each organisation a path, which is unique by its number."""
+    return [
+        TreePage(
+            tree=tree,
+            folder=f"{TREES_FOLDER}/{number}-{convert_to_slug(tree.name)}",
+            organisations=tuple(
+                OrganisationPage(
+                    organisation=each, file=f"{place}-{convert_to_slug(each.name)}.html"
+                )
+                for place, each in enumerate(tree.organisations, 1)
+            ),
+        )
+        for number, tree in enumerate(trees, 1)
+    ]
+
+
+def iterate_tree_files(
+    title: str, pages: Sequence[TreePage], legend: Sequence[str]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each page and data file about trees; nothing without trees."""
+    if not pages:
+        return
+    common = {
+        "title": encode_invisible_characters(title),
+        "version": __version__,
+        "legend": legend,
+        "up": "../../",
+        "format_result": format_tree_value,
+        "format_deviation": format_deviation,
+        "format_verdicts": format_verdict_counts,
+        "format_machine": format_tree_machine,
+    }
+    for page in pages:
+        yield (
+            page.path,
+            render_site_page(
+                "tree.html.j2",
+                {
+                    "page": page,
+                    "tables": list(group_tree_results(page.tree.results)),
+                    "objections": group_objections(page.tree.findings),
+                }
+                | common,
+            ),
+        )
+        for each in page.organisations:
+            yield (
+                f"{page.folder}/{each.file}",
+                render_site_page(
+                    "organisation.html.j2",
+                    {
+                        "page": page,
+                        "org": each.organisation,
+                        "objections": group_objections(each.organisation.findings),
+                    }
+                    | common,
+                ),
+            )
+        yield from iterate_summary_files(page)
+    trees = [page.tree for page in pages]
+    yield "data/trees.json", format_trees_json(trees).encode()
+    yield "data/trees.csv", format_trees_csv(trees).encode()
+
+
+def iterate_summary_files(page: TreePage) -> Iterator[tuple[str, bytes]]:
+    """Yield a tree's scores in the columns of MLCommons' summaries, one file for each half."""
+    for name, chosen in (("served", True), ("training", False)):
+        described: list[DescribedScore] = [
+            each for each in page.tree.described if bool(each.score.scenario) is chosen
+        ]
+        if described:
+            yield f"{page.folder}/{name}.csv", format_mlcommons_table(described).encode()
+
+
+def group_tree_results(results: Iterable[TreeResult]) -> Iterator[TreeTable]:
+    """Yield a table per benchmark and scenario, round and division, best value first."""
+    tables: dict[tuple[str, ...], list[TreeResult]] = {}
+    for each in results:
+        key = (fold_name(each.benchmark), each.scenario, each.round, each.division)
+        tables.setdefault(key, []).append(each)
+    for _, rows in sorted(tables.items()):
+        first = rows[0]
+        where = [first.round, f"{first.division} division" if first.division else ""]
+        title = f"{first.benchmark}, {first.scenario or 'training'}"
+        yield TreeTable(
+            title=f"{title} ({', '.join(filter(None, where))})" if any(where) else title,
+            results=tuple(sorted(rows, key=rank_tree_result)),
+        )
+
+
+def group_objections(findings: Iterable[Finding]) -> list[Objection]:
+    """Group findings by rule: errors, warnings, notes, then what waivers accept."""
+    groups: dict[tuple[Acceptance | None, Severity, str], list[Finding]] = {}
+    for each in findings:
+        groups.setdefault((each.accepted, each.severity, each.rule), []).append(each)
+    order = list(Severity)
+    return [
+        Objection(
+            rule=rule,
+            kind=f"Accepted {SEVERITY_TITLES[severity].lower()}"
+            if accepted
+            else SEVERITY_TITLES[severity],
+            source=alike[0].source,
+            advices=tuple(dict.fromkeys(each.advice for each in alike if each.advice)),
+            accepted=accepted,
+            places=tuple(alike[:MAX_RULE_PLACES]),
+            more=len(alike[MAX_RULE_PLACES:]),
+        )
+        for (accepted, severity, rule), alike in sorted(
+            groups.items(), key=lambda item: (bool(item[0][0]), order.index(item[0][1]))
+        )
+    ]
+
+
+def format_tree_value(value: float | None, result: TreeResult) -> str:
+    """Format a value of a result."""
+    return format_metric_value(value, result.unit).replace(MINUTES_UNIT, "min")
+
+
+def format_deviation(result: TreeResult) -> str:
+    """Format how far a value is from the published one; empty if none is known."""
+    if result.deviation is None:
+        return ""
+    if abs(result.deviation) <= MIN_DEVIATION:
+        return "equal"
+    return f"{100 * result.deviation:+.2g} %"
+
+
+def format_verdict_counts(results: Iterable[TreeResult]) -> str:
+    """Format how many results have each verdict."""
+    counts = Counter(each.verdict for each in results)
+    return ", ".join(f"{count} {verdict.casefold()}" for verdict, count in counts.items())
+
+
+def format_tree_machine(result: TreeResult) -> str:
+    """Format the accelerators of a result."""
+    if result.accelerators is None:
+        return result.accelerator or "-"
+    if not result.accelerators:
+        return "no accelerator"
+    return f"{result.accelerators} \u00d7 {result.accelerator}".rstrip(" \u00d7")
+
+
+def format_trees_json(trees: Iterable[SiteTree]) -> str:
+    """Format all trees as JSON, with all findings."""
+    return (
+        json.dumps(
+            {"trees": [convert_tree_to_data(tree) for tree in trees]},
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
+
+
+def convert_tree_to_data(tree: SiteTree) -> dict[str, Any]:
+    """Convert a tree to plain data."""
+    return {
+        "name": encode_invisible_characters(tree.name),
+        "round": tree.round,
+        "verdict": tree.verdict,
+        "organisations": [
+            encode_texts(asdict(each))
+            | {
+                "findings": convert_findings_to_data(each.findings),
+                "findings_left_out": len(each.findings[MAX_TREE_FINDINGS:]),
+            }
+            for each in tree.organisations
+        ],
+        "findings": convert_findings_to_data(tree.findings),
+    }
+
+
+def convert_findings_to_data(findings: Sequence[Finding]) -> list[Any]:
+    """Convert findings to plain data."""
+    return [encode_texts(asdict(each)) for each in findings[:MAX_TREE_FINDINGS]]
+
+
+def encode_texts(content: Any) -> Any:
+    """Escape what a reader would not see in the texts of plain data."""
+    if isinstance(content, Mapping):
+        return {key: encode_texts(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [encode_texts(value) for value in content]
+    return encode_invisible_characters(content) if isinstance(content, str) else content
+
+
+def format_trees_csv(trees: Iterable[SiteTree]) -> str:
+    """Format the results of all trees as CSV: runs and scores are separated by spaces, a run that
+    missed its target is a dash.
+    """
+    text = io.StringIO()
+    names = ["tree", *(each.name for each in fields(TreeResult))]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for tree in trees:
+        for each in tree.results:
+            row = encode_texts(asdict(each))
+            runs = " ".join("-" if run is None else repr(run) for run in each.runs)
+            scores = " ".join(f"{name}={value:.6g}" for name, value in each.accuracy.items())
+            writer.writerow(
+                {"tree": encode_invisible_characters(tree.name)}
+                | row
+                | {"runs": runs, "accuracy": scores}
+            )
+    return text.getvalue()

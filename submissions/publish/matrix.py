@@ -12,7 +12,7 @@ from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.rounds.compatibility import TRAINING_HALF
 
-LONGEST_MATRIX: Final = 25
+LONGEST_MATRIX: Final = 12
 """Systems above which the matrix scrolls in its own frame."""
 FEWEST_DRAWN_ROWS: Final = 2
 """Of one result there is no figure."""

@@ -3,7 +3,7 @@ gnmt.tar.zst --study results/studies/vgg19`.
 
 Each bundle gets its page in docs/reports/ and an image of what its model does in docs/images/; for
 the first bundle, also the top of the page, which the README shows. All studies together get one
-page, and one image each. Needs Chromium and playwright; images are reduced to 256 colours or fewer.
+page, and one image each. `--site SITE` makes an image of a site's front page. Needs Chromium and playwright; images are reduced to 256 colours or fewer.
 """
 
 import argparse
@@ -49,6 +49,7 @@ def main(words: Sequence[str] | None = None) -> None:
         default=[],
         help="folder of a study; repeatable",
     )
+    parser.add_argument("--site", type=Path, help="folder that podium publish made")
     parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and images")
     options = parser.parse_args(words)
     program = next(filter(None, map(shutil.which, BROWSERS)), None) or sys.exit(
@@ -60,6 +61,10 @@ def main(words: Sequence[str] | None = None) -> None:
             make(browser.new_page(viewport=SIZE), bundle, options.out, first=number == 0)
         if options.study:
             make_studies(browser.new_page(viewport=SIZE), options.study, options.out)
+        if options.site:
+            page = browser.new_page(viewport=SIZE)
+            page.goto((options.site / "index.html").absolute().as_uri())
+            save(page.screenshot(), options.out / "images" / "site.png")
         browser.close()
 
 

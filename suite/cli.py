@@ -159,8 +159,9 @@ def main(command: click.Command = group) -> None:
     )
     try:
         with raise_signals_in_block():
-            code = command.main(prog_name="podium", standalone_mode=False) or 0
-        sys.exit(code)
+            code = command.main(prog_name="podium", standalone_mode=False)
+        # a command may return what another one asks it for
+        sys.exit(code if isinstance(code, int) else 0)
     except click.NoSuchOption as error:
         close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
         exit_with_error(f"no such option '{error.option_name}'{close}", 2)

@@ -12,8 +12,9 @@ from harness.commands.endpoint_options import (
 )
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS
+from suite.console.options import CHECKPOINT_OPTION, DRY_RUN_OPTION, SERVING_RUN_OPTIONS
 from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
+from suite.dry_run import DryRunEstimate, refuse_dry_options, report_estimate
 from suite.errors import RequestError
 
 
@@ -56,6 +57,7 @@ from suite.errors import RequestError
         " search becomes the first performance run."
     ),
 )
+@DRY_RUN_OPTION
 @add_endpoint_options
 def infer(
     workload: str,
@@ -65,7 +67,7 @@ def infer(
     checkpoint: Path | None,
     runs: int | None,
     **values: Any,
-) -> None:
+) -> DryRunEstimate | None:
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
 
     Of several performance runs, the slowest counts. Three or more give comparisons a confidence
@@ -81,16 +83,29 @@ def infer(
         raise RequestError(f"--weights measures speed only; omit {other}")
     with report_missing_modules():
         from harness.progress import Heartbeat
+        from harness.serving.dry_run import try_serving
         from harness.serving.infer import serve_workload
         from harness.serving.peak.command import search_round_peak
         from harness.serving.weights.speed import measure_weights_speed
 
         with Heartbeat():
+            if values["dry_run"]:
+                refuse_dry_options(peak=peak, endpoint=bool(values["endpoints"]))
+                estimate = try_serving(
+                    workload,
+                    options,
+                    scenarios=scenarios,
+                    mode=mode,
+                    checkpoint=checkpoint,
+                    runs=runs,
+                    weights=weights,
+                )
+                return report_estimate(estimate, options.results)
             if weights:
                 measure_weights_speed(
                     workload, options, scenarios=scenarios, weights=weights, runs=runs
                 )
-                return
+                return None
             serve_workload(
                 workload,
                 options,
@@ -101,3 +116,4 @@ def infer(
                 search=search_round_peak if peak else None,
                 endpoint_options=build_endpoint_options(values),
             )
+        return None

@@ -7,6 +7,7 @@ from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     DATA_OPTIONS,
+    DRY_RUN_OPTION,
     FILING_OPTIONS,
     INPUT_OPTION,
     MACHINE_OPTIONS,
@@ -16,6 +17,7 @@ from suite.console.options import (
 )
 from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.screen import get_screen
+from suite.dry_run import DryRunEstimate, refuse_dry_options, report_estimate
 
 
 def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -62,6 +64,7 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
         "Resume an unfinished set from its last checkpoint, with the options it was started with."
     ),
 )
+@DRY_RUN_OPTION
 @click.option(
     "--challenge",
     hidden=True,
@@ -73,13 +76,21 @@ def train(
     seed: int | None,
     runs: int | None,
     resume: bool,
+    dry_run: bool,
     challenge: str | None,
-) -> None:
+) -> DryRunEstimate | None:
     """Train WORKLOAD until it reaches its target quality.
 
     Example: podium train resnet50 --seed 1
     """
     with report_missing_modules():
+        if dry_run:
+            refuse_dry_options(resume=resume)
+            from harness.training.dry_run import try_training
+
+            return report_estimate(
+                try_training(workload, options, seed=seed, runs=runs), options.results
+            )
         from harness.training.run_set import train_run_set
 
         context = click.get_current_context()
@@ -91,3 +102,4 @@ def train(
         train_run_set(
             workload, options, seed=seed, runs=runs, resume=resume, given=given, challenge=challenge
         )
+        return None

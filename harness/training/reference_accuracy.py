@@ -2,8 +2,8 @@
 inference's own settings.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,14 +22,28 @@ def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -
     """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for
     the metrics that the row checks.
     """
-    run = add_survey_results(request, request.build_run(seed, Precision.FP32))
-    run = replace(run, settings={**run.settings, **EAGER_SETTINGS})
-    system = request.workload.build_inference(run, checkpoint, registry.load_engine(run.framework))
-    with closing(system), TemporaryDirectory() as folder:
-        answers = collect_reference_answers(system, int(str(run.settings["batching.max_batch"])))
+    with (
+        open_reference_system(request, checkpoint, seed) as (system, max_batch),
+        TemporaryDirectory() as folder,
+    ):
+        answers = collect_reference_answers(system, max_batch)
         system.truth(Path(folder))
         scores = registry.load_scorer(request.name)(answers, Path(folder))
         return {metric: float(scores[metric]) for metric in request.row.scored_metrics}
+
+
+@contextmanager
+def open_reference_system(
+    request: RunRequest, checkpoint: Path, seed: int
+) -> Iterator[tuple[Inference, int]]:
+    """Open the system under test that answers for the reference accuracy; yield it with its
+    largest batch.
+    """
+    run = add_survey_results(request, request.build_run(seed, Precision.FP32))
+    run = replace(run, settings={**run.settings, **EAGER_SETTINGS})
+    system = request.workload.build_inference(run, checkpoint, registry.load_engine(run.framework))
+    with closing(system):
+        yield system, int(str(run.settings["batching.max_batch"]))
 
 
 def collect_reference_answers(system: Inference, max_batch: int) -> Mapping[int, bytes]:

@@ -183,13 +183,9 @@ def set_up_training(
     """
     if fresh:
         log_run_header(log, job.request, job.entry, campaign, index, run)
-    seeds.seed_generators(run.seed, run.rank, run.framework)
-    training = job.request.workload.build_training(run)
-    facts = training.facts()
-    check_facts(job.request, job.training.row, facts)
+    training, facts = build_checked_training(job, run)
     if fresh:
         log_hyperparameters(log, job.training.hyper, facts, job.training.row)
-    check_data_sizes(job, facts)
     if job.ranks.leads:  # nothing is refused after this
         write_json(job.working_entry.system_file, job.training.system)
         attempts.record_set_start(job, campaign)
@@ -197,6 +193,18 @@ def set_up_training(
     garbage.collect_garbage_as_usual()
     job.ranks.wait_for_ranks()
     return training
+
+
+def build_checked_training(job: TrainingJob, run: Run) -> tuple[Training, Mapping[str, HyperValue]]:
+    """Seed the generators, build a run's training and check the facts of its data; RequestError if
+    they are refused.
+    """
+    seeds.seed_generators(run.seed, run.rank, run.framework)
+    training = job.request.workload.build_training(run)
+    facts = training.facts()
+    check_facts(job.request, job.training.row, facts)
+    check_data_sizes(job, facts)
+    return training, facts
 
 
 def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:

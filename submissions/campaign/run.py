@@ -24,6 +24,7 @@ from suite.ledger.steps import find_challenge_fault
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.terms import Profile
 
 RESUME_NOTE: Final = "finished steps are kept; run the same command to resume"
 LOADGEN_VALID: Final = "VALID"
@@ -234,7 +235,9 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
             "infer",
             campaign.workload,
             *format_common_arguments(campaign.options),
-            *format_serving_arguments(campaign, missing),
+            *format_serving_arguments(
+                campaign.workload, campaign.options.profile, campaign.runs, missing
+            ),
             *searching,
         )
     else:
@@ -246,7 +249,9 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
                 scenario.value,
                 "--mode",
                 mode,
-                *format_serving_arguments(campaign, [scenario]),
+                *format_serving_arguments(
+                    campaign.workload, campaign.options.profile, campaign.runs, [scenario]
+                ),
             ]
             run_podium_command(
                 campaign,
@@ -258,17 +263,16 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
             )
 
 
-def format_serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list[str]:
+def format_serving_arguments(
+    workload: str, profile: Profile, runs: int | None, scenarios: Sequence[Scenario]
+) -> list[str]:
     """Format the performance runs: as many as the training set has, but never fewer than the round
     requires of one of these scenarios.
     """
-    row = registry.load_round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    if campaign.runs is None or row is None:
+    row = registry.load_round().benchmark(workload).inference.get(profile)
+    if runs is None or row is None:
         return []
-    return [
-        "--runs",
-        str(max(campaign.runs, *(row.scenarios[scenario].runs for scenario in scenarios))),
-    ]
+    return ["--runs", str(max(runs, *(row.scenarios[scenario].runs for scenario in scenarios)))]
 
 
 def has_enough_runs(campaign: Campaign, result: IndexedResult) -> bool:

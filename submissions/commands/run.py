@@ -3,9 +3,10 @@
 import click
 
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import RUN_OPTIONS
+from suite.console.options import DRY_RUN_OPTION, RUN_OPTIONS
 from suite.console.parameters import SEED_TYPE, WORKLOAD_OR_ALL_TYPE
 from suite.console.screen import VERBOSE_OPTION
+from suite.dry_run import refuse_dry_options
 
 
 def refuse_scenario(context: click.Context, __: click.Parameter, name: str | None) -> None:
@@ -54,6 +55,7 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
         "best run of the search becomes the first performance run."
     ),
 )
+@DRY_RUN_OPTION
 @click.option("--scenario", hidden=True, expose_value=False, callback=refuse_scenario)
 def run(
     workload: str,
@@ -63,6 +65,7 @@ def run(
     challenge: str | None,
     audit: bool,
     peak: bool,
+    dry_run: bool,
 ) -> None:
     """Run the whole campaign for WORKLOAD, or for every workload if it is `all`: train, infer,
     check, pack.
@@ -71,6 +74,12 @@ def run(
 
     Example: podium run resnet50
     """
+    if dry_run:
+        refuse_dry_options(challenge=challenge is not None, audit=audit, peak=peak)
+        from submissions.campaign.dry_run import try_campaigns
+
+        try_campaigns(workload, options, seed=seed, runs=runs)
+        return
     from submissions.campaign.run import run_campaigns
 
     run_campaigns(

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.watts import EnergyKind, group_widest_energies
 from submissions.cost.prices import Prices, read_prices
 from submissions.metrics import (
     MINUTES_UNIT,
-    TIME_TO_TRAIN,
     DerivedFigure,
     compute_accelerator_figure,
     is_derivable_figure,

@@ -18,8 +18,10 @@ from submissions.metrics import is_higher_better
 from submissions.publish.rows import REPORTED_KIND, Row
 
 GROUP_CONFIDENCE: Final = 0.95
-UNTESTED: Final = "-"
-"""Letter of a row with too few runs to be tested."""
+UNTESTED: Final = "not tested"
+"""In place of a letter: a row of too few runs, or with no other that it could be tested against."""
+FEWEST_TESTED_ROWS: Final = 2
+"""A test takes two."""
 ALPHABET_SIZE: Final = len(ascii_uppercase)
 SiteTableKey: TypeAlias = tuple[str, ...]
 
@@ -30,8 +32,8 @@ class GroupedRows:
 
     rows: tuple[Row, ...]
     letters: tuple[str, ...]
-    """Empty for a row without a value, and for figures of documents; UNTESTED for a row with too
-    few runs to be tested.
+    """Empty for a row without a value, and for figures of documents; UNTESTED for a row that no
+    test was made of.
     """
 
 
@@ -58,8 +60,9 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
     The best row opens group A. Each following row joins the current group if it cannot be separated
     from the group's best, or opens another. Ratios are tested against the group's best, with Holm's
     adjustment across the table. Rows with fewer than three runs cannot be tested, so they have no
-    letter and open no group. Figures from documents keep their order and have no letters: they have
-    no runs, and their batch sizes and precisions differ.
+    letter and open no group; nor has a row that no other was tested against. Figures from documents
+    keep their order and have no letters: they have no runs, and their batch sizes and precisions
+    differ.
     """
     if rows[0].kind == REPORTED_KIND:
         return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))
@@ -92,6 +95,8 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
             if is_last_test_significant(tests):
                 first, letter, tests = row, letter + 1, []
         letters.append(format_group_letter(letter))
+    if sum(each != UNTESTED for each in letters) < FEWEST_TESTED_ROWS:
+        letters = [UNTESTED] * len(letters)
     return GroupedRows(rows=(*counted, *missed), letters=(*letters, *("" for _ in missed)))
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from submissions.publish.groups import GroupedRows
+from submissions.publish.groups import UNTESTED, GroupedRows
 from submissions.report.document import Axis, encode_invisible_characters
 from submissions.report.drawing.svg import (
     AxisScale,
@@ -86,10 +86,9 @@ def draw_interval_row(
         if len(row.system) <= MAX_DRAWN_NAME_LETTERS
         else f"{row.system[: MAX_DRAWN_NAME_LETTERS - 1]}\u2026"
     )
-    parts = [
-        draw_text(LEFT - 30, y + 4, name, "end"),
-        draw_text(LEFT - 10, y + 4, letter, "end", "mark"),
-    ]
+    parts = [draw_text(LEFT - 30, y + 4, name, "end")]
+    if letter != UNTESTED:
+        parts.append(draw_text(LEFT - 10, y + 4, letter, "end", "mark"))
     if row.low is not None and row.high is not None:
         parts.append(
             draw_straight_line(

@@ -17,13 +17,19 @@ from submissions.compare.per_unit import FigureRequest
 from submissions.curves.curve import ScoredCurve
 from submissions.curves.tables import format_figure
 from submissions.metrics import LATENCY_PREFIX
+from submissions.publish.boards import ResultBoard, iterate_result_boards
 from submissions.publish.cards import SiteCards
 from submissions.publish.endpoints import format_points_csv
-from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
+from submissions.publish.front_figure import MAX_FRONT_PAGE_ROWS, draw_front_figure
+from submissions.publish.groups import UNTESTED
 from submissions.publish.intervals_figure import draw_intervals_figure
+from submissions.publish.matrix import (
+    build_result_matrix,
+    format_row_machine,
+    group_boards_by_workload,
+)
 from submissions.publish.mlcommons import format_mlcommons_summary
 from submissions.publish.rows import (
-    BUNDLE_KIND,
     REPORTED_KIND,
     SEAL_PREFIX_DIGITS,
     Row,
@@ -56,9 +62,7 @@ from submissions.tables import format_metric_value
 from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
 from submissions.tradeoff.figures import Tradeoff
 from submissions.tradeoff.points import iterate_curve_points
-from suite import __version__, registry
-from suite.files.layout import convert_to_slug
-from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
+from suite import __version__
 
 SITE_BUNDLES_FOLDER: Final = "bundles"
 SITE_MARKER_FILE: Final = ".podium-site"
@@ -70,13 +74,6 @@ SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
 """Row fields that a page can be filtered by."""
-TITLES_WITHOUT_SCENARIO: Final = {
-    TRAINING_HALF: "training",
-    INFERENCE_HALF: "inference without a scenario",
-}
-"""Page names for results without a scenario."""
-PROFILE_ORDER: Final = ("full", "quick", "smoke", "published")
-"""Order of profiles on a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,89 +131,6 @@ class SiteEntry:
         return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/card.png"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultBoard:
-    """One page: the results of one workload and scenario."""
-
-    workload: str
-    half: str
-    scenario: str
-    tables: tuple[GroupedRows, ...]
-
-    @property
-    def title(self) -> str:
-        """The title for display."""
-        row = registry.load_round().benchmarks.get(self.workload)
-        return (
-            f"{row.title if row else self.workload}:"
-            f" {self.scenario or TITLES_WITHOUT_SCENARIO[self.half]}"
-        )
-
-    @property
-    def count(self) -> int:
-        """The number of its rows."""
-        return sum(len(table.rows) for table in self.tables)
-
-    @property
-    def reported(self) -> int:
-        """The number of figures that documents report."""
-        return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED_KIND)
-
-    @property
-    def path(self) -> str:
-        """Path in the site."""
-        page = convert_to_path_part(self.scenario.casefold() or self.half)
-        return f"{convert_to_path_part(self.workload)}/{page}.html"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixLine:
-    """One system of the index's first table, in one profile and round."""
-
-    system: Row
-    """A result of the system, which names it."""
-    cells: tuple[tuple[Row, ...], ...]
-    """For each board of the table the system's results, best first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultMatrix:
-    """The first table of the index: systems against workloads and scenarios."""
-
-    boards: tuple[ResultBoard, ...]
-    lines: tuple[MatrixLine, ...]
-
-
-def build_result_matrix(boards: Sequence[ResultBoard]) -> ResultMatrix:
-    """Arrange the results of bundles by system; published rows are in the tables below."""
-    measured = {
-        board: [row for table in board.tables for row in table.rows if row.kind == BUNDLE_KIND]
-        for board in boards
-    }
-    shown = tuple(board for board in boards if measured[board])
-    systems: dict[tuple[object, ...], Row] = {}
-    for row in (row for board in shown for row in measured[board]):
-        systems.setdefault(identify_row_system(row), row)
-    return ResultMatrix(
-        boards=shown,
-        lines=tuple(
-            MatrixLine(
-                system=row,
-                cells=tuple(
-                    tuple(each for each in measured[board] if identify_row_system(each) == key)
-                    for board in shown
-                ),
-            )
-            for key, row in sorted(systems.items(), key=lambda item: str(item[0]))
-        ),
-    )
-
-
-def identify_row_system(row: Row) -> tuple[object, ...]:
-    """Return what the results of one line of the index's first table share."""
-    return row.org, row.system, row.round, row.profile, row.division, format_row_machine(row)
-
-
 def format_table_heading(row: Row) -> str:
     """Name a table by what its rows share."""
     origin = row.round if row.source else f"{row.round}, {row.profile}"
@@ -225,11 +139,6 @@ def format_table_heading(row: Row) -> str:
         RECOMPUTED_KIND: ", recomputed from published logs",
     }.get(row.kind, "")
     return f"{origin}{kind}{f', {row.division} division' if row.division else ''}"
-
-
-def convert_to_path_part(name: str) -> str:
-    """Convert an untrusted name to a path component."""
-    return convert_to_slug(name)
 
 
 def iterate_site_files(
@@ -278,8 +187,10 @@ def iterate_site_files(
         render_site_page(
             "index.html.j2",
             {
-                "boards": boards,
-                "matrix": build_result_matrix(boards),
+                "workloads": (summaries := group_boards_by_workload(boards)),
+                "matrix": build_result_matrix(summaries),
+                "untested": UNTESTED,
+                "most": MAX_FRONT_PAGE_ROWS,
                 "count": len(rows),
                 "trees": trees,
                 "up": "",
@@ -402,35 +313,6 @@ def build_site_links(entry: SiteEntry, bundles: bool) -> tuple[PageLink, ...]:
     return (PageLink(words="All results", target="../../index.html"), *bundle)
 
 
-def iterate_result_boards(rows: Sequence[Row]) -> Iterator[ResultBoard]:
-    """Yield a board per workload and scenario, its tables by profile, round and division."""
-    for workload, half, scenario in dict.fromkeys(
-        (row.workload, row.half, row.scenario) for row in rows
-    ):
-        board_rows = [
-            row
-            for row in rows
-            if (row.workload, row.half, row.scenario) == (workload, half, scenario)
-        ]
-        kinds = sorted(
-            {build_site_table_key(row) for row in board_rows},
-            key=lambda kind: (
-                PROFILE_ORDER.index(kind[1]) if kind[1] in PROFILE_ORDER else len(PROFILE_ORDER),
-                kind[-1],
-                kind,
-            ),
-        )
-        yield ResultBoard(
-            workload=workload,
-            half=half,
-            scenario=scenario,
-            tables=tuple(
-                group_site_rows([row for row in board_rows if build_site_table_key(row) == kind])
-                for kind in kinds
-            ),
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardFilter:
     """One filter of a page: rows with this value are shown while its box is ticked. It is
@@ -488,6 +370,7 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         "between": format_row_interval,
         "machine": format_row_machine,
         "intervals": draw_intervals_figure,
+        "best": draw_front_figure,
         "classes": format_filter_classes,
         "metric": format_row_metric,
         "heading": format_table_heading,
@@ -521,15 +404,6 @@ def format_row_interval(row: Row) -> str:
         format_metric_value(each, row.unit).partition(" ")[0] for each in (row.low, row.high)
     )
     return f"{low} to {high}"
-
-
-def format_row_machine(row: Row) -> str:
-    """Format the number and kind of accelerators or processors."""
-    if not row.accelerators:
-        return row.processor or "CPU" if row.accelerators == 0 else row.accelerator or "-"
-    return (
-        f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
-    )
 
 
 def format_row_metric(row: Row) -> str:

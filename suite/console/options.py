@@ -200,6 +200,14 @@ CHECKPOINT_OPTION: Final = click.option(
     type=PATH_TYPE,
     help="Folder of exported weights (default: the newest checkpoint that reached the target).",
 )
+DRY_RUN_OPTION: Final = click.option(
+    "--dry-run",
+    is_flag=True,
+    help=(
+        "Check everything, take a few steps, one evaluation and one query of each scenario, then"
+        " say how long the whole will take; no result is written."
+    ),
+)
 
 MODEL_OPTIONS: Final = (PROFILE_OPTION, FRAMEWORK_OPTION, CONFIG_OPTION, SET_OPTION)
 """Which network, with which settings."""

@@ -94,6 +94,10 @@ class TrainingRow:
     """
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
+    expected_epochs: float | None = None
+    """Epochs that runs with the row's own settings took to the target, on average; None: unknown.
+    A dry run estimates with it, and no rule does.
+    """
     fewest_epochs: int = 1
     """No run reaches the target in fewer epochs; one that did is suspicious."""
     best_possible: Mapping[str, float] = field(default_factory=dict)

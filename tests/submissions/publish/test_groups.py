@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from submissions.publish.groups import build_site_table_key, format_group_letter, group_site_rows
+from submissions.publish.groups import (
+    UNTESTED,
+    build_site_table_key,
+    format_group_letter,
+    group_site_rows,
+)
 from submissions.publish.rows import Row
 
 ROW = Row(
@@ -67,12 +72,21 @@ def test_results_that_no_test_tells_apart_share_a_letter() -> None:
 
 def test_single_runs_have_no_letter() -> None:
     """A site that ranks single runs ranks noise: a shared A said that they had been tested."""
-    assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == ("-", "-")
+    assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == (
+        UNTESTED,
+        UNTESTED,
+    )
 
 
 def test_single_runs_among_others_open_no_group() -> None:
     rows = [row("single", (9.0,)), row("best", around(10, 1)), row("slow", around(20, 2))]
-    assert group_site_rows(rows).letters == ("-", "A", "B")
+    assert group_site_rows(rows).letters == (UNTESTED, "A", "B")
+
+
+def test_one_set_of_runs_beside_single_ones_was_tested_against_nothing() -> None:
+    """Its A said that a test had been made."""
+    rows = [row("best", around(10, 1)), row("single", (20.0,))]
+    assert group_site_rows(rows).letters == (UNTESTED, UNTESTED)
 
 
 def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
@@ -97,7 +111,10 @@ def test_a_result_without_a_value_stands_last_without_a_letter() -> None:
     found = group_site_rows(
         [replace(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))]
     )
-    assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == ("-", "")
+    assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == (
+        UNTESTED,
+        "",
+    )
 
 
 def test_the_order_of_the_input_decides_nothing() -> None:

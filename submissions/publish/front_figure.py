@@ -1,0 +1,114 @@
+"""Draws the best values of one table for the front page: narrow enough for a telephone, with each
+system's name above its value.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from markupsafe import Markup
+
+from submissions.publish.groups import UNTESTED, GroupedRows
+from submissions.publish.matrix import format_row_machine
+from submissions.publish.rows import Row
+from submissions.report.document import Axis, encode_invisible_characters
+from submissions.report.drawing.svg import (
+    AxisScale,
+    choose_axis_scale,
+    draw_straight_line,
+    draw_text,
+    format_tick,
+)
+from submissions.tables import format_metric_value
+from suite.units import NS_PER_MS
+
+WIDTH_PX: Final = 340
+LEFT, RIGHT = 8, 322
+ROW_PX: Final = 40
+AXIS_PX: Final = 36
+MAX_FRONT_PAGE_ROWS: Final = 10
+"""Rows at most: a front page has several figures of each workload, and its boards show all."""
+MAX_NAME_LETTERS: Final = 34
+"""Letters of a name beside its value; the middle of a longer one is left out, since engine and
+precision are at its end.
+"""
+
+
+def draw_front_figure(table: GroupedRows, id: str) -> Markup:
+    """Draw the best rows: a dot for the value, a line for the interval, and the group's letter."""
+    pairs = [
+        (row, letter)
+        for row, letter in zip(table.rows, table.letters, strict=True)
+        if row.value is not None
+    ][:MAX_FRONT_PAGE_ROWS]
+    factor, unit = get_drawn_unit(pairs[0][0])
+    across = scale_drawn_values([row for row, _ in pairs], factor, unit)
+    height = ROW_PX * len(pairs) + AXIS_PX
+    parts = [
+        *draw_front_axis(across, height),
+        *(
+            part
+            for place, (row, letter) in enumerate(pairs)
+            for part in draw_front_row(row, letter, ROW_PX * place, across, factor)
+        ),
+        draw_text((LEFT + RIGHT) / 2, height - 3, unit, "middle"),
+    ]
+    return Markup(
+        '<svg class="chart slim" role="img" aria-labelledby="{id}" viewBox="0 0 {w} {h}"'
+        ' width="{w}" height="{h}" font-size="12"><title id="{id}">{title}</title>{body}</svg>'
+    ).format(
+        id=id,
+        w=WIDTH_PX,
+        h=height,
+        title=f"{len(pairs)} results with their intervals, in {unit}",
+        body=Markup("").join(parts),
+    )
+
+
+def get_drawn_unit(row: Row) -> tuple[float, str]:
+    """Return what values are divided by, and the unit that they then have."""
+    return (NS_PER_MS, "ms") if row.unit == "ns" else (1.0, row.unit)
+
+
+def scale_drawn_values(rows: list[Row], factor: float, unit: str) -> AxisScale:
+    """Choose an axis from 0 that holds all values and intervals."""
+    ends = [each for row in rows for each in (row.value, row.low, row.high) if each is not None]
+    values = [0.0, *(end / factor for end in ends)]
+    return choose_axis_scale(Axis(name="value", unit=unit), values, LEFT, RIGHT)
+
+
+def draw_front_axis(across: AxisScale, height: int) -> Iterator[Markup]:
+    """Draw the values of the axis, with a line through all rows for each."""
+    for tick in across.choose_ticks():
+        x = across.map_value(tick)
+        yield draw_straight_line(x, 4, x, height - AXIS_PX, "grid", opacity=0.25)
+        yield draw_text(x, height - 20, format_tick(tick), "middle")
+
+
+def draw_front_row(
+    row: Row, letter: str, top: int, across: AxisScale, factor: float
+) -> Iterator[Markup]:
+    """Draw one row: name, value and letter above the dot and its interval."""
+    told = format_metric_value(row.value, row.unit).partition(" ")[0]
+    marked = told if letter in ("", UNTESTED) else f"{told}  {letter}"
+    yield draw_text(LEFT, top + 15, shorten_name(row.system), "start")
+    yield draw_text(RIGHT, top + 15, marked, "end", "mark")
+    y = top + 27
+    if row.low is not None and row.high is not None:
+        low, high = (across.map_value(end / factor) for end in (row.low, row.high))
+        yield draw_straight_line(low, y, high, y, "s0", width=3)
+    yield Markup(
+        '<circle class="s0" cx="{:.1f}" cy="{}" r="4.5" fill="currentColor"><title>{}</title>'
+        "</circle>"
+    ).format(
+        across.map_value((row.value or 0.0) / factor),
+        y,
+        encode_invisible_characters(f"{row.org}, {format_row_machine(row)}"),
+    )
+
+
+def shorten_name(name: str) -> str:
+    """Return a name that fits beside its value."""
+    if len(name) > MAX_NAME_LETTERS:
+        half = MAX_NAME_LETTERS // 2
+        name = f"{name[: half - 1]}\u2026{name[-half:]}"
+    return encode_invisible_characters(name)

@@ -121,6 +121,8 @@ def iterate_tree_files(
         "version": __version__,
         "legend": legend,
         "up": "../../",
+        "card": "",  # of a tree no picture is drawn
+        "tradeoff": None,
         "format_result": format_tree_value,
         "format_deviation": format_deviation,
         "format_verdicts": format_verdict_counts,

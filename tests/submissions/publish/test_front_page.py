@@ -12,6 +12,7 @@ import pytest
 
 from compliance.verdict import Verdict
 from submissions.publish.boards import iterate_result_boards
+from submissions.publish.cards import SiteCards
 from submissions.publish.command import read_site_entry
 from submissions.publish.front_figure import MAX_NAME_LETTERS, shorten_name
 from submissions.publish.groups import UNTESTED
@@ -53,7 +54,7 @@ def copy_row(row: Row, number: int, runs: int = 5) -> Row:
 def render_index(rows: list[Row], *entries: SiteEntry) -> str:
     """Return the front page of these rows."""
     good = SiteEntry(name="all.tar.zst", path=Path("all.tar.zst"), rows=tuple(rows))
-    pages = dict(iterate_site_files("Results", [good, *entries], [], False, []))
+    pages = dict(iterate_site_files("Results", [good, *entries], [], False, [], SiteCards()))
     return pages["index.html"].decode()
 
 

@@ -1,5 +1,5 @@
-"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four
-dimensions.
+"""The PyTorch engine: fp32, bf16 and fp16, eager, compiled or through CUDA graphs, channels-last
+where tensors have four dimensions.
 
 Imports torch only when a network is built, so that `missing` stays cheap.
 """
@@ -10,9 +10,14 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import click
+
+from harness.engines.gpu_device import CUDA_GRAPHS_OPTION, CudaDevice
 from harness.engines.outputs import convert_outputs_to_tuple, wrap_with_memory_report
+from harness.engines.recorded_batches import RecordedBatches, list_recorded_sizes
 from suite.errors import MissingError, RequestError
 from suite.files.cache import is_cache_writable
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -21,6 +26,7 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     import torch
 
+    from harness.engines.gpu_device import GpuDevice
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
@@ -36,6 +42,8 @@ COMPILE_OPTION: Final = "engine.compile"
 COMPILE_MODE_OPTION: Final = "engine.compile_mode"
 DEFAULT_COMPILE_MODE: Final = "default"
 """The torch.compile mode that records no CUDA graphs."""
+MAX_REASON_CHARACTERS: Final = 200
+"""Characters of an exception's message that a sentence quotes."""
 IMAGE_DIMENSIONS: Final = 4
 """Dimensions of an image tensor (N, C, H, W)."""
 
@@ -45,7 +53,9 @@ class TorchEngine:
 
     name: ClassVar[str] = "torch"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({COMPILE_OPTION, COMPILE_MODE_OPTION})
+    options: ClassVar[frozenset[str]] = frozenset(
+        {COMPILE_OPTION, COMPILE_MODE_OPTION, CUDA_GRAPHS_OPTION}
+    )
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing torch."""
@@ -75,13 +85,22 @@ class TorchEngine:
                 f"engine.compile needs a C++ compiler ({', '.join(CPP_COMPILERS)}), and this"
                 " machine has none"
             )
-        return TorchExecutable(network, plan)
+        return TorchExecutable(
+            network, plan, CudaDevice(plan.device) if plan.device.startswith("cuda") else None
+        )
 
 
 class TorchExecutable:
-    """A module ready to run: in evaluation mode, on its device, in its layout and precision."""
+    """A module ready to run: in evaluation mode, on its device, in its layout and precision; with a
+    GPU, each batch size is recorded when a worker opens it.
+    """
 
-    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
+    def __init__(
+        self,
+        network: Network[torch.Tensor],
+        plan: Plan[torch.Tensor],
+        gpu: GpuDevice | None = None,
+    ) -> None:
         import torch
 
         from harness.engines import batch_norm_folding, onednn_packing
@@ -118,6 +137,11 @@ class TorchExecutable:
             if self.compiled
             else module
         )
+        self.gpu, self.network = gpu, network
+        has_graphs = gpu is not None and bool(plan.options.get(CUDA_GRAPHS_OPTION, True))
+        self.recorded_sizes = (
+            list_recorded_sizes(network, plan.max_batch) if has_graphs and not self.compiled else ()
+        )
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,
             "precision": plan.precision.value,
@@ -126,6 +150,7 @@ class TorchExecutable:
             "layout": "channels-last" if self.pictures else "contiguous",
             "packed_layers": packed,
             "folded_batch_norms": folded,
+            "cuda_graphs": bool(self.recorded_sizes),
             "threads": plan.threads,
         }
 
@@ -147,7 +172,34 @@ class TorchExecutable:
                 tuple(result.clone() for result in results) if self.recorded else results
             )  # the graph's next replay overwrites them
 
-        return wrap_with_memory_report(TorchEngine.name, run_module)
+        return wrap_with_memory_report(TorchEngine.name, self.record_or_stay_eager(run_module))
+
+    def record_or_stay_eager(self, run_module: Callable[..., Tensors]) -> Callable[..., Tensors]:
+        """Record one worker's batch sizes; where that fails, say so and return the eager call."""
+        if self.gpu is None or not self.recorded_sizes:
+            return run_module
+        try:
+            return RecordedBatches(
+                run_module, self.gpu, self.build_input_buffers(), self.recorded_sizes
+            )
+        except Exception as error:  # of PyTorch, CUDA or the module, each with its own types
+            self.recorded_sizes = ()
+            self.facts["cuda_graphs"] = False
+            reason = shorten(str(error) or type(error).__name__, MAX_REASON_CHARACTERS)
+            click.echo(
+                f"engine {TorchEngine.name}: network {self.network.name} could not be recorded as"
+                f" CUDA graphs ({reason}); it runs eager",
+                err=True,
+            )
+            return run_module
+
+    def build_input_buffers(self) -> Tensors:
+        """Build inputs of the largest recorded size on the device, in the layout of the weights."""
+        largest = max(self.recorded_sizes)
+        return tuple(
+            self.place_input(example.new_zeros(largest, *example.shape[1:]))
+            for example in self.network.inputs
+        )
 
     def place_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """Move an input to the device, in the layout of the weights."""

@@ -1,8 +1,8 @@
 """The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow
 (harness/engines/).
 
-Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks,
-so they are a type variable.
+Tensors at the seam are the network's own framework's, contiguous (the torch engine also takes
+pictures in channels-last memory); `suite` stays free of frameworks, so they are a type variable.
 """
 
 from collections.abc import Mapping, Sequence

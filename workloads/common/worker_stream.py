@@ -1,0 +1,43 @@
+"""The CUDA stream of one worker: on the default stream, which all threads share, the copies,
+networks and answers of several workers would run one after another.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from workloads.common.pictures.in_memory import allocate_host_memory
+
+
+class WorkerStream:
+    """A stream of one worker's own; on a CPU there is none, and nothing waits."""
+
+    def __init__(self, device: torch.device, cuda: Any = torch.cuda) -> None:
+        self._device, self._cuda = device, cuda
+        self._stream = cuda.Stream(device) if device.type == "cuda" else None
+
+    @contextmanager
+    def enter_inference(self) -> Iterator[None]:
+        """Enter inference mode and the stream, whose work begins behind what the caller's stream
+        has to do.
+        """
+        with torch.inference_mode():
+            if self._stream is None:
+                yield
+                return
+            self._stream.wait_stream(self._cuda.current_stream(self._device))
+            with self._cuda.stream(self._stream):
+                yield
+
+    def copy_to_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copy a result of the stream to the host, and wait for this copy alone."""
+        if self._stream is None:
+            return tensor.cpu()
+        host = allocate_host_memory(tensor.shape, tensor.dtype, self._device)
+        host.copy_(tensor, non_blocking=True)
+        copied = self._cuda.Event()
+        copied.record(self._stream)
+        copied.synchronize()
+        return host

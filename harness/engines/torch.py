@@ -10,14 +10,12 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-
-import click
 
 from harness.engines.gpu_device import CUDA_GRAPHS_OPTION, CudaDevice
 from harness.engines.outputs import convert_outputs_to_tuple, wrap_with_memory_report
 from harness.engines.recorded_batches import RecordedBatches, list_recorded_sizes
+from harness.engines.recorded_work import RecordableCall, WorkRecorder, print_recording_failure
 from suite.errors import MissingError, RequestError
 from suite.files.cache import is_cache_writable
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -42,8 +40,6 @@ COMPILE_OPTION: Final = "engine.compile"
 COMPILE_MODE_OPTION: Final = "engine.compile_mode"
 DEFAULT_COMPILE_MODE: Final = "default"
 """The torch.compile mode that records no CUDA graphs."""
-MAX_REASON_CHARACTERS: Final = 200
-"""Characters of an exception's message that a sentence quotes."""
 IMAGE_DIMENSIONS: Final = 4
 """Dimensions of an image tensor (N, C, H, W)."""
 
@@ -138,10 +134,13 @@ class TorchExecutable:
             else module
         )
         self.gpu, self.network = gpu, network
-        has_graphs = gpu is not None and bool(plan.options.get(CUDA_GRAPHS_OPTION, True))
-        self.recorded_sizes = (
-            list_recorded_sizes(network, plan.max_batch) if has_graphs and not self.compiled else ()
+        self.has_graphs = (
+            gpu is not None
+            and not self.compiled
+            and bool(plan.options.get(CUDA_GRAPHS_OPTION, True))
         )
+        self.recorded_sizes = list_recorded_sizes(network, plan.max_batch)
+        self.recorders: list[WorkRecorder] = []
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,
             "precision": plan.precision.value,
@@ -150,7 +149,6 @@ class TorchExecutable:
             "layout": "channels-last" if self.pictures else "contiguous",
             "packed_layers": packed,
             "folded_batch_norms": folded,
-            "cuda_graphs": bool(self.recorded_sizes),
             "threads": plan.threads,
         }
 
@@ -172,26 +170,27 @@ class TorchExecutable:
                 tuple(result.clone() for result in results) if self.recorded else results
             )  # the graph's next replay overwrites them
 
-        return wrap_with_memory_report(TorchEngine.name, self.record_or_stay_eager(run_module))
-
-    def record_or_stay_eager(self, run_module: Callable[..., Tensors]) -> Callable[..., Tensors]:
-        """Record one worker's batch sizes; where that fails, say so and return the eager call."""
-        if self.gpu is None or not self.recorded_sizes:
-            return run_module
+        call = wrap_with_memory_report(TorchEngine.name, run_module)
+        if self.gpu is None or not self.has_graphs:
+            return call
+        recorder = WorkRecorder(run_module, self.place_input, self.gpu)
+        self.recorders.append(recorder)
+        if not self.recorded_sizes:
+            return RecordableCall(call, recorder, self.report_recording_failure)
         try:
-            return RecordedBatches(
-                run_module, self.gpu, self.build_input_buffers(), self.recorded_sizes
+            batches = RecordedBatches(
+                run_module, recorder, self.build_input_buffers(), self.recorded_sizes
             )
         except Exception as error:  # of PyTorch, CUDA or the module, each with its own types
-            self.recorded_sizes = ()
-            self.facts["cuda_graphs"] = False
-            reason = shorten(str(error) or type(error).__name__, MAX_REASON_CHARACTERS)
-            click.echo(
-                f"engine {TorchEngine.name}: network {self.network.name} could not be recorded as"
-                f" CUDA graphs ({reason}); it runs eager",
-                err=True,
-            )
-            return run_module
+            self.report_recording_failure(error)
+            return call
+        return wrap_with_memory_report(TorchEngine.name, batches)
+
+    def report_recording_failure(self, error: Exception) -> None:
+        """Say that the network runs eager, for all workers, and why."""
+        if self.has_graphs:
+            print_recording_failure(TorchEngine.name, self.network.name, error)
+        self.has_graphs = False
 
     def build_input_buffers(self) -> Tensors:
         """Build inputs of the largest recorded size on the device, in the layout of the weights."""
@@ -211,8 +210,13 @@ class TorchExecutable:
         return tensor.to(self.device, memory_format=layout, non_blocking=True)
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Describe what was built."""
-        return self.facts
+        """Describe what was built, and whether its work is recorded as CUDA graphs: by size when a
+        worker opens it, or at the request of a workload.
+        """
+        requested = any(recorder.recordings for recorder in self.recorders)
+        return self.facts | {
+            "cuda_graphs": self.has_graphs and (bool(self.recorded_sizes) or requested)
+        }
 
 
 def lower_module_weights(module: torch.nn.Module, lower: torch.dtype) -> None:

@@ -2,7 +2,7 @@
 networks and answers of several workers would run one after another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,13 +31,30 @@ class WorkerStream:
             with self._cuda.stream(self._stream):
                 yield
 
+    def stage_on_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of the host in memory from which the stream copies without the host; the
+        tensor itself where there is no stream.
+        """
+        if self._stream is None:
+            return tensor
+        return allocate_host_memory(tensor.shape, tensor.dtype, self._device).copy_(tensor)
+
     def copy_to_host(self, tensor: torch.Tensor) -> torch.Tensor:
         """Copy a result of the stream to the host, and wait for this copy alone."""
+        (host,) = self.copy_all_to_host([tensor])
+        return host
+
+    def copy_all_to_host(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copy several results, and wait once."""
         if self._stream is None:
-            return tensor.cpu()
-        host = allocate_host_memory(tensor.shape, tensor.dtype, self._device)
-        host.copy_(tensor, non_blocking=True)
+            return [tensor.cpu() for tensor in tensors]
+        copies = [
+            allocate_host_memory(tensor.shape, tensor.dtype, self._device).copy_(
+                tensor, non_blocking=True
+            )
+            for tensor in tensors
+        ]
         copied = self._cuda.Event()
         copied.record(self._stream)
         copied.synchronize()
-        return host
+        return copies

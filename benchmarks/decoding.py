@@ -12,6 +12,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -34,13 +35,16 @@ def sources(batch: int, length: int) -> np.ndarray:
     return np.random.default_rng(1).integers(4, VOCABULARY - 1, (batch, length))
 
 
-def ours(batch: int, length: int, device: str) -> Translate:
-    """Our network and search, served by the torch engine as under LoadGen."""
+def ours(batch: int, length: int, device: str, *, graphs: bool = True) -> Translate:
+    """Our network and search, served by the torch engine as under LoadGen; on a GPU through CUDA
+    graphs, unless they are left out.
+    """
     import torch
 
     from harness.engines.torch import TorchEngine
     from suite.engine import Plan
     from suite.terms import Precision
+    from workloads.transformer.inference import record_torch_steps
     from workloads.transformer.model import (
         TransformerNetwork,
         TransformerServingDecoderStep,
@@ -66,6 +70,7 @@ def ours(batch: int, length: int, device: str) -> Translate:
         threads=torch.get_num_threads(),
         max_batch=batch,
         cache=Path(),
+        options={"engine.cuda_graphs": graphs},
     )
     networks = describe_transformer_networks(
         "torch",
@@ -76,19 +81,18 @@ def ours(batch: int, length: int, device: str) -> Translate:
         BEAM,
     )
     encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
-    translator = TransformerTranslator(
-        tensors, encoder, decoder, DecodingParameters(beam=BEAM, alpha=ALPHA, extra_length=0)
-    )
+    decoding = DecodingParameters(beam=BEAM, alpha=ALPHA, extra_length=0)
+    recorded = record_torch_steps(encoder, decoder, tensors, decoding, batch, length)
+    translator = TransformerTranslator(tensors, encoder, decoder, decoding, recorded)
 
     def translate() -> list[float]:
-        step, times = (
-            translator.build_continuation_step(sources(batch, length), length),
-            [time.perf_counter()],
-        )
         beams = TranslationBeams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
-        while not beams.done_B.all():
-            beams.extend_hypotheses(*step(beams))
-            times.append(time.perf_counter())
+        with tensors.enter_inference_mode():
+            step = translator.build_continuation_step(sources(batch, length), length)
+            times = [time.perf_counter()]
+            while not beams.done_B.all():
+                beams.extend_hypotheses(*step(beams))
+                times.append(time.perf_counter())
         assert [len(tokens) for tokens in beams.list_best_translations()] == [length] * batch
         return [(after - before) * 1e3 for before, after in zip(times, times[1:], strict=False)]
 
@@ -144,7 +148,7 @@ def theirs(batch: int, length: int, device: str) -> Translate:
     return translate
 
 
-SIDES = {"ours": ours, "theirs": theirs}
+SIDES = {"ours": ours, "ours, eager": partial(ours, graphs=False), "theirs": theirs}
 
 
 def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Connection) -> None:
@@ -225,6 +229,7 @@ def read() -> argparse.Namespace:
         "--length", type=int, default=64, help="tokens of each source and of each translation"
     )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--eager", action="store_true", help="ours without CUDA graphs")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument(
         "--plot", type=Path, help="file to draw the cost of a token into (matplotlib)"
@@ -234,7 +239,8 @@ def read() -> argparse.Namespace:
 
 def main() -> None:
     given = read()
-    mine, other = Side("ours", given), Side("theirs", given)
+    mine = Side("ours, eager" if given.eager else "ours", given)
+    other = Side("theirs", given)
     for one in (mine, other):
         one.once()  # warm-up
     runs = [(mine.once(), other.once()) for _ in range(given.pairs)]

@@ -38,6 +38,7 @@ COMMAND_SUMMARIES: Final = {
     "launch": "Print job files for Slurm, Kubernetes and Apptainer.",
     "infer": "Serve a trained workload under LoadGen.",
     "serve": "Serve a trained workload to other machines.",
+    "build": "Build engines for GPUs that need not be here.",
     "import": "Convert external weights into a checkpoint.",
     "audit": "Run compliance tests on served results.",
     "power": "List power sources, and why some cannot be read.",

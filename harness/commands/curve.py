@@ -6,12 +6,12 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from harness.commands.endpoint_options import (
+from harness.missing_modules import report_missing_modules
+from harness.serving.network.endpoint_options import (
     SERVER_OPTIONS,
     add_endpoint_options,
     build_endpoint_options,
 )
-from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,

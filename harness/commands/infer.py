@@ -1,21 +1,37 @@
 """The command `infer`."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from harness.commands.endpoint_options import (
+from harness.missing_modules import report_missing_modules
+from harness.serving.network.endpoint_options import (
     add_endpoint_options,
     build_endpoint_options,
     resolve_infer_scenarios,
 )
-from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, DRY_RUN_OPTION, SERVING_RUN_OPTIONS
-from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
+from suite.console.parameters import PATH_TYPE, SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.dry_run import DryRunEstimate, refuse_dry_options, report_estimate
 from suite.errors import RequestError
+
+PLANS_ENGINE: Final = "tensorrt"
+"""The engine that serves what `podium build` made."""
+
+
+def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
+    """Return the options with a folder of engines as a setting; RequestError for an engine that
+    takes none.
+    """
+    if plans is None:
+        return options
+    if options.engine != PLANS_ENGINE:
+        raise RequestError(f"--plans {plans} needs --engine {PLANS_ENGINE}, not {options.engine}")
+    setting = f"engine.plans={plans.absolute()}"
+    return replace(options, assignments=(*options.assignments, setting))
 
 
 @click.command()
@@ -58,6 +74,11 @@ from suite.errors import RequestError
     ),
 )
 @DRY_RUN_OPTION
+@click.option(
+    "--plans",
+    type=PATH_TYPE,
+    help="Folder of engines that podium build made; with --engine tensorrt.",
+)
 @add_endpoint_options
 def infer(
     workload: str,
@@ -66,6 +87,7 @@ def infer(
     mode: str,
     checkpoint: Path | None,
     runs: int | None,
+    plans: Path | None,
     **values: Any,
 ) -> DryRunEstimate | None:
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
@@ -77,6 +99,7 @@ def infer(
     Example: podium infer resnet50 --scenario offline
     """
     weights, peak = values["weights"], values["peak"]
+    options = add_plans_setting(options, plans)
     scenarios = resolve_infer_scenarios(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"

@@ -10,6 +10,12 @@ from harness.children.process import load_ahead
 from harness.data_survey import add_survey_results
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.engine_choice import check_serving_engine, resolve_serving_request
+from harness.engines.tensorrt.prebuilt import (
+    PLANS_OPTION,
+    ServedSystem,
+    check_prebuilt_engines,
+)
+from harness.machine.gpus import list_gpus
 from harness.machine.placement import (
     INSTANCES_SETTING,
     parse_loadgen_cores,
@@ -182,6 +188,7 @@ def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) 
     instances = resolve_instance_count(request.settings, request.devices)
     check_single_worker(batching, instances, request.devices)
     check_serving_engine(serving_request)
+    check_prebuilt_engines_fit(request, chosen)
     placement = place_instances(request.devices, instances, request.settings)
     run = prepare_serving_run(request, chosen)
     return ServingSetup(
@@ -201,6 +208,29 @@ def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) 
         threads=run.threads,
         power=choose_power_sources(request.options.power, request.options.meter, request.settings),
     ).copy_with_threads(run.threads)
+
+
+def check_prebuilt_engines_fit(request: RunRequest, checkpoint: ExportedCheckpoint) -> None:
+    """Refuse engines that were built ahead of time (`--plans`) for another system than this one;
+    without such engines, do nothing.
+    """
+    folder = request.settings.get(PLANS_OPTION)
+    if folder is None:
+        return
+    known = list_gpus()
+    for device in request.devices:
+        number = int(device.partition(":")[2] or 0)
+        gpu = known[number] if number < len(known) else None
+        check_prebuilt_engines(
+            Path(str(folder)),
+            ServedSystem(
+                workload=request.name,
+                checkpoint_sha256=checkpoint.record.sha256,
+                precision=request.precision.value,
+                gpu=gpu.name if gpu else device,
+                capability=gpu.capability if gpu else None,
+            ),
+        )
 
 
 def prepare_serving_run(

@@ -3,13 +3,13 @@ int32 subtokens. Framework-independent.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from suite.engine import Engine, Network
+from suite.engine import Engine, Network, Shape, ShapeProfile
 from suite.workload import Predictor, Run
 from workloads.common import run_request
 from workloads.common.text import encoded
@@ -30,6 +30,10 @@ from workloads.transformer.translation.decoding import (
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers,
 # H heads, D width of a head.
 EXAMPLE_SOURCE_TOKENS = 8  # tokens of the example sentence given to an engine
+TRANSFORMER_TYPICAL_BATCH = (
+    8  # sentences; between the smallest and the largest, for engines that need a typical example
+)
+TRANSFORMER_TYPICAL_TOKENS = 24  # tokens, likewise
 
 
 def skip_recording(*parts: Any) -> None:
@@ -102,8 +106,36 @@ class TransformerSystem:
             parts.load_networks(checkpoint, description.shape, self._decoding.beam),
             run_request.build_engine_plan(run),
         )
-        self._executables = [engine.compile(network, plan) for network in networks]
+        profiles = self._compute_shape_profiles(plan.max_batch, description.shape)
+        self._executables = [
+            engine.compile(replace(network, shapes=profile), plan)
+            for network, profile in zip(networks, profiles, strict=True)
+        ]
         self._sources: dict[int, Sentence] = {}
+
+    def _compute_shape_profiles(
+        self, most: int, shape: TransformerShape
+    ) -> tuple[ShapeProfile, ShapeProfile]:
+        """Return the shapes of encoder and decoder step: of one sentence of one subtoken, of a
+        typical batch, and of the largest batch of the longest sentences.
+        """
+        longest = max(map(len, self._encoded))
+        sizes = (
+            (1, 1, 1),
+            compute_answer_sizes(
+                min(TRANSFORMER_TYPICAL_BATCH, most),
+                min(TRANSFORMER_TYPICAL_TOKENS, longest),
+                self._decoding.extra_length,
+            ),
+            compute_answer_sizes(most, longest, self._decoding.extra_length),
+        )
+        least, usual, largest = (
+            compute_input_shapes(*each, shape, self._decoding.beam) for each in sizes
+        )
+        return (
+            ShapeProfile(minimum=least[0], usual=usual[0], maximum=largest[0]),
+            ShapeProfile(minimum=least[1], usual=usual[1], maximum=largest[1]),
+        )
 
     @property
     def sample_count(self) -> int:
@@ -162,19 +194,34 @@ class TransformerSystem:
         self._sources.clear()
 
 
+def compute_answer_sizes(batch: int, source: int, extra_length: int) -> tuple[int, int, int]:
+    """Return a batch's sentences, its source positions, and the steps by which the caches of its
+    answers grow.
+    """
+    return batch, source, max(1, -(-(source + extra_length) // CACHE_GROWTH_POSITIONS))
+
+
+def compute_input_shapes(
+    batch: int, source: int, steps: int, shape: TransformerShape, beam: int
+) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """Return the shapes of the encoder's and of the decoder step's inputs."""
+    slots = steps * CACHE_GROWTH_POSITIONS * beam
+    memory_LBHSD, cache_LBHMD = (
+        (shape.layers, batch, shape.heads, length, shape.width // shape.heads)
+        for length in (source, slots)
+    )
+    own = ((batch, beam), (1,), (batch, beam, slots), (batch, source))
+    return ((batch, source),), (*own, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD)
+
+
 def build_decoder_step_examples(
     source_BS: np.ndarray[Any, Any], shape: TransformerShape, beam: int
 ) -> tuple[np.ndarray[Any, Any], ...]:
     """Build example inputs of a decoder step: token, position, mask, source, memory and caches."""
-    memory_LBHSD, cache_LBHMD = (
-        np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32)
-        for length in (EXAMPLE_SOURCE_TOKENS, CACHE_GROWTH_POSITIONS * beam)
-    )
-    own = (
-        np.zeros((1, beam), np.int64),
-        np.zeros(1, np.int64),
-        np.zeros((1, beam, CACHE_GROWTH_POSITIONS * beam), np.float32),
-    )
+    _, shapes = compute_input_shapes(1, EXAMPLE_SOURCE_TOKENS, 1, shape, beam)
+    token, position, mask, _, memory, _, cache, _ = shapes
+    memory_LBHSD, cache_LBHMD = np.zeros(memory, np.float32), np.zeros(cache, np.float32)
+    own = (np.zeros(token, np.int64), np.zeros(position, np.int64), np.zeros(mask, np.float32))
     return (*own, source_BS, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD.copy())
 
 

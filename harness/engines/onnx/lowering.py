@@ -8,7 +8,7 @@ Sources of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, Dequa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,8 @@ FLOAT8_OPSET: Final = 19
 """ONNX, QuantizeLinear: the first version with FLOAT8E4M3FN."""
 BLOCK_OPSET: Final = 21
 """ONNX, DequantizeLinear: the first version with INT4 and with blocks."""
+FP32_ONLY_IN_BF16: Final = ("ConvTranspose",)
+"""TensorRT for RTX 1.7 reads a transposed convolution in bf16, and cannot build it."""
 WEIGHTS_PER_BLOCK: Final = 128
 """Weights per scale; TensorRT, Block quantization: 64 or 128."""
 MAX_INT4: Final = 7
@@ -91,9 +93,12 @@ def ensure_derived_onnx(
 
 
 def convert_fp16_to_bf16(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
-    """Convert an FP16 file to BF16; weights are rounded once, from their fp32 values."""
+    """Convert an FP16 file to BF16; weights are rounded once, from their fp32 values. Transposed
+    convolutions stay in fp32.
+    """
     from onnx import TensorProto, numpy_helper
 
+    keep_operators_in_fp32(model, FP32_ONLY_IN_BF16)
     exact = {tensor.name: tensor for tensor in read_onnx_model(source).graph.initializer}
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT16:
@@ -115,6 +120,30 @@ def convert_fp16_to_bf16(model: onnx.ModelProto, source: Path) -> onnx.ModelProt
         if value.type.tensor_type.elem_type == TensorProto.FLOAT16:
             value.type.tensor_type.elem_type = TensorProto.BFLOAT16
     return model
+
+
+def keep_operators_in_fp32(model: onnx.ModelProto, kinds: Collection[str]) -> None:
+    """Have operators of some kinds compute in fp32, between casts from and to FP16."""
+    from onnx import TensorProto, helper
+
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    for node in nodes:
+        if node.op_type not in kinds:
+            model.graph.node.append(node)
+            continue
+        for place, name in enumerate(node.input):
+            wide = f"{node.name}_input_{place}_fp32"
+            model.graph.node.append(
+                helper.make_node("Cast", [name], [wide], f"{wide}_cast", to=TensorProto.FLOAT)
+            )
+            node.input[place] = wide
+        narrow, wide = node.output[0], f"{node.name}_output_fp32"
+        node.output[0] = wide
+        model.graph.node.append(node)
+        model.graph.node.append(
+            helper.make_node("Cast", [wide], [narrow], f"{wide}_cast", to=TensorProto.FLOAT16)
+        )
 
 
 def round_to_bf16(value: Any, name: str) -> onnx.TensorProto:

@@ -7,11 +7,27 @@ Imports TensorRT only when a network is built, so that `missing` stays cheap.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.gpu_device import CUDA_GRAPHS_OPTION
 from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
+from harness.engines.tensorrt.library import (
+    DATACENTRE,
+    RTX_CAPABILITIES,
+    TURING,
+    Capability,
+    TensorRTLibrary,
+    build_context_maker,
+    describe_missing_library,
+    find_installed_kind,
+    format_capability,
+    format_target,
+    load_library,
+    require_usable_library,
+)
 from harness.machine.gpus import list_gpus
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
@@ -21,12 +37,14 @@ if TYPE_CHECKING:
     import torch
 
     from harness.engines.gpu_device import GpuDevice
+    from harness.engines.tensorrt.plan import EngineRequest
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
     Tensors = tuple[torch.Tensor, ...]
 
-TENSORRT_PACKAGES: Final = ("tensorrt", "onnx", "onnxruntime", "onnxscript", "torch")
+ONNX_PACKAGES: Final = ("onnx", "onnxruntime", "onnxscript", "torch")
+"""What makes the files that TensorRT reads."""
 MIN_CAPABILITIES: Final[Mapping[Precision, tuple[int, int]]] = {
     Precision.FP32: (7, 5),
     Precision.FP16: (7, 5),
@@ -39,10 +57,6 @@ MIN_CAPABILITIES: Final[Mapping[Precision, tuple[int, int]]] = {
 """Minimum compute capability of each precision: NVIDIA TensorRT, Support matrix, Supported
 precision modes per TensorRT hardware.
 """
-MIN_MAJOR_VERSION: Final = 10
-"""Major version of TensorRT: the first whose networks are strongly typed in all these
-precisions.
-"""
 
 
 class TensorRTEngine:
@@ -51,44 +65,81 @@ class TensorRTEngine:
     name: ClassVar[str] = "tensorrt"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
     options: ClassVar[frozenset[str]] = frozenset(
-        {CUDA_GRAPHS_OPTION, "engine.optimization_level", "engine.workspace_mib"}
+        {CUDA_GRAPHS_OPTION, "engine.optimization_level", "engine.plans", "engine.workspace_mib"}
     )
-    caution: ClassVar[str] = (
-        "tested against TensorRT's documented interface; it has not run on a GPU yet"
-    )
+
+    @property
+    def caution(self) -> str:
+        """Say which library is installed, and what it has shown so far."""
+        kind = find_installed_kind()
+        if kind is None or not kind.builds_ahead:
+            return "tested against TensorRT's documented interface; it has not run on a GPU yet"
+        return (
+            f"{kind.name} {kind.installed_version} builds here, without a GPU, for"
+            f" {', '.join(map(format_target, RTX_CAPABILITIES))} (podium build); its engines have"
+            " not run on a GPU yet"
+        )
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing it."""
         kind, _, number = device.partition(":")
         if kind != "cuda":
             return "runs on NVIDIA GPUs only"
-        absent = [package for package in TENSORRT_PACKAGES if not find_spec(package)]
+        library = find_installed_kind()
+        if library is None:
+            return describe_missing_library()
+        absent = [package for package in ONNX_PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: {format_install_command(self.name)}"
+            return f"{', '.join(absent)} not installed: {format_install_command(library.extra)}"
         capability = find_gpu_capability(int(number or 0))
-        if capability and capability < MIN_CAPABILITIES[precision]:
-            wanted, found = (
-                ".".join(map(str, pair)) for pair in (MIN_CAPABILITIES[precision], capability)
+        if capability and library.builds_ahead and capability not in RTX_CAPABILITIES:
+            known = ", ".join(map(format_capability, RTX_CAPABILITIES))
+            return (
+                f"{library.name} supports compute capability {known}, and this GPU has"
+                f" {format_capability(capability)}: {format_install_command(DATACENTRE.extra)}"
             )
-            return f"has {precision} from compute capability {wanted}, and this GPU has {found}"
-        return None
+        return describe_lacking_precision(precision, capability) if capability else None
 
     def compile(
         self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
     ) -> TensorRTExecutable:
-        """Export, convert to the precision, and build, each cached if possible; MissingError if
-        that fails.
+        """Export, convert to the precision, and build, each cached if possible, or load what was
+        built ahead of time; MissingError if that fails.
         """
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
-        import tensorrt
-
         from harness.engines.gpu_device import CudaDevice
 
-        return TensorRTExecutable(network, plan, tensorrt, CudaDevice(plan.device))
+        return TensorRTExecutable(
+            network, plan, load_serving_library(plan), CudaDevice(plan.device)
+        )
+
+
+def load_serving_library(plan: Plan[Any]) -> TensorRTLibrary:
+    """Load the library that serves: the one that built the engines ahead of time, or the first one
+    that is installed.
+    """
+    from harness.engines.tensorrt import prebuilt
+
+    folder = plan.options.get(prebuilt.PLANS_OPTION)
+    if folder is not None:
+        place = Path(str(folder))
+        return prebuilt.load_manifest_library(place, prebuilt.read_manifest(place))
+    return load_library(find_installed_kind() or DATACENTRE)
+
+
+def describe_lacking_precision(precision: Precision, capability: Capability) -> str | None:
+    """Return why GPUs of a compute capability do not compute in a precision, or None."""
+    wanted = MIN_CAPABILITIES[precision]
+    if capability >= wanted:
+        return None
+    return (
+        f"has {precision} from compute capability {format_capability(wanted)}, and this GPU has"
+        f" {format_capability(capability)}"
+    )
 
 
 def find_gpu_capability(number: int) -> tuple[int, int] | None:
@@ -97,42 +148,51 @@ def find_gpu_capability(number: int) -> tuple[int, int] | None:
     return found[number].capability if number < len(found) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedEngine:
+    """An engine that TensorRT has loaded, and what it was built from."""
+
+    engine: Any
+    request: EngineRequest
+    facts: Mapping[str, HyperValue]
+
+
 class TensorRTExecutable:
     """An engine, shared by the workers."""
 
     def __init__(
-        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], trt: Any, device: GpuDevice
+        self,
+        network: Network[torch.Tensor],
+        plan: Plan[torch.Tensor],
+        library: TensorRTLibrary,
+        device: GpuDevice,
     ) -> None:
-        from harness.engines.onnx import export, lowering
-        from harness.engines.tensorrt import build
-        from harness.engines.tensorrt import plan as trt_plan
+        from harness.engines.tensorrt import build, prebuilt
         from harness.engines.tensorrt.execution import SharedEngine
 
-        if int(trt.__version__.partition(".")[0]) < MIN_MAJOR_VERSION:
-            raise MissingError(
-                f"engine tensorrt: needs TensorRT {MIN_MAJOR_VERSION} or newer; installed:"
-                f" {trt.__version__}"
-            )
-        exported = export.ensure_onnx_export(network, plan.cache)
-        source, precision_facts = lowering.lower_onnx_to_precision(network, exported, plan)
-        target = trt_plan.EngineTarget(
-            tensorrt=trt.__version__, device=device.name, capability=device.capability
+        require_usable_library(library)
+        log = build.build_error_logger(library.module)
+        self.runtime = library.module.Runtime(log)
+        load = load_prebuilt_engine if prebuilt.PLANS_OPTION in plan.options else build_engine_here
+        loaded = build_or_report_memory(
+            plan, lambda: load(network, plan, library, log, self.runtime, device)
         )
-        request, log = (
-            trt_plan.build_engine_request(network, plan, source, target),
-            build.build_error_logger(trt),
-        )
-        self.runtime = trt.Runtime(log)
-        engine = build_or_report_memory(
-            plan,
-            lambda: build.load_tensorrt_engine(trt, log, self.runtime, source, request, plan.cache),
-        )
+        request, engine = loaded.request, loaded.engine
         graphs = bool(plan.options.get(CUDA_GRAPHS_OPTION, True)) and not network.state
         self.built = SharedEngine(
-            engine=engine, log=log, request=request, device=device, network=network, graphs=graphs
+            engine=engine,
+            contexts=build_context_maker(
+                library, engine, plan.cache / "tensorrt" / f"{request.key}.kernels"
+            ),
+            log=log,
+            request=request,
+            device=device,
+            network=network,
+            graphs=graphs,
         )
         self.facts: dict[str, HyperValue] = {
-            "tensorrt": trt.__version__,
+            "library": library.kind.name,
+            "tensorrt": library.version,
             "gpu": device.name,
             "compute_capability": device.capability,
             "precision": plan.precision.value,
@@ -141,8 +201,7 @@ class TensorRTExecutable:
             "profiles": "; ".join(map(build.format_shape_profile, request.profiles)),
             "cuda_graphs": graphs,
             "file": request.key,
-            **export.read_export_notes(exported),
-            **precision_facts,
+            **loaded.facts,
         }
 
     def open(self) -> Callable[..., Tensors]:
@@ -154,6 +213,75 @@ class TensorRTExecutable:
     def describe(self) -> Mapping[str, HyperValue]:
         """Describe what was built."""
         return self.facts
+
+
+def build_engine_here(
+    network: Network[torch.Tensor],
+    plan: Plan[torch.Tensor],
+    library: TensorRTLibrary,
+    log: Any,
+    runtime: Any,
+    device: GpuDevice,
+) -> LoadedEngine:
+    """Export, convert and build for this GPU, each cached if possible, and load."""
+    from harness.engines.tensorrt import build
+    from harness.engines.tensorrt import plan as trt_plan
+
+    target = trt_plan.EngineTarget(
+        tensorrt=library.version,
+        device=device.name,
+        capability=device.capability,
+        library=library.kind.name,
+    )
+    source, facts = prepare_onnx_file(network, plan, library, device.capability)
+    request = trt_plan.build_engine_request(network, plan, source, target)
+    engine = build.load_tensorrt_engine(library, log, runtime, source, request, plan.cache)
+    return LoadedEngine(engine=engine, request=request, facts=facts)
+
+
+def prepare_onnx_file(
+    network: Network[torch.Tensor],
+    plan: Plan[torch.Tensor],
+    library: TensorRTLibrary,
+    capability: str,
+) -> tuple[Path, Mapping[str, HyperValue]]:
+    """Return the network's ONNX file in the plan's precision, and its description."""
+    from harness.engines.onnx import convolution_products, export, lowering
+
+    source = exported = export.ensure_onnx_export(network, plan.cache)
+    if lacks_fp32_products(library, capability) and plan.precision is Precision.INT8:
+        source = convolution_products.ensure_convolution_products(exported)
+    path, facts = lowering.lower_onnx_to_precision(network, source, plan)
+    return path, {**export.read_export_notes(exported), **facts}
+
+
+def lacks_fp32_products(library: TensorRTLibrary, capability: str) -> bool:
+    """Return whether a library's matrix products have no fp32 sums on a GPU, which its
+    convolutions have.
+    """
+    return library.kind.builds_ahead and capability == format_capability(TURING)
+
+
+def load_prebuilt_engine(
+    network: Network[torch.Tensor],
+    plan: Plan[torch.Tensor],
+    library: TensorRTLibrary,
+    log: Any,
+    runtime: Any,
+    device: GpuDevice,
+) -> LoadedEngine:
+    """Load an engine that was built ahead of time, if it fits network, precision and GPU."""
+    from harness.engines.tensorrt import prebuilt
+
+    folder = Path(str(plan.options[prebuilt.PLANS_OPTION]))
+    major, minor = map(int, device.capability.split("."))
+    entry, request, content = prebuilt.read_prebuilt_engine(
+        folder, network, plan, (major, minor), device.name
+    )
+    engine = prebuilt.require_loaded_engine(
+        library, log, folder / entry.file, runtime.deserialize_cuda_engine(content)
+    )
+    return LoadedEngine(engine=engine, request=request, facts=entry.description)
 
 
 def build_or_report_memory(plan: Plan[Any], build_engine: Callable[[], Any]) -> Any:

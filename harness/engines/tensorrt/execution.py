@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import torch
 
     from harness.engines.gpu_device import GpuDevice
+    from harness.engines.tensorrt.library import ContextMaker
     from suite.engine import Network, Shape
 
     Tensors = tuple[torch.Tensor, ...]
@@ -46,6 +47,7 @@ class SharedEngine:
     """An engine that the workers share."""
 
     engine: Any
+    contexts: ContextMaker
     log: Any
     request: EngineRequest
     device: GpuDevice
@@ -93,11 +95,14 @@ class TensorRTCall:
     def run_in_place(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
         """Run on tensors in place."""
         number = select_covering_profile(self.built.request, shapes)
-        if number not in self.contexts:
+        is_first = number not in self.contexts
+        if is_first:
             self.contexts[number] = self.create_context(number)
         context = self.contexts[number]
         outputs = self.bind_tensors(context, placed)
         self.enqueue_work(context)
+        if is_first:
+            self.built.contexts.save()
         return outputs
 
     def replay_graph(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
@@ -116,12 +121,13 @@ class TensorRTCall:
         input_buffers = tuple(tensor.clone() for tensor in placed)
         outputs = self.bind_tensors(context, input_buffers)
         self.enqueue_work(context)
+        self.built.contexts.save()
         run = self.device.record_graph(self.stream, lambda: self.enqueue_work(context))
         return RecordedGraph(inputs=input_buffers, outputs=outputs, context=context, run=run)
 
     def create_context(self, number: int) -> Any:
         """Create a context for a profile."""
-        context = self.built.engine.create_execution_context()
+        context = self.built.contexts.create()
         if context is None:
             raise RuntimeError(
                 f"TensorRT cannot create an execution context: {format_last_errors(self.built.log)}"

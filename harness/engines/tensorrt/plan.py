@@ -34,8 +34,16 @@ class EngineTarget:
     """
 
     tensorrt: str
+    """The library's version."""
     device: str
+    """The GPU's name; empty for any GPU of that compute capability."""
     capability: str
+    library: str = "TensorRT"
+
+    @property
+    def suffix(self) -> str:
+        """Return the words that name a target without a GPU, as a message adds them."""
+        return "" if self.device else f" for sm{self.capability.replace('.', '')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,12 @@ class EngineRequest:
     workspace_mib: int
     """0: all that is available."""
     target: EngineTarget
+    weights_sha256: str = ""
+    """Hash of the network's weights, of an engine that is built ahead of its checkpoint's
+    serving.
+    """
+    calibration_sha256: str = ""
+    """Hash of the calibration's samples and method, likewise."""
 
     @property
     def key(self) -> str:
@@ -155,9 +169,8 @@ def read_engine_file(path: Path, request: EngineRequest) -> bytes:
     """Return the serialised engine from an engine file; MissingError if it was built for something
     else, or is invalid.
     """
-    head, _, plan = path.read_bytes().partition(b"\n")
     try:
-        found = msgspec.json.decode(head, type=EngineRequest)
+        found, plan = split_engine_file(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise MissingError(
             f"{path}: not an engine file of podium ({describe_parse_failure(error)}); remove it to"
@@ -171,11 +184,19 @@ def read_engine_file(path: Path, request: EngineRequest) -> bytes:
     return plan
 
 
+def split_engine_file(stored: bytes) -> tuple[EngineRequest, bytes]:
+    """Split an engine file into what it was built for and the serialised engine; ValueError or
+    RecursionError if it is not one.
+    """
+    head, _, plan = stored.partition(b"\n")
+    return msgspec.json.decode(head, type=EngineRequest), plan
+
+
 def list_engine_differences(found: EngineRequest, request: EngineRequest) -> list[str]:
     """List the differences between two engines."""
     compared = [
         (name, getattr(found.target, name), getattr(request.target, name))
-        for name in ("device", "capability", "tensorrt")
+        for name in ("device", "capability", "library", "tensorrt")
     ]
     compared += [
         (name, getattr(found, name), getattr(request, name))

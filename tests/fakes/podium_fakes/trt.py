@@ -1,5 +1,5 @@
-"""A recording double of TensorRT's Python API: the calls that the engine makes, with what the
-documentation demands of each.
+"""A recording double of TensorRT's Python API, and of what TensorRT for RTX adds to it: the calls
+that the engine makes, with what the documentation demands of each.
 
 A built engine is its ONNX file: a context reads and writes at the addresses that it was told, and
 ONNX Runtime does the work between.
@@ -65,6 +65,18 @@ class MemoryPoolType(IntEnum):
     WORKSPACE = 0
 
 
+class ComputeCapability(IntEnum):
+    """What TensorRT for RTX builds for."""
+
+    NONE, CURRENT, SM75, SM89 = 0, -1, 75, 89
+
+
+class DynamicShapesKernelSpecializationStrategy(Enum):
+    """When kernels for the very shapes are compiled."""
+
+    LAZY, EAGER, NONE = range(3)
+
+
 class DataType(Enum):
     """Types of tensors."""
 
@@ -100,6 +112,10 @@ class INetworkDefinition:
 
     model: Any
     content: bytes
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.model.graph.node)
 
     @property
     def num_inputs(self) -> int:
@@ -175,6 +191,11 @@ class IBuilderConfig:
         self.builder_optimization_level = 3
         self.profiles: list[IOptimizationProfile] = []
         self.cache: ITimingCache | None = None
+        self.num_compute_capabilities = 0
+
+    def set_compute_capability(self, compute_capability: ComputeCapability, index: int) -> bool:
+        calls.append(("set_compute_capability", compute_capability, index))
+        return index < self.num_compute_capabilities
 
     def set_flag(self, flag: BuilderFlag) -> None:
         calls.append(("set_flag", flag))
@@ -217,9 +238,9 @@ class Builder:
     def build_serialized_network(
         self, network: INetworkDefinition, config: IBuilderConfig
     ) -> bytes | None:
-        assert config.cache is not None and {one.name for one in network.model.graph.input} <= set(
-            config.profiles[0].shapes
-        )
+        assert config.cache is not None or config.num_compute_capabilities == 1
+        assert {one.name for one in network.model.graph.input} <= set(config.profiles[0].shapes)
+        self.logger.log(ILogger.Severity.INFO, "Total Weights Memory: 4096 bytes")
         calls.append(
             (
                 "build_serialized_network",
@@ -242,6 +263,39 @@ class Runtime:
             if goes_wrong(self.logger, "deserialize_cuda_engine")
             else ICudaEngine(serialized_engine, self.logger)
         )
+
+
+class IRuntimeCache:
+    """Kernels that were compiled when engines ran."""
+
+    def __init__(self) -> None:
+        self.kernels = b""
+
+    def deserialize(self, blob: bytes) -> bool:
+        calls.append(("deserialize", blob))
+        if "deserialize" not in trouble:
+            self.kernels = blob
+        return "deserialize" not in trouble
+
+    def serialize(self) -> bytes:
+        return self.kernels
+
+
+class IRuntimeConfig:
+    """How an engine's contexts run."""
+
+    def __init__(self) -> None:
+        self.cache = IRuntimeCache()
+        self.dynamic_shapes_kernel_specialization_strategy = (
+            DynamicShapesKernelSpecializationStrategy.LAZY
+        )
+
+    def create_runtime_cache(self) -> IRuntimeCache:
+        return IRuntimeCache()
+
+    def set_runtime_cache(self, cache: IRuntimeCache) -> bool:
+        self.cache = cache
+        return True
 
 
 class ICudaEngine:
@@ -267,8 +321,15 @@ class ICudaEngine:
     def get_tensor_dtype(self, name: str) -> DataType:
         return {**self.inputs, **self.outputs}[name].type
 
-    def create_execution_context(self) -> IExecutionContext | None:
+    def create_runtime_config(self) -> IRuntimeConfig:
+        return IRuntimeConfig()
+
+    def create_execution_context(
+        self, runtime_config: IRuntimeConfig | None = None
+    ) -> IExecutionContext | None:
         calls.append(("create_execution_context",))
+        if runtime_config:
+            runtime_config.cache.kernels += b"k"
         return (
             None if goes_wrong(self.logger, "create_execution_context") else IExecutionContext(self)
         )

@@ -5,6 +5,7 @@ kept, what is refused.
 import inspect
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from podium_fakes import trt
 
 from harness.engines.tensorrt import engine as engine_module
+from harness.engines.tensorrt import library as library_module
 from harness.engines.tensorrt import plan as trt_plan
 from harness.engines.tensorrt.engine import TensorRTEngine, TensorRTExecutable
 from harness.engines.tensorrt.execution import TensorRTCall
+from harness.engines.tensorrt.library import DATACENTRE, RTX, TensorRTLibrary
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
@@ -45,7 +48,6 @@ DOCUMENTED = {
     "ParserError.node_name": [],
     "ParserError.node_operator": [],
     "Runtime.deserialize_cuda_engine": ["serialized_engine"],
-    "ICudaEngine.create_execution_context": [],
     "ICudaEngine.get_tensor_name": ["index"],
     "ICudaEngine.get_tensor_dtype": ["name"],
     "IExecutionContext.set_optimization_profile_async": ["profile_index", "stream_handle"],
@@ -57,12 +59,22 @@ DOCUMENTED = {
 """Method -> its parameters, as the bindings of TensorRT 11.4.0 tell them
 (`help(tensorrt.Builder)`).
 """
+RTX_DOCUMENTED = {
+    "IBuilderConfig.set_compute_capability": ["compute_capability", "index"],
+    "ICudaEngine.create_runtime_config": [],
+    "ICudaEngine.create_execution_context": ["runtime_config"],
+    "IRuntimeConfig.create_runtime_cache": [],
+    "IRuntimeConfig.set_runtime_cache": ["cache"],
+    "IRuntimeCache.deserialize": ["blob"],
+    "IRuntimeCache.serialize": [],
+}
+"""The same of what TensorRT for RTX 1.7.1 adds."""
 READ = {
     "ITensor": ["name", "is_shape_tensor"],
-    "INetworkDefinition": ["num_inputs"],
+    "INetworkDefinition": ["num_inputs", "num_layers"],
     "IBuilderConfig": ["builder_optimization_level"],
     "OnnxParser": ["num_errors"],
-    "ICudaEngine": ["num_io_tensors"],
+    "ICudaEngine": ["num_io_tensors", "create_execution_context"],
 }
 """Attributes that the engine reads or sets."""
 
@@ -143,7 +155,8 @@ def plan(cache: Path, precision: Precision = Precision.FP32, **options: Any) -> 
 
 
 def made(network: Network[Any], plan: Plan[Any], gpu: Any = None) -> TensorRTExecutable:
-    return TensorRTExecutable(network, plan, trt, gpu or trt.Gpu())
+    library = TensorRTLibrary(kind=DATACENTRE, module=trt)
+    return TensorRTExecutable(network, plan, library, gpu or trt.Gpu())
 
 
 def named(name: str) -> list[tuple[Any, ...]]:
@@ -278,6 +291,52 @@ def test_timings_of_another_gpu_are_begun_anew(cache: Path) -> None:
     trt.trouble["set_timing_cache"] = "mismatch"
     made(small(), plan(cache, optimization_level=1))
     assert named("create_timing_cache") == [(b"",), (b"t",), (b"",)]
+
+
+def made_for_rtx(cache: Path, **options: Any) -> TensorRTExecutable:
+    library = TensorRTLibrary(kind=RTX, module=trt)
+    gpu = trt.Gpu()
+    gpu.name, gpu.capability = "NVIDIA L4", "8.9"
+    return TensorRTExecutable(small(), plan(cache, **options), library, gpu)
+
+
+def test_rtx_builds_for_the_capability_of_the_gpu(cache: Path) -> None:
+    """Without one it builds for Ampere and later, which leaves Turing out; it measures no kernels,
+    so there are no timings to keep.
+    """
+    facts = made_for_rtx(cache).describe()
+    assert named("set_compute_capability") == [(trt.ComputeCapability.SM89, 0)]
+    assert not named("create_timing_cache") and facts["library"] == "TensorRT for RTX"
+    trt.forget()
+    made(small(), plan(cache))
+    assert not named("set_compute_capability") and named("create_timing_cache")
+
+
+def test_rtx_keeps_the_kernels_that_it_compiles(cache: Path) -> None:
+    """It compiles them when an engine runs: every LoadGen run would wait for it again."""
+    made_for_rtx(cache).open()(torch.zeros(2, SIDE))
+    (kept,) = (cache / "tensorrt").glob("*.kernels")
+    assert kept.read_bytes() == b"k"
+    made_for_rtx(cache).open()(torch.zeros(2, SIDE))
+    assert named("deserialize") == [(b"k",)] and kept.read_bytes() == b"kk"
+    trt.trouble["deserialize"] = "another driver"
+    made_for_rtx(cache).open()(torch.zeros(2, SIDE))
+    assert kept.read_bytes() == b"k"
+
+
+def test_rtx_refuses_a_capability_that_it_does_not_know(cache: Path) -> None:
+    library = TensorRTLibrary(kind=RTX, module=trt)
+    with pytest.raises(MissingError, match="does not support compute capability 9.0; it has sm75"):
+        TensorRTExecutable(small(), plan(cache), library, trt.Gpu())
+
+
+def test_a_library_without_its_parser_is_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lean and the dispatch runtime have none."""
+    monkeypatch.delattr(trt, "OnnxParser")
+    with pytest.raises(MissingError, match="TensorRT 11.4.0.106 has no ONNX parser"):
+        made(small(), plan(cache))
 
 
 def test_whatever_decides_an_engine_is_in_its_name(cache: Path) -> None:
@@ -498,21 +557,44 @@ def test_what_a_machine_lacks_is_told(
     told: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_module, "find_spec", lambda name: object())
+    monkeypatch.setattr(library_module, "find_spec", lambda name: object())
     monkeypatch.setattr(engine_module, "find_gpu_capability", lambda number: capability)
     assert TensorRTEngine().missing(device, precision) == told
 
 
-def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        engine_module, "find_spec", lambda name: None if name == "tensorrt" else object()
-    )
-    assert (
-        TensorRTEngine().missing("cuda:0", Precision.FP32)
-        == f"tensorrt not installed: {format_install_command('tensorrt')}"
-    )
-    with pytest.raises(MissingError, match="engine tensorrt: tensorrt not installed"):
+@pytest.mark.parametrize(
+    ("absent", "told"),
+    [
+        (
+            {"tensorrt", "tensorrt_rtx", "tensorrt_rtx_bindings"},
+            "neither tensorrt nor tensorrt_rtx is installed: "
+            f"{format_install_command('tensorrt')}, or tensorrt-rtx for RTX cards and T4",
+        ),
+        ({"tensorrt", "onnx"}, f"onnx not installed: {format_install_command('tensorrt-rtx')}"),
+        ({"tensorrt_rtx", "onnx"}, f"onnx not installed: {format_install_command('tensorrt')}"),
+    ],
+)
+def test_a_package_that_is_not_installed_names_the_extra(
+    absent: set[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the library that is installed: TensorRT where both are."""
+
+    for module in (engine_module, library_module):
+        monkeypatch.setattr(module, "find_spec", lambda name: None if name in absent else object())
+    assert TensorRTEngine().missing("cuda:0", Precision.FP32) == told
+    with pytest.raises(MissingError, match="engine tensorrt: .* installed"):
         TensorRTEngine().compile(small(), plan(Path()))
+
+
+def test_rtx_alone_refuses_a_gpu_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hopper: the wheels install there, and no engine runs."""
+    monkeypatch.setattr(
+        library_module, "find_spec", lambda name: None if name == "tensorrt" else object()
+    )
+    monkeypatch.setattr(engine_module, "find_gpu_capability", lambda number: (9, 0))
+    told = TensorRTEngine().missing("cuda:0", Precision.FP16)
+    assert told and "TensorRT for RTX supports compute capability 7.5, 8.0, 8.6" in told
+    assert told.endswith(f"and this GPU has 9.0: {format_install_command('tensorrt')}")
 
 
 def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,7 +605,7 @@ def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_the_double_takes_what_is_documented() -> None:
     """A double that takes other parameters than TensorRT would prove nothing."""
-    for name, parameters in DOCUMENTED.items():
+    for name, parameters in (DOCUMENTED | RTX_DOCUMENTED).items():
         kind, method = name.split(".")
         assert (
             list(inspect.signature(getattr(getattr(trt, kind), method)).parameters)[1:]
@@ -531,12 +613,23 @@ def test_the_double_takes_what_is_documented() -> None:
         ), name
 
 
-def test_the_bindings_have_what_is_documented() -> None:
+@pytest.mark.parametrize(
+    ("names", "documented", "extra"),
+    [
+        (("tensorrt",), DOCUMENTED, "tensorrt"),
+        (RTX.modules, DOCUMENTED | RTX_DOCUMENTED, "tensorrt-rtx"),
+    ],
+    ids=["tensorrt", "tensorrt-rtx"],
+)
+def test_the_bindings_have_what_is_documented(
+    names: tuple[str, ...], documented: dict[str, list[str]], extra: str
+) -> None:
     """Where they are installed: the same names and parameters as the double's."""
-    real = pytest.importorskip(
-        "tensorrt", reason="TensorRT is not installed: podium-suite[tensorrt]", exc_type=ImportError
-    )
-    for name, parameters in DOCUMENTED.items():
+    found = next(filter(find_spec, names), None)
+    if found is None:
+        pytest.skip(f"{names[0]} is not installed: podium-suite[{extra}]")
+    real = pytest.importorskip(found, exc_type=ImportError)
+    for name, parameters in documented.items():
         kind, method = name.split(".")
         told = str(getattr(getattr(real, kind), method).__doc__)
         assert all(f"{parameter}: " in told for parameter in parameters), name
@@ -554,3 +647,14 @@ def test_the_bindings_have_what_is_documented() -> None:
         == trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
     )
     assert all(hasattr(getattr(real, kind), name) for kind, names in READ.items() for name in names)
+
+
+def test_the_capabilities_of_rtx_are_its_library_s() -> None:
+    """`podium doctor` lists them without importing it."""
+    found = next(filter(find_spec, RTX.modules), None)
+    if found is None:
+        pytest.skip("tensorrt_rtx is not installed: podium-suite[tensorrt-rtx]")
+    library = library_module.load_library(RTX)
+    known = list(map(library_module.format_target, library_module.RTX_CAPABILITIES))
+    assert library_module.list_build_targets(library) == known
+    assert RTX.installed_version == library.version

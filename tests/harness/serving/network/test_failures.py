@@ -20,8 +20,8 @@ from podium_fakes.drive import listed
 from podium_fakes.remote import Served, forked, measure, serving
 from warm import Warm
 
-from harness.commands.endpoint_options import parse_network_scenarios
 from harness.serving.network.access import ServerCredentials
+from harness.serving.network.endpoint_options import parse_network_scenarios
 from harness.serving.network.triton import check_triton_request
 from harness.serving.network.wire import Endpoint, import_kserve_messages
 from suite.errors import JudgedError, MissingError, RequestError

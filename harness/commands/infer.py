@@ -10,6 +10,13 @@ from harness.commands.endpoint_options import (
     build_endpoint_options,
     resolve_infer_scenarios,
 )
+from harness.commands.onnx_options import (
+    ONNX_FILE_OPTION,
+    SHAPE_OPTION,
+    WITHIN_OPTION,
+    check_file_options,
+    measure_onnx_option,
+)
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS
@@ -18,7 +25,7 @@ from suite.errors import RequestError
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="[WORKLOAD]", required=False)
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
@@ -56,9 +63,12 @@ from suite.errors import RequestError
         " search becomes the first performance run."
     ),
 )
+@ONNX_FILE_OPTION
+@SHAPE_OPTION
+@WITHIN_OPTION
 @add_endpoint_options
 def infer(
-    workload: str,
+    workload: str | None,
     options: RunOptions,
     scenario: str,
     mode: str,
@@ -70,11 +80,16 @@ def infer(
 
     Of several performance runs, the slowest counts. Three or more give comparisons a confidence
     interval. With --peak, the best run of the search becomes the first performance run of Server.
-    With --endpoint, podium measures servers, in the scenarios Offline and Server.
+    With --endpoint, podium measures servers, in the scenarios Offline and Server. With --onnx, it
+    measures the speed of any ONNX file.
 
     Example: podium infer resnet50 --scenario offline
     """
     weights, peak = values["weights"], values["peak"]
+    check_file_options(workload, values)
+    if workload is None:
+        measure_onnx_option(options, scenario, runs, values)
+        return
     scenarios = resolve_infer_scenarios(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"

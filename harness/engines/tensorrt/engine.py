@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
 from harness.machine.gpus import list_gpus
+from suite.engine import ONNX_FRAMEWORK
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
 from suite.terms import Precision
@@ -48,7 +49,7 @@ class TensorRTEngine:
     """Runs torch modules through ONNX and TensorRT."""
 
     name: ClassVar[str] = "tensorrt"
-    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch", ONNX_FRAMEWORK})
     options: ClassVar[frozenset[str]] = frozenset(
         {"engine.cuda_graphs", "engine.optimization_level", "engine.workspace_mib"}
     )
@@ -112,7 +113,7 @@ class TensorRTExecutable:
                 f"engine tensorrt: needs TensorRT {MIN_MAJOR_VERSION} or newer; installed:"
                 f" {trt.__version__}"
             )
-        exported = export.ensure_onnx_export(network, plan.cache)
+        exported = export.ensure_onnx_file(network, plan)
         source, precision_facts = lowering.lower_onnx_to_precision(network, exported, plan)
         target = trt_plan.EngineTarget(
             tensorrt=trt.__version__, device=device.name, capability=device.capability

@@ -164,7 +164,11 @@ class OnnxRuntimeExecutable:
         import onnx
         import onnxruntime
 
-        from harness.engines.onnx.export import ensure_onnx_file, read_export_notes
+        from harness.engines.onnx.export import (
+            LOG_FATAL_ONLY,
+            ensure_onnx_file,
+            read_export_notes,
+        )
 
         source = ensure_onnx_file(network, plan)
         export_notes = read_export_notes(source)
@@ -175,7 +179,9 @@ class OnnxRuntimeExecutable:
         options.graph_optimization_level = getattr(
             onnxruntime.GraphOptimizationLevel, GRAPH_OPTIMISATION_LEVELS[level]
         )
-        options.log_severity_level = LOG_ERRORS_ONLY
+        options.log_severity_level = (
+            LOG_FATAL_ONLY if network.framework == ONNX_FRAMEWORK else LOG_ERRORS_ONLY
+        )  # a stranger's file may fail, and the error is raised
         self.network, self.device = network, plan.device
         self.session = load_onnx_session(
             PROVIDER_NAMES[provider], path, options, build_provider_options(provider, plan)

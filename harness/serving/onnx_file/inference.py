@@ -1,6 +1,7 @@
 """The system under test of an ONNX file: samples in memory, an engine, and answers as bytes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,13 +9,18 @@ import torch
 
 from harness.serving.onnx_file.network import OnnxNetwork
 from harness.serving.onnx_file.samples import count_loadable_samples, generate_random_sample
+from harness.serving.onnx_file.shapes import format_input_sizes
 from suite.engine import ONNX_FRAMEWORK, Call, Engine, Network, Plan, ShapeProfile
+from suite.errors import RequestError
+from suite.files.untrusted_files import replace_unprintable
 from suite.workload import Predictor, Run
 
 ANSWER_BYTES: Final = 64
 """Of a sample's part of the first output, that are its answer: enough to show that the network ran,
 and little enough to cost no time.
 """
+MAX_REASON_LENGTH: Final = 200
+"""Characters of an engine's message that a sentence quotes."""
 NAME_HASH_DIGITS: Final = 12
 
 
@@ -72,7 +78,10 @@ class OnnxInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         return OnnxPredictor(
-            self._executable.open(), self._network, self._held, self._device, max_batch
+            self._executable.open(),
+            self._network,
+            self._held,
+            OpenedBatch(device=self._device, batch=max_batch, sample=self._make_sample(0)),
         )
 
     def truth(self, folder: Path) -> None:
@@ -83,6 +92,15 @@ class OnnxInference:
         self._held.clear()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedBatch:
+    """Where a predictor computes, and what it warms up with."""
+
+    device: torch.device
+    batch: int
+    sample: tuple[torch.Tensor, ...]
+
+
 class OnnxPredictor:
     """One worker's predictor: sample numbers in, the beginnings of outputs out."""
 
@@ -91,17 +109,20 @@ class OnnxPredictor:
         call: Call[torch.Tensor],
         network: OnnxNetwork,
         held: Mapping[int, tuple[torch.Tensor, ...]],
-        device: torch.device,
-        batch: int,
+        opening: OpenedBatch,
     ) -> None:
         self._call, self._network, self._held = call, network, held
-        self._device, self._batch = device, batch
+        self._device, self._opening = opening.device, opening
 
     def warm_up(self) -> None:
-        """Answer one sample and one full batch, of random tensors."""
-        sample = generate_random_sample(self._network.shapes, 0, 0)
-        for size in dict.fromkeys((1, self._batch)):
-            self._run_batch([sample] * size)
+        """Answer one sample and one full batch; RequestError if the network cannot run with its
+        inputs.
+        """
+        for size in dict.fromkeys((1, self._opening.batch)):
+            try:
+                self._run_batch([self._opening.sample] * size)
+            except RuntimeError as error:  # of the engine; it names a node
+                raise describe_run_failure(self._network, size, error) from error
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the first bytes of each sample's first output."""
@@ -120,6 +141,19 @@ class OnnxPredictor:
             )
             first, *_ = self._call(*(each.to(self._device) for each in stacked))
             return list(cut_answers(first, len(held)))
+
+
+def describe_run_failure(network: OnnxNetwork, size: int, error: RuntimeError) -> RequestError:
+    """Return the refusal of inputs that a network cannot run with."""
+    sizes = (
+        f"{each.name} {format_input_sizes(each, batched=network.graph.is_batched)}"
+        for each in network.shapes
+    )
+    reason = replace_unprintable(" ".join(str(error).split()))[:MAX_REASON_LENGTH]
+    return RequestError(
+        f"{network.graph.path}: does not run with {', '.join(sizes)} at batch {size}; other sizes"
+        f" (--shape) or other inputs (--data) may fit: {reason}"
+    )
 
 
 def cut_answers(output: torch.Tensor, samples: int) -> list[bytes]:

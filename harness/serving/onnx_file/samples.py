@@ -79,8 +79,9 @@ def read_sample_arrays(path: Path, inputs: Sequence[str]) -> Mapping[str, Any]:
     import numpy
 
     try:
-        found = numpy.load(path, allow_pickle=False)
-        arrays = {name: found[name] for name in found.files} if hasattr(found, "files") else found
+        with path.open("rb") as stream:
+            found = numpy.load(stream, allow_pickle=False)
+            arrays = {name: found[name] for name in found.files} if is_archive(found) else found
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RequestError(
@@ -98,6 +99,11 @@ def read_sample_arrays(path: Path, inputs: Sequence[str]) -> Mapping[str, Any]:
             f"{path}: no array {lacking[0]}; it has {', '.join(sorted(arrays)) or 'none'}"
         )
     return arrays
+
+
+def is_archive(found: Any) -> bool:
+    """Return whether a file that numpy read has several arrays."""
+    return hasattr(found, "files")
 
 
 def fit_sample_array(path: Path, array: Any, shape: InputShape) -> Any:

@@ -97,7 +97,7 @@ def resolve_sizes(
     )
     if not all(sizes[first:]):
         free = [
-            repr(own) if own else f"number {place}"
+            repr(own) if own else f"size {place}"
             for place, (own, size) in enumerate(zip(each.sizes, sizes, strict=True), 1)
             if not size and place > first
         ]
@@ -105,8 +105,8 @@ def resolve_sizes(
             str(size or (1 if place < first else EXAMPLE_SIZE)) for place, size in enumerate(sizes)
         )
         raise RequestError(
-            f"{graph.path}: size {' and '.join(free)} of input {each.name} ({each}) is free: give"
-            f" all its sizes, for example --shape {each.name}={example}"
+            f"{graph.path}: input {each.name} ({each}) leaves {' and '.join(free)} free: give all"
+            f" its sizes, for example --shape {each.name}={example}"
         )
     return InputShape(name=each.name, dtype=each.dtype, sizes=tuple(sizes[first:]))
 

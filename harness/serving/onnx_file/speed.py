@@ -93,6 +93,10 @@ def measure_file_speed(options: RunOptions, request: FileRequest) -> None:
     check_request_folders(options)
     given = parse_named_shapes(request.shapes)
     (network,) = open_onnx_networks([request.path], given, options.data)
+    choose_served_batch(
+        network,
+        read_chosen_settings(registry.load_round().settings, options.config, options.assignments),
+    )  # refused now, whatever the engines say
     home = options.results / STUDIES_FOLDER / f"{network.name}-{SPEED_KIND}"
     options = settle_file_engine(network, replace(options, results=home, data=None))
     serving_setup = replace(set_up_file_serving(network, options), requested_runs=request.runs)

@@ -19,6 +19,7 @@ from suite.errors import RequestError
 from suite.files.cache import fill_cache_entry
 from suite.workload import Run
 
+SIDES: Final = ("source", "target")
 LENGTH: Final = 12
 """Words of a sentence, at most."""
 COUNTS: Final = {"train": 3000, "val": 256}
@@ -50,14 +51,10 @@ class Samples:
 def load(run: Run, part: str) -> Samples:
     """Read train or val; RequestError if a file is missing, or a sentence is too long."""
     folder = run.data or generate(run.cache / "rings")
-    train = [read(folder / f"train.{side}") for side in ("source", "target")]
+    train = read_pair(folder, "train")
     words = sorted({word for lines in train for line in lines for word in line})
     number = {word: place for place, word in enumerate(words, max(END, UNKNOWN) + 1)}
-    source, target = (
-        train
-        if part == "train"
-        else [read(folder / f"{part}.{side}") for side in ("source", "target")]
-    )
+    source, target = train if part == "train" else read_pair(folder, part)
     if len(source) != len(target):
         raise RequestError(
             f"{folder}: {part}.source has {len(source)} lines, and {part}.target has {len(target)}"
@@ -67,6 +64,11 @@ def load(run: Run, part: str) -> Samples:
     )
     outputs = max(END, UNKNOWN) + 1 + len(words)
     return Samples(input_NX=input_NL, label_N=label_NL, outputs=outputs)
+
+
+def read_pair(folder: Path, part: str) -> list[list[list[str]]]:
+    """Read the sentences of both sides of a part."""
+    return [read(folder / f"{part}.{side}") for side in SIDES]
 
 
 def read(path: Path) -> list[list[str]]:
@@ -96,7 +98,7 @@ def generate(folder: Path) -> Path:
     for place, (part, count) in enumerate(COUNTS.items()):
         generator = np.random.default_rng(SEED + place)
         pairs = [translate_sentence(generator) for _ in range(count)]
-        for side, sentences in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        for side, sentences in zip(SIDES, zip(*pairs, strict=True), strict=True):
             with fill_cache_entry(folder / f"{part}.{side}") as partial:
                 if partial is not None:
                     partial.write_text("".join(f"{each}\n" for each in sentences), "utf-8")

@@ -69,13 +69,10 @@ def load(run: Run, part: str) -> Samples:
 
 def list_classes(folder: Path) -> list[str]:
     """List the folders of classes, in order; RequestError if there are fewer than two."""
-    found = (
-        sorted(each.name for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
-    )
+    below = folder.iterdir() if folder.is_dir() else ()
+    found = sorted(each.name for each in below if each.is_dir())
     if len(found) < 2:
-        raise RequestError(
-            f"{folder}: expected a folder of pictures for each of two or more classes"
-        )
+        raise RequestError(f"{folder}: expected two folders of pictures or more, one per class")
     return found
 
 

@@ -122,7 +122,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._began_s, self._waited_before_s = time.monotonic(), DATA_WAITING.waited_s
         self._show_phase(self._format_title())
         if self._bar:
-            self._bar.show(self._format_title(), samples, self._format_times())
+            self._bar.show_progress(self._format_title(), samples, self._format_times())
 
     def record_step(self, samples: int) -> None:
         """Record an optimizer step: `samples` of the epoch are done."""
@@ -139,7 +139,7 @@ class Progress(AbstractContextManager["Progress"]):
         loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
         self._show_phase(self._format_title())
         if self._bar:
-            self._bar.show(
+            self._bar.show_progress(
                 self._format_title(),
                 self._samples,
                 f"{rate:,.1f} samples/s{loss}{self._format_targets()}, {self._format_times()}",
@@ -207,7 +207,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Show that an evaluation begins."""
         self._show_phase(f"{self._format_title()}, evaluating")
         if self._bar:
-            self._bar.show(
+            self._bar.show_progress(
                 f"{self._format_title()}, evaluating", self._samples, self._format_times()
             )
 
@@ -275,7 +275,7 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
         )
         ACTIVITY.mark_shown(self._title)
         if self._bar:
-            self._bar.show(
+            self._bar.show_progress(
                 self._title,
                 min(round(gone_s), round(self._least_s)),
                 f"s, {format_clock_time(gone_s)} elapsed{left}",
@@ -317,7 +317,7 @@ class ProgressBar:
         self._task = self._rich.add_task("starting", total=total, more="")
         self._rich.start()
 
-    def show(self, title: str, done: int, more: str) -> None:
+    def show_progress(self, title: str, done: int, more: str) -> None:
         """Draw."""
         self._rich.update(self._task, description=title, completed=done, more=more)
         self._rich.refresh()

@@ -1,1 +1,35 @@
-"""Name for `python -m podium`; everything else is in the five packages beside it."""
+"""podium as a library: `podium.load(PATH)` returns results as records (docs/PYTHON.md); and the
+name for `python -m podium`.
+
+Everything else is in the five packages beside it, and is no stable interface.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from suite.errors import JudgedError, MissingError, PodiumError
+
+if TYPE_CHECKING:
+    from podium.results import ResultRecord, Results
+
+__all__ = ["JudgedError", "MissingError", "PodiumError", "ResultRecord", "Results", "load"]
+
+
+def load(path: str | Path) -> "Results":
+    """Load the results at a path: a bundle, a results folder or a part of one, a published tree.
+
+    Returns records with the judge's verdicts; broken results are among them, and say so.
+    JudgedError if there are none, or for a bundle of a later format; both are PodiumError.
+    """
+    from podium.results import load_results  # late: the command line does not need the judge
+
+    return load_results(path)
+
+
+def __getattr__(name: str) -> object:
+    """Import the types of records on use."""
+    if name in ("ResultRecord", "Results"):
+        from podium import results
+
+        return getattr(results, name)
+    raise AttributeError(f"module 'podium' has no attribute '{name}'")

@@ -15,6 +15,10 @@ from suite.terms import Precision as Precision
 
 T = TypeVar("T")
 Shape: TypeAlias = tuple[int, ...]
+ONNX_FRAMEWORK: Final = "onnx"
+"""Framework of a network that is an ONNX file already: its module is the file's path, and the
+tensors at the seam are PyTorch's.
+"""
 RANGE: Final = "range."
 """Prefix of the keys under which an executable reports the calibrated range of a tensor: (lowest,
 highest).
@@ -36,7 +40,7 @@ class Network(Generic[T]):
 
     name: str
     module: Any
-    """The framework's own object: torch.nn.Module, tf.Module."""
+    """The framework's own object: torch.nn.Module, tf.Module; the path of an ONNX file."""
     framework: str
     inputs: tuple[T, ...]
     """Example inputs."""
@@ -126,7 +130,7 @@ class Engine(Protocol[T]):
 
     name: ClassVar[str]
     accepts: ClassVar[frozenset[str]]
-    """Frameworks whose networks it accepts: "torch", "tensorflow".
+    """Frameworks whose networks it accepts: "torch", "tensorflow", "onnx" (files).
 
     An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts
     (others are rejected), `caution`, and `trial(device, precision)`, its own tiny run for `podium

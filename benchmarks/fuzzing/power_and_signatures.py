@@ -127,8 +127,8 @@ def behind_the_seal(work: Path) -> Iterator[Reader]:
     content = statement.encode_statement(made) + armor.encode_armour(blob)
     rest = (
         trailer.seal.build_bundle_seal(SEAL)
-        + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode()
-        + TrailerFrame(kind=FrameKind.TIME, content=b"\x30\x00").encode()
+        + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode_frame()
+        + TrailerFrame(kind=FrameKind.TIME, content=b"\x30\x00").encode_frame()
     )
     yield Reader(name="signature", file=work / "signature", seeds=[content], read=signed)
     yield Reader(

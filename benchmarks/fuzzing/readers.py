@@ -448,7 +448,7 @@ def data(work: Path) -> Iterator[Reader]:
         name="merges",
         file=merges / "bpe.codes",
         seeds=codes,
-        read=lambda path: GNMTSubwords.read(path.parent),
+        read=lambda path: GNMTSubwords.read_subwords(path.parent),
         share=0.3,
     )
     quoted = "".join(

@@ -55,7 +55,7 @@ class TrailerFrame:
     kind: FrameKind
     content: bytes
 
-    def encode(self) -> bytes:
+    def encode_frame(self) -> bytes:
         """Encode the frame as it appears in the bundle."""
         return (
             int(self.kind).to_bytes(4, "little")

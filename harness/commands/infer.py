@@ -6,6 +6,13 @@ from typing import Any, Final
 
 import click
 
+from harness.commands.onnx_options import (
+    ONNX_FILE_OPTION,
+    SHAPE_OPTION,
+    WITHIN_OPTION,
+    check_file_options,
+    measure_onnx_option,
+)
 from harness.missing_modules import report_missing_modules
 from harness.serving.network.endpoint_options import (
     add_endpoint_options,
@@ -35,7 +42,7 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="[WORKLOAD]", required=False)
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
@@ -79,9 +86,12 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
     type=PATH_TYPE,
     help="Folder of engines that podium build made; with --engine tensorrt.",
 )
+@ONNX_FILE_OPTION
+@SHAPE_OPTION
+@WITHIN_OPTION
 @add_endpoint_options
 def infer(
-    workload: str,
+    workload: str | None,
     options: RunOptions,
     scenario: str,
     mode: str,
@@ -94,11 +104,16 @@ def infer(
 
     Of several performance runs, the slowest counts. Three or more give comparisons a confidence
     interval. With --peak, the best run of the search becomes the first performance run of Server.
-    With --endpoint, podium measures servers, in the scenarios Offline and Server.
+    With --endpoint, podium measures servers, in the scenarios Offline and Server. With --onnx, it
+    measures the speed of any ONNX file.
 
     Example: podium infer resnet50 --scenario offline
     """
     weights, peak = values["weights"], values["peak"]
+    check_file_options(workload, values)
+    if workload is None:
+        measure_onnx_option(options, scenario, runs, values)
+        return None
     options = add_plans_setting(options, plans)
     scenarios = resolve_infer_scenarios(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):

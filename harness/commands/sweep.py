@@ -1,10 +1,12 @@
 """The command `sweep`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from harness.commands.onnx_options import ONNX_FILES_OPTION, SHAPE_OPTION
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
@@ -29,6 +31,7 @@ from suite.errors import RequestError
 from suite.terms import AUTOMATIC_ENGINE, Precision, Profile
 
 if TYPE_CHECKING:
+    from harness.serving.onnx_file.network import OnnxNetwork
     from harness.serving.sweep.subjects import SweepOptions
 
 MAX_SWEEP_BATCH_SIZE: Final = 65_536
@@ -72,6 +75,8 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
     type=NETWORK_TYPE,
     help="Bare network with random weights; repeatable.",
 )
+@ONNX_FILES_OPTION
+@SHAPE_OPTION
 @click.option(
     "--batches",
     default="1,2,4,8",
@@ -137,8 +142,8 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
     "--data",
     type=PATH_TYPE,
     help=(
-        "Folder of the real data set of one WORKLOAD, or of images on which one --network is"
-        " scored (ImageNet's val/)."
+        "Folder of the real data set of one WORKLOAD, of images on which one --network is scored"
+        " (ImageNet's val/), or of the samples of one --onnx (.npy, .npz)."
     ),
 )
 @click.option(
@@ -170,8 +175,8 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
 def sweep(
     workloads: tuple[str, ...], networks: tuple[str, ...], output_format: str, **values: Any
 ) -> None:
-    """Measure throughput and latency of WORKLOADS and bare networks for each batch size, engine and
-    precision.
+    """Measure throughput and latency of WORKLOADS, bare networks and ONNX files for each batch
+    size, engine and precision.
 
     Each point is a separate LoadGen run: a closed loop of queries, each with one batch of samples.
     Points that have been measured already are skipped.
@@ -179,8 +184,10 @@ def sweep(
     Example: podium sweep --network alexnet --network vgg19 --batches 1,2,4,8 --engine onnxruntime
     --within-ms 7
     """
-    if not workloads and not networks:
-        raise click.UsageError("nothing to measure: name workloads, or networks with --network")
+    if not workloads and not networks and not values["onnx"]:
+        raise click.UsageError(
+            "nothing to measure: name workloads, networks with --network, or files with --onnx"
+        )
     with report_missing_modules():
         from harness.serving.sweep.command import run_sweep
 
@@ -195,7 +202,10 @@ def build_sweep_request(
     """
     from harness.serving.sweep.subjects import SweepOptions
 
-    check_single_subject_options(workloads, networks, values)
+    onnx, shapes = values.pop("onnx"), values.pop("shapes")
+    check_single_subject_options(workloads, networks, values, onnx)
+    files = open_swept_files(onnx, shapes, values)
+    networks = (*networks, *(each.name for each in files))
     shared = {name: values.pop(name) for name in SHARED_OPTIONS}
     shared["profile"] = Profile(shared["profile"])
     options = RunOptions(
@@ -209,14 +219,39 @@ def build_sweep_request(
             networks=tuple(dict.fromkeys(networks)),
             engines=engines,
             precisions=precisions,
+            files=files,
             **values,
         ),
         options,
     )
 
 
+def open_swept_files(
+    paths: tuple[Path, ...], shapes: tuple[str, ...], values: Mapping[str, Any]
+) -> "tuple[OnnxNetwork, ...]":
+    """Read the ONNX files of a sweep, each at least once; RequestError as for `podium infer
+    --onnx`.
+    """
+    if not paths:
+        if shapes:
+            raise RequestError("--shape requires --onnx")
+        return ()
+    from harness.serving.onnx_file.network import open_onnx_networks
+    from harness.serving.onnx_file.shapes import parse_named_shapes
+
+    files = open_onnx_networks(
+        tuple(dict.fromkeys(paths)), parse_named_shapes(shapes), values["data"]
+    )
+    for each in files:
+        each.check_batch_sizes(values["batches"])
+    return files
+
+
 def check_single_subject_options(
-    workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[str, Any]
+    workloads: tuple[str, ...],
+    networks: tuple[str, ...],
+    values: dict[str, Any],
+    onnx: tuple[Path, ...] = (),
 ) -> None:
     """Raise RequestError if an option of one subject meets several, or two subjects share a
     folder.
@@ -224,7 +259,7 @@ def check_single_subject_options(
     for option, names in (
         ("weights", networks),
         ("checkpoint", workloads),
-        ("data", workloads or networks),
+        ("data", (*workloads, *networks, *map(str, onnx)) if onnx else workloads or networks),
     ):
         if values[option] and len(names) != 1:
             raise RequestError(

@@ -245,7 +245,11 @@ def prepare_serving_run(
 
 
 def check_serving_precision(serving_setup: ServingSetup) -> None:
-    """Refuse a precision that this machine's kernels lack, before any clock."""
+    """Refuse a precision that this machine's kernels lack, before any clock; nothing tells it of a
+    workload without a trial.
+    """
+    if serving_setup.request.workload.trial is None:
+        return
     check_precision_runs(
         PrecisionTrial(
             workload=serving_setup.request.name,

@@ -111,7 +111,7 @@ def append_trailer_frame(bundle: Path, frame: TrailerFrame) -> Path:
         shutil.copyfile(file, partial)
         shutil.copymode(file, partial)
         with partial.open("ab") as stream:
-            stream.write(frame.encode())
+            stream.write(frame.encode_frame())
     return bundle
 
 

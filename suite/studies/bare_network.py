@@ -31,8 +31,9 @@ class BareNetworkRecord:
 class BareNetwork(Protocol):
     """One network; picklable, since LoadGen runs in a child process."""
 
-    framework: str
-    """Framework of its tensors: "torch", "tensorflow"."""
+    @property
+    def framework(self) -> str:
+        """Framework of its network: "torch", "tensorflow", "onnx"."""
 
     def inference(self, run: Run, weights: Path | None, engine: Engine[Any]) -> Inference:
         """Build the system under test from a file of weights, or with random ones seeded by

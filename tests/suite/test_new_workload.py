@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from suite.commands.new_workload import new_workload as command
 from suite.console import new_workload
 from suite.errors import RequestError
 
@@ -31,8 +34,24 @@ def test_the_example_is_what_the_template_makes_of_its_own_name(tmp_path: Path) 
     } <= {path.name for path in written}
 
 
-def test_nothing_of_the_examples_name_is_left(tmp_path: Path) -> None:
-    written = new_workload.write_workload_package("two_moons", tmp_path / "new")
+def test_a_template_shares_what_is_not_its_own(tmp_path: Path) -> None:
+    """Three copies of one file would soon be three files; every file of a template takes the place
+    of one that the example has.
+    """
+    example = new_workload.read_package_files(new_workload.find_example_package())
+    for template in ("resnet50", "gnmt"):
+        texts = new_workload.read_template_files(template)
+        assert texts.keys() == example.keys()
+        same = {Path(path).name for path, text in texts.items() if text == example[path]}
+        assert {"training.py", "inference.py", "weights.py", "rules.py", "pyproject.toml"} <= same
+        row = tomllib.loads(texts["podium_rings/podium-v1.toml"])["rings"]
+        scenarios = row["inference"]["smoke"]["scenarios"]
+        assert len(scenarios) == 4 and row["training"]["smoke"]["target"]
+
+
+@pytest.mark.parametrize("template", new_workload.TEMPLATES)
+def test_nothing_of_the_examples_name_is_left(template: str, tmp_path: Path) -> None:
+    written = new_workload.write_workload_package("two_moons", tmp_path / "new", template)
     text = "".join(f"{path}\n{path.read_text()}" for path in written)
     assert (
         "rings" not in text.lower()
@@ -59,10 +78,30 @@ def test_a_name_that_cannot_be_is_refused(name: str, why: str, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
+def test_an_unknown_template_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="unknown template 'gnm'; did you mean 'gnmt'"):
+        new_workload.write_workload_package("moons", tmp_path / "new", "gnm")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command_names_the_templates(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    arguments = ["moons", "--like", "gnmt", "-o", str(folder)]
+    told = CliRunner().invoke(command, arguments, catch_exceptions=False).output
+    assert "podium run moons" in told
+    assert "train.source" in (folder / "podium_moons" / "data.py").read_text()
+    assert "train.source" in (folder / "README.md").read_text()
+    refused = CliRunner().invoke(command, ["moons", "--like", "bert"])
+    assert refused.exit_code == 2 and "'points', 'resnet50', 'gnmt'" in refused.output
+
+
 @pytest.mark.slow
-def test_the_new_package_passes_its_own_tests(tmp_path: Path) -> None:
-    """With the commands that podium names."""
-    new_workload.write_workload_package("moons", tmp_path / "new")
+@pytest.mark.parametrize("template", new_workload.TEMPLATES)
+def test_the_new_package_passes_its_own_tests(template: str, tmp_path: Path) -> None:
+    """With the commands that podium names; pictures and text go from training to a sealed bundle,
+    as points do in tests/plugin.
+    """
+    new_workload.write_workload_package("moons", tmp_path / "new", template)
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [
         sys.executable,
@@ -107,3 +146,25 @@ def test_the_new_package_passes_its_own_tests(tmp_path: Path) -> None:
         check=False,
     )
     assert tested.returncode == 0 and "4 passed" in tested.stdout, tested.stdout + tested.stderr
+    if template == new_workload.DEFAULT_TEMPLATE:
+        return
+    run = [sys.executable, "-m", "suite.cli", "run", "moons", "--device", "cpu"]
+    sealed = subprocess.run(
+        [*run, "--seed", "1", "--results", str(tmp_path / "results")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert sealed.returncode == 0, sealed.stdout + sealed.stderr
+    (bundle,) = (tmp_path / "results" / "bundles").glob("*.tar.zst")
+    verified = subprocess.run(
+        [sys.executable, "-m", "suite.cli", "verify", str(bundle)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr

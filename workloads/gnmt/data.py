@@ -149,7 +149,7 @@ def load_gnmt_text(folder: Path) -> GNMTPreparedText:
     )
     return GNMTPreparedText(
         folder=folder,
-        subwords=GNMTSubwords.read(folder),
+        subwords=GNMTSubwords.read_subwords(folder),
         translations=translations,
         references=references,
     )
@@ -169,12 +169,12 @@ def write_encoded_gnmt_text(root: Path, merges: int, skip: bool, folder: Path) -
     corpora = [split_corpus_into_words(corpus) for corpus in untokenised]
     folder.mkdir(parents=True)
     subwords = GNMTSubwords.train_on_sentences([*corpora[0].sources, *corpora[0].targets], merges)
-    subwords.write(folder)
+    subwords.write_subwords(folder)
     for corpus in corpora:
         for suffix, texts in ((SOURCE_SUFFIX, corpus.sources), (TARGET_SUFFIX, corpus.targets)):
-            EncodedSentences.merge_sentences([subwords.encode(line) for line in texts]).save(
-                folder / f"{corpus.split}.{suffix}"
-            )
+            EncodedSentences.merge_sentences(
+                [subwords.encode_sentence(line) for line in texts]
+            ).save(folder / f"{corpus.split}.{suffix}")
     for name, corpus in (
         (TRANSLATIONS_FILE, untokenised[1]),
         (TOKENISED_REFERENCES_FILE, corpora[1]),

@@ -90,14 +90,14 @@ class GNMTSubwords:
         )
 
     @classmethod
-    def read(cls, folder: Path) -> "GNMTSubwords":
-        """Read the files that `write` wrote; RequestError if they are damaged."""
+    def read_subwords(cls, folder: Path) -> "GNMTSubwords":
+        """Read the files that `write_subwords` wrote; RequestError if they are damaged."""
         try:
             return cls(read_untrusted_text(folder / BPE_CODES_FILE), read_gnmt_vocabulary(folder))
         except (UnreadableError, OSError, ValueError) as error:
             raise RequestError(f"{folder}: no readable vocabulary ({error})") from error
 
-    def write(self, folder: Path) -> None:
+    def write_subwords(self, folder: Path) -> None:
         """Save merges and vocabulary."""
         (folder / BPE_CODES_FILE).write_text(self.codes, "utf-8")
         write_gnmt_vocabulary(folder, self.tokens)
@@ -107,7 +107,7 @@ class GNMTSubwords:
         """The hash that identifies this vocabulary."""
         return hashlib.sha256("\n".join((self.codes, *self.tokens)).encode()).hexdigest()
 
-    def encode(self, sentence: str) -> Tokens:
+    def encode_sentence(self, sentence: str) -> Tokens:
         """Encode a tokenised sentence as ids of its pieces, with start and end marks; pieces
         outside the vocabulary are unknown.
         """
@@ -121,6 +121,6 @@ class GNMTSubwords:
             dtype=np.int32,
         )
 
-    def decode(self, numbers: Iterable[int]) -> list[str]:
+    def decode_words(self, numbers: Iterable[int]) -> list[str]:
         """Decode token ids to words and marks."""
         return decode_gnmt_words(numbers, self.tokens)

@@ -159,7 +159,7 @@ class GNMTTraining:
         )
         moses, subwords = MosesSplitter(TARGET_SUFFIX), self._text.subwords
         texts = [
-            moses.join_words(subwords.decode(answers[index]))
+            moses.join_words(subwords.decode_words(answers[index]))
             for index in range(len(self._test_pairs))
         ]
         return {"bleu": compute_bleu(BleuForm.SACREBLEU, texts, self._text.translations)}

@@ -6,29 +6,35 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from podium_rings import data, model
+from podium_rings import data, model, scoring, weights
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 
+# Legend: B samples of a batch, N samples, K classes.
+
 
 class RingsTraining:
-    """Stochastic gradient descent on a few thousand points."""
+    """Stochastic gradient descent on a few thousand samples."""
 
     def __init__(self, run: Run) -> None:
         if run.world_size > 1:
             raise RequestError("rings trains on one rank")
-        torch.set_num_threads(1)
+        torch.set_num_threads(run.threads)
         self._run = run
         self._width = int(str(run.settings["rings.width"]))
         self._batch = int(str(run.settings["global_batch_size"]))
-        self._point_N2, self._ring_N = data.load(run, "train")
-        self._val_point_N2, self._val_ring_N = data.load(run, "val")
+        train, self._val = data.load(run, "train"), data.load(run, "val")
+        self._input_NX, self._label_N = train.input_NX, train.label_N
         if run.settings["data.shuffle_labels"]:
-            self._ring_N = self._ring_N[
-                torch.randperm(len(self._ring_N), generator=self._generator(0))
-            ]
-        self._model = model.build(self._width)
+            order = torch.randperm(len(self._label_N), generator=self._generator(0))
+            self._label_N = self._label_N[order]
+        self._built = {
+            "width": self._width,
+            "sizes": list(train.input_NX.shape[1:]),
+            "outputs": train.outputs,
+        }
+        self._model = model.build(**self._built)
         rate, momentum = (
             float(str(run.settings[f"sgd_opt_{name}"]))
             for name in ("base_learning_rate", "momentum")
@@ -43,25 +49,26 @@ class RingsTraining:
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes, and the signature of the metric."""
         return {
-            "train_samples": len(self._ring_N),
-            "eval_samples": len(self._val_ring_N),
-            "metric_signature": "top1|argmax",
+            "train_samples": len(self._label_N),
+            "eval_samples": len(self._val.label_N),
+            "metric_signature": "rings|argmax",
         }
 
     def blocks(self) -> Iterator[Block]:
         """Evaluate after every epoch."""
-        row = self._run.round.benchmark(model.NAME).training[self._run.profile]
+        row = self._run.round.benchmark(weights.NAME).training[self._run.profile]
         yield from (range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1))
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run one step per batch."""
-        order = torch.randperm(len(self._ring_N), generator=self._generator(epoch)).split(
+        order = torch.randperm(len(self._label_N), generator=self._generator(epoch)).split(
             self._batch
         )
         for index_B in order[first_step:]:
             self._optimizer.zero_grad()
+            logit_BK = self._model(self._input_NX[index_B])
             loss = nn.functional.cross_entropy(
-                self._model(self._point_N2[index_B]), self._ring_N[index_B]
+                logit_BK.flatten(0, -2), self._label_N[index_B].flatten()
             )
             loss.backward()  # type: ignore[no-untyped-call]
             self._optimizer.step()
@@ -73,10 +80,14 @@ class RingsTraining:
         return float(self._loss)
 
     def evaluate(self) -> Scores:
-        """Count correct answers."""
+        """Score the likeliest answers as the judge will."""
+        self._model.eval()
         with torch.inference_mode():
-            right = self._model(self._val_point_N2).argmax(dim=1) == self._val_ring_N
-        return {"top1": right.float().mean().item()}
+            parts = [self._model(each).argmax(dim=-1) for each in self._val.input_NX.split(256)]
+        self._model.train()
+        answers = map(scoring.encode_answer, torch.cat(parts).tolist())
+        labels = list(map(scoring.format_label, self._val.label_N.tolist()))
+        return scoring.compare(dict(enumerate(answers)), labels)
 
     def save(self, folder: Path) -> None:
         """Save the training state; nothing here draws from a global generator."""
@@ -93,4 +104,4 @@ class RingsTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights."""
-        model.save(self._model, self._width, folder)
+        weights.save(self._model, folder, **self._built)

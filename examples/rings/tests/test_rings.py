@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from podium_rings import scoring
 
 
 def podium(*words: object) -> "subprocess.CompletedProcess[str]":
@@ -43,10 +42,3 @@ def test_shuffled_labels_miss_the_target(tmp_path: Path) -> None:
         "data.shuffle_labels=true",
     )
     assert missed.returncode == 1, missed.stdout + missed.stderr
-
-
-def test_a_missing_or_misshapen_answer_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / scoring.TRUTH).write_text("0\n1\n2\n1\n")
-    assert scoring.score(
-        {0: scoring.ANSWER.pack(0), 1: scoring.ANSWER.pack(1), 2: b"2"}, tmp_path
-    ) == {"top1": 0.5}

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.onnx.io_binding import BoundCall
 from harness.engines.outputs import wrap_with_memory_report
-from suite.engine import Plan
+from suite.engine import ONNX_FRAMEWORK, Plan
 from suite.errors import MissingError, RequestError
+from suite.files.untrusted_files import replace_unprintable
 from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
@@ -52,6 +53,8 @@ GRAPH_OPTIMISATION_LEVELS: Final = {
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
+MAX_SESSION_MESSAGE_LENGTH: Final = 300
+"""Characters of ONNX Runtime's message that an error quotes."""
 LOG_ERRORS_ONLY: Final = 3
 """SessionOptions.log_severity_level."""
 
@@ -60,7 +63,7 @@ class OnnxRuntimeEngine:
     """Runs torch modules through ONNX."""
 
     name: ClassVar[str] = "onnxruntime"
-    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch", ONNX_FRAMEWORK})
     options: ClassVar[frozenset[str]] = frozenset({PROVIDER_OPTION, GRAPH_OPTIMISATION_OPTION})
 
     def missing(self, device: str, precision: Precision) -> str | None:
@@ -161,9 +164,13 @@ class OnnxRuntimeExecutable:
         import onnx
         import onnxruntime
 
-        from harness.engines.onnx.export import ensure_onnx_export, read_export_notes
+        from harness.engines.onnx.export import (
+            LOG_FATAL_ONLY,
+            ensure_onnx_file,
+            read_export_notes,
+        )
 
-        source = ensure_onnx_export(network, plan.cache)
+        source = ensure_onnx_file(network, plan)
         export_notes = read_export_notes(source)
         path, precision_facts = lower_onnx_for_provider(network, source, plan, provider)
         level = str(plan.options.get(GRAPH_OPTIMISATION_OPTION, "all"))
@@ -172,7 +179,9 @@ class OnnxRuntimeExecutable:
         options.graph_optimization_level = getattr(
             onnxruntime.GraphOptimizationLevel, GRAPH_OPTIMISATION_LEVELS[level]
         )
-        options.log_severity_level = LOG_ERRORS_ONLY
+        options.log_severity_level = (
+            LOG_FATAL_ONLY if network.framework == ONNX_FRAMEWORK else LOG_ERRORS_ONLY
+        )  # a stranger's file may fail, and the error is raised
         self.network, self.device = network, plan.device
         self.session = load_onnx_session(
             PROVIDER_NAMES[provider], path, options, build_provider_options(provider, plan)
@@ -203,22 +212,36 @@ class OnnxRuntimeExecutable:
 def load_onnx_session(
     provider: str, path: Path, options: Any, provider_settings: Mapping[str, str]
 ) -> Any:
-    """Load a file; MissingError if its provider does not start: ONNX Runtime would warn, and run on
-    the CPU.
+    """Load a file; MissingError if ONNX Runtime cannot run it, or if its provider does not start:
+    ONNX Runtime would warn, and run on the CPU.
     """
     import onnxruntime
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reported below, as an error
-        session = onnxruntime.InferenceSession(
-            path, options, providers=[(provider, dict(provider_settings))]
-        )
+        try:
+            session = onnxruntime.InferenceSession(
+                path, options, providers=[(provider, dict(provider_settings))]
+            )
+        except Exception as error:  # its errors have no common class
+            raise describe_session_failure(path, error) from error
     if provider not in session.get_providers():
         raise MissingError(
             f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are"
             " missing or have the wrong version"
         )
     return session
+
+
+def describe_session_failure(path: Path, error: Exception) -> Exception:
+    """Return the error of a file that ONNX Runtime cannot run; any other error as it is."""
+    if not type(error).__module__.startswith("onnxruntime."):
+        return error
+    text = " ".join(str(error).split()).removeprefix("[ONNXRuntimeError] : ")
+    return MissingError(
+        f"engine onnxruntime cannot run {path.name}:"
+        f" {replace_unprintable(text)[:MAX_SESSION_MESSAGE_LENGTH]}"
+    )
 
 
 def lower_onnx_for_provider(

@@ -26,14 +26,17 @@ from harness.engines.onnx.example_sizes import (
     resize_example_inputs,
 )
 from harness.engines.outputs import convert_outputs_to_tuple
+from suite.engine import ONNX_FRAMEWORK
 from suite.errors import MissingError
 from suite.files.cache import fill_cache_entry
+from suite.files.layout import compute_file_sha256
+from suite.terms import Precision
 
 if TYPE_CHECKING:
     import onnx
     import torch
 
-    from suite.engine import Network
+    from suite.engine import Network, Plan
 
     Tensors = tuple[torch.Tensor, ...]
     Exporter = Callable[[Network[torch.Tensor], torch.nn.Module, Path], None]
@@ -52,7 +55,37 @@ LOG_FATAL_ONLY: Final = 4
 """SessionOptions.log_severity_level: the comparison reports its own errors."""
 MAX_EXPORTER_MESSAGE_LENGTH: Final = 300
 """Characters of an exporter's message that an error quotes."""
+UNCHANGED_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
+"""Precisions for which the file stays as it is."""
 REPRODUCIBLE_TYPES: Final = (bool, int, float, str, bytes, Enum, type(None))
+
+
+def ensure_onnx_file(network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> Path:
+    """Return the ONNX file to run: the network's export or, if it is a file, that file; a copy in
+    the cache where lower precisions are derived from it, which are written beside their source.
+    """
+    if network.framework != ONNX_FRAMEWORK:
+        return ensure_onnx_export(network, plan.cache)
+    source = Path(network.module)
+    if plan.precision in UNCHANGED_PRECISIONS:
+        return source
+    path = plan.cache / "onnx" / f"{compute_file_sha256(source)}.onnx"
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
+            copy_onnx_file(source, partial)
+    return path
+
+
+def copy_onnx_file(source: Path, target: Path) -> None:
+    """Copy a file with its weights, as one file; MissingError if they are too large for one."""
+    import onnx
+
+    try:
+        onnx.save(onnx.load(source), target)
+    except ValueError as error:  # protobuf: 2 GiB
+        raise MissingError(
+            f"{source}: too large to convert to another precision; fp32 and tf32 run it as it is"
+        ) from error
 
 
 def ensure_onnx_export(network: Network[torch.Tensor], cache: Path) -> Path:

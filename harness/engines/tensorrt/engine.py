@@ -29,6 +29,7 @@ from harness.engines.tensorrt.library import (
     require_usable_library,
 )
 from harness.machine.gpus import list_gpus
+from suite.engine import ONNX_FRAMEWORK
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
 from suite.terms import Precision
@@ -63,7 +64,7 @@ class TensorRTEngine:
     """Runs torch modules through ONNX and TensorRT."""
 
     name: ClassVar[str] = "tensorrt"
-    accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
+    accepts: ClassVar[frozenset[str]] = frozenset({"torch", ONNX_FRAMEWORK})
     options: ClassVar[frozenset[str]] = frozenset(
         {CUDA_GRAPHS_OPTION, "engine.optimization_level", "engine.plans", "engine.workspace_mib"}
     )
@@ -248,7 +249,7 @@ def prepare_onnx_file(
     """Return the network's ONNX file in the plan's precision, and its description."""
     from harness.engines.onnx import convolution_products, export, lowering
 
-    source = exported = export.ensure_onnx_export(network, plan.cache)
+    source = exported = export.ensure_onnx_file(network, plan)
     if lacks_fp32_products(library, capability) and plan.precision is Precision.INT8:
         source = convolution_products.ensure_convolution_products(exported)
     path, facts = lowering.lower_onnx_to_precision(network, source, plan)

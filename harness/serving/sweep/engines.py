@@ -82,7 +82,7 @@ def show_engine_figures(
 
 def list_network_engines(network: str, options: RunOptions, request: SweepOptions) -> list[str]:
     """Return the engines that run a bare network here, the framework's own first."""
-    own = registry.load_bare_network(network).framework
+    own = request.load_network(network).framework
     found = []
     for name in sorted(
         registry.list_entry_points(registry.ENGINE_GROUP), key=lambda name: (name != own, name)
@@ -96,4 +96,4 @@ def list_network_engines(network: str, options: RunOptions, request: SweepOption
 def set_up_network(network: str, options: RunOptions, request: SweepOptions) -> SweptSubject:
     """Set up a bare network with the sweep's weights."""
     device = resolve_device(options.device)
-    return set_up_swept_network(network, options, device, request.weights, request.seconds)
+    return set_up_swept_network(network, options, device, request)

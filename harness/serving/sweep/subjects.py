@@ -15,6 +15,7 @@ from harness.machine.system_description import build_system_name
 from harness.request import locate_cache_folder
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.onnx_file.network import INFERENCE_MODULE, OnnxNetwork
 from harness.serving.setup import set_up_serving
 from harness.serving.sweep.points import SWEEP_PERCENTILE, SweepSubject
 from harness.serving.sweep.study_files import read_sweep_study
@@ -59,6 +60,14 @@ class SweepOptions:
     seed: int
     checkpoint: Path | None
     weights: Path | None
+    files: tuple[OnnxNetwork, ...] = ()
+    """ONNX files; their names are among `networks`."""
+
+    def load_network(self, name: str) -> BareNetwork:
+        """Return the bare network of that name: a file, or else a registered one."""
+        return next(
+            (each for each in self.files if each.name == name), None
+        ) or registry.load_bare_network(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,35 +159,28 @@ def set_up_swept_workload(
 
 
 def set_up_swept_network(
-    name: str,
-    options: RunOptions,
-    device: str,
-    weights: Path | None,
-    seconds: float,
-    data: Path | None = None,
+    name: str, options: RunOptions, device: str, request: SweepOptions, data: Path | None = None
 ) -> SweptSubject:
     """Set up a bare network on a device, and its scoring if there is data; RequestError for an
     unknown name, MissingError for an engine that does not run here.
     """
     network, engine, precision = (
-        registry.load_bare_network(name),
+        request.load_network(name),
         registry.load_engine(options.engine),
         Precision(options.precision or Precision.FP32),
     )
+    weights = request.weights
     check_network_options(network, engine, options.engine, device, precision)
     check_network_weights(network, weights)
-    load_ahead((type(network).__module__,))
+    load_ahead((name_serving_module(network),))
     run = build_network_run(network, options, device, precision)
-    weights_identity = (
-        compute_file_sha256(weights) if weights else f"random, seed {RANDOM_WEIGHTS_SEED}"
-    )
     identity = build_point_identity(
         run,
         subject=name,
-        weights=weights_identity,
+        weights=identify_network_weights(network, weights),
         profile=None,
         engine=options.engine,
-        seconds=seconds,
+        seconds=request.seconds,
     )
     served = ServedNetwork(network=network, weights=weights)
     system = SystemUnderTest(
@@ -197,6 +199,18 @@ def set_up_swept_network(
     return SweptSubject(
         subject=subject, scoring=set_up_network_scoring(subject, served, data) if data else None
     )
+
+
+def name_serving_module(network: BareNetwork) -> str:
+    """Return the module that serves a network, to be imported before LoadGen's processes fork."""
+    return INFERENCE_MODULE if isinstance(network, OnnxNetwork) else type(network).__module__
+
+
+def identify_network_weights(network: BareNetwork, weights: Path | None) -> str:
+    """Return what tells a network's weights: the hash of their file, or that they are random."""
+    if isinstance(network, OnnxNetwork):
+        return network.graph.sha256
+    return compute_file_sha256(weights) if weights else f"random, seed {RANDOM_WEIGHTS_SEED}"
 
 
 def set_up_network_scoring(
@@ -297,6 +311,9 @@ def build_network_run(
 ) -> Run:
     """Build the run record that a bare network receives."""
     round = registry.load_round()
+    settings = resolve_network_settings(round, options)
+    if isinstance(network, OnnxNetwork):
+        settings |= network.describe_inputs()
     return Run(
         round=round,
         profile=options.profile,
@@ -308,7 +325,7 @@ def build_network_run(
         device=device,
         precision=precision,
         threads=options.threads,
-        settings=resolve_network_settings(round, options),
+        settings=settings,
     )
 
 
@@ -380,7 +397,7 @@ def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterato
             )
             yield from (
                 set_up_swept_network(
-                    name, engine_options, device, request.weights, request.seconds, options.data
+                    name, engine_options, device, request, None if request.files else options.data
                 )
                 for name in request.networks
             )

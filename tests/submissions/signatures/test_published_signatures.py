@@ -125,7 +125,7 @@ def test_the_same_signature_twice_is_no_second_voice(
     """Two equal lines read as two signers."""
     frame = trailer.read_bundle_trailer(signed).frames[0]
     with signed.open("ab") as stream:
-        stream.write(frame.encode())
+        stream.write(frame.encode_frame())
     answer = podium("verify", signed, "--signers", lab.signers())
     assert answer.exit_code == 1 and "contains the same signature twice" in answer.stdout
 

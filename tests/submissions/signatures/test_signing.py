@@ -263,7 +263,7 @@ def test_a_full_disk_leaves_the_bundle_as_it_was(
     before = bundle.read_bytes()
     monkeypatch.setattr(
         trailer.TrailerFrame,
-        "encode",
+        "encode_frame",
         lambda self: (_ for _ in ()).throw(OSError(28, "No space left on device")),
     )
     outcome = podium("sign", bundle, "--key", lab.key)

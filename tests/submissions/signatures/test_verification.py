@@ -32,7 +32,9 @@ Podium = Callable[..., Result]
 def resigned(bundle: Path, content: bytes) -> Path:
     """Put another frame in the signature's place."""
     data = bundle.read_bytes()[: trailer.read_bundle_trailer(bundle).sealed + SEAL_BYTES]
-    bundle.write_bytes(data + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode())
+    bundle.write_bytes(
+        data + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode_frame()
+    )
     return bundle
 
 
@@ -246,7 +248,7 @@ def test_a_statement_that_says_something_else_is_refused_though_it_was_signed(
     [
         b"\0",
         b"more",
-        TrailerFrame(kind=FrameKind.TIME, content=b"x").encode()[:-1],
+        TrailerFrame(kind=FrameKind.TIME, content=b"x").encode_frame()[:-1],
         (0x184D2A53).to_bytes(4, "little") + b"\0" * 4,
     ],
 )
@@ -258,10 +260,13 @@ def test_nothing_else_stands_behind_the_seal(signed: Path, tail: bytes) -> None:
 def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
     """Behind the seal there is no room for a payload."""
     data = bundle.read_bytes()
-    bundle.write_bytes(data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x").encode() * 17)
+    bundle.write_bytes(
+        data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x").encode_frame() * 17
+    )
     assert "more than 16" in list_packed_bundle_problems(bundle)[0]
     bundle.write_bytes(
-        data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x" * ((64 << 10) + 1)).encode()
+        data
+        + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x" * ((64 << 10) + 1)).encode_frame()
     )
     assert "bytes after the seal" in list_packed_bundle_problems(bundle)[0]
 

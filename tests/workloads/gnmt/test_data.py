@@ -32,7 +32,7 @@ def test_a_text_is_encoded_as_it_is_written(tiny_text: Path, text_cache: Path) -
         ):
             assert (tokens[0], tokens[-1]) == (GNMT_START_ID, GNMT_END_ID)
             assert (
-                found.subwords.decode(tokens[1:])
+                found.subwords.decode_words(tokens[1:])
                 == line.replace(",", " ,").replace(".", " .").split()
             )
     assert found.translations == tuple((tiny_text / "test.de").read_text().splitlines())

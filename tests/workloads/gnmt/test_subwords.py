@@ -31,7 +31,7 @@ def test_pieces_are_counted_and_numbered() -> None:
     """The most frequent first, behind the four special ones, which are 0 to 3."""
     subwords = GNMTSubwords.train_on_sentences(FIGURE, 4)
     assert subwords.tokens[:4] == GNMT_SPECIAL_TOKENS == ("<pad>", "<unk>", "<s>", "<\\s>")
-    encoded = subwords.encode("lower newest")
+    encoded = subwords.encode_sentence("lower newest")
     assert encoded.dtype.name == "int32" and (encoded[0], encoded[-1]) == (
         GNMT_START_ID,
         GNMT_END_ID,
@@ -45,7 +45,7 @@ def test_pieces_are_counted_and_numbered() -> None:
         "e@@",
         "west",
     ]
-    assert subwords.decode(encoded[1:]) == ["lower", "newest"]
+    assert subwords.decode_words(encoded[1:]) == ["lower", "newest"]
 
 
 def test_encoding_is_subword_nmt_s() -> None:
@@ -58,7 +58,7 @@ def test_encoding_is_subword_nmt_s() -> None:
             subwords.tokens.index(piece) if piece in subwords.tokens else GNMT_UNKNOWN_ID
             for piece in pieces
         ]
-        assert subwords.encode(text)[1:-1].tolist() == expected
+        assert subwords.encode_sentence(text)[1:-1].tolist() == expected
 
 
 def test_pieces_outside_the_vocabulary_are_unknown() -> None:
@@ -66,14 +66,14 @@ def test_pieces_outside_the_vocabulary_are_unknown() -> None:
     WMT.
     """
     subwords = GNMTSubwords.train_on_sentences(FIGURE, 3)
-    assert GNMT_UNKNOWN_ID in subwords.encode("löw").tolist()
-    assert "<unk>" in " ".join(subwords.decode(subwords.encode("löw")[1:]))
+    assert GNMT_UNKNOWN_ID in subwords.encode_sentence("löw").tolist()
+    assert "<unk>" in " ".join(subwords.decode_words(subwords.encode_sentence("löw")[1:]))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     subwords = GNMTSubwords.train_on_sentences([*FIGURE, "a\u2028b", "c\x85d"], 3)
-    subwords.write(tmp_path)
-    again = GNMTSubwords.read(tmp_path)
+    subwords.write_subwords(tmp_path)
+    again = GNMTSubwords.read_subwords(tmp_path)
     assert (again.codes, again.tokens, again.sha256) == (
         subwords.codes,
         subwords.tokens,
@@ -95,13 +95,13 @@ def test_another_vocabulary_has_another_hash() -> None:
 
 @pytest.mark.parametrize("damage", [BPE_CODES_FILE, "vocabulary.txt"])
 def test_a_damaged_vocabulary_is_refused(tmp_path: Path, damage: str) -> None:
-    GNMTSubwords.train_on_sentences(FIGURE, 3).write(tmp_path)
+    GNMTSubwords.train_on_sentences(FIGURE, 3).write_subwords(tmp_path)
     (tmp_path / damage).write_bytes(b"\xff\xfe")
     with pytest.raises(RequestError, match="no readable vocabulary"):
-        GNMTSubwords.read(tmp_path)
+        GNMTSubwords.read_subwords(tmp_path)
     (tmp_path / damage).unlink()
     with pytest.raises(RequestError, match="no readable vocabulary"):
-        GNMTSubwords.read(tmp_path)
+        GNMTSubwords.read_subwords(tmp_path)
 
 
 # Cases of Moses' tokenizer.perl and detokenizer.perl, with their escapes
@@ -136,7 +136,7 @@ def test_moses_joins_what_it_cut(language: str, sentence: str) -> None:
 )
 def test_merges_that_are_none_are_refused(tmp_path: Path, codes: str) -> None:
     """subword-nmt prints two lines and ends the process."""
-    GNMTSubwords.train_on_sentences(FIGURE, 3).write(tmp_path)
+    GNMTSubwords.train_on_sentences(FIGURE, 3).write_subwords(tmp_path)
     (tmp_path / BPE_CODES_FILE).write_text(codes)
     with pytest.raises(RequestError, match="no readable vocabulary"):
-        GNMTSubwords.read(tmp_path)
+        GNMTSubwords.read_subwords(tmp_path)

@@ -27,6 +27,7 @@ from suite.studies.documents import (
     STUDY_FILE,
     STUDY_TRUTH_FOLDER,
 )
+from suite.terms import Precision
 from workloads.networks import classifiers
 from workloads.networks.labelled import IMAGENET_CLASS_COUNT
 
@@ -188,7 +189,17 @@ def test_what_a_network_runs_in_is_loaded_once(
         NETWORK,
         build_reading_options(Profile.SMOKE, None, weights.parent, None, ()),
         "cpu",
-        weights,
-        1.0,
+        subjects.SweepOptions(
+            workloads=(),
+            networks=(NETWORK,),
+            batches=(1,),
+            engines=("torch",),
+            precisions=(Precision.FP32,),
+            within_ms=None,
+            seconds=1.0,
+            seed=0,
+            checkpoint=None,
+            weights=weights,
+        ),
     )
     assert named == [classifiers.__name__]

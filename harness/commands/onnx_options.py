@@ -1,0 +1,86 @@
+"""The options of `infer` and `sweep` that name an ONNX file, and what they exclude."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from harness.missing_modules import report_missing_modules
+from suite.cli import RunOptions
+from suite.console.parameters import PATH_TYPE, FiniteRange
+from suite.errors import RequestError
+from suite.loadgen.scenario import parse_scenarios
+
+ONNX_FILE_HELP: Final = "ONNX file, measured with random inputs or those of --data; never a result."
+ONNX_FILE_OPTION: Final = click.option("--onnx", type=PATH_TYPE, help=ONNX_FILE_HELP)
+ONNX_FILES_OPTION: Final = click.option(
+    "--onnx", type=PATH_TYPE, multiple=True, help=f"{ONNX_FILE_HELP[:-1]}; repeatable."
+)
+SHAPE_OPTION: Final = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="INPUT=SIZES",
+    help=(
+        "Sizes of an input of --onnx, where the file leaves them free: input=1,3,224,224;"
+        " repeatable. The first one is the batch."
+    ),
+)
+WITHIN_OPTION: Final = click.option(
+    "--within-ms",
+    type=FiniteRange(min=0, min_open=True),
+    help=(
+        "Server's latency bound of --onnx, in ms (default: ten times one sample's latency, rounded"
+        " up; 15 at least)."
+    ),
+)
+EXCLUDED_OPTIONS: Final = {
+    "checkpoint": "the file has its weights",
+    "weights": "the file has its weights",
+    "framework": "a file needs none",
+    "input": "a file has no input pipeline",
+    "peak": "only a workload has a rate to search for",
+    "mode": "a file's accuracy is not measured",
+    "endpoints": "a file is served here",
+    "plans": "engines are built from a workload",
+    "dry_run": "measuring a file takes seconds",
+}
+"""Parameter of `infer` -> why it cannot be combined with --onnx."""
+OPTION_NAMES: Final = {"endpoints": "endpoint", "dry_run": "dry-run"}
+
+
+def check_file_options(workload: str | None, values: Mapping[str, Any]) -> None:
+    """Raise RequestError for options that contradict --onnx, or require it."""
+    if values["onnx"] is None:
+        if workload is None:
+            raise click.UsageError("nothing to serve: name a WORKLOAD, or a file with --onnx")
+        for name, option in (("shapes", "--shape"), ("within_ms", "--within-ms")):
+            if values[name]:
+                raise RequestError(f"{option} requires --onnx")
+        return
+    if workload is not None:
+        raise RequestError(f"--onnx {values['onnx']}: omit {workload}, or --onnx")
+    given = click.get_current_context().get_parameter_source
+    for name, reason in EXCLUDED_OPTIONS.items():
+        if given(name) is not ParameterSource.DEFAULT:
+            raise RequestError(f"--{OPTION_NAMES.get(name, name)} with --onnx: {reason}; omit it")
+
+
+def measure_onnx_option(
+    options: RunOptions, scenario: str, runs: int | None, values: Mapping[str, Any]
+) -> None:
+    """Measure the file of --onnx."""
+    with report_missing_modules():
+        from harness.progress import Heartbeat
+        from harness.serving.onnx_file.speed import FileRequest, measure_file_speed
+
+        request = FileRequest(
+            path=values["onnx"],
+            shapes=values["shapes"],
+            scenarios=tuple(parse_scenarios(scenario)),
+            within_ms=values["within_ms"],
+            runs=runs,
+        )
+        with Heartbeat():
+            measure_file_speed(options, request)

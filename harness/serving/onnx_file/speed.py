@@ -1,0 +1,272 @@
+"""`podium infer --onnx`: the speed of an ONNX file under LoadGen in all scenarios, as a study
+outside the submission tree.
+"""
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from harness.children.process import load_ahead
+from harness.machine.device import resolve_device
+from harness.machine.power.selection import choose_power_sources
+from harness.request import RunRequest, check_request_folders
+from harness.serving.automatic_engine import format_engine_figures, try_network_engines
+from harness.serving.checkpoint_selection import ExportedCheckpoint
+from harness.serving.infer import serve_scenarios
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.onnx_file.network import (
+    INFERENCE_MODULE,
+    OnnxNetwork,
+    open_onnx_networks,
+)
+from harness.serving.onnx_file.shapes import parse_named_shapes
+from harness.serving.setup import ServingSetup, read_batching_settings
+from harness.serving.speed_probe import probe_serving_speed
+from harness.serving.sweep.subjects import (
+    RANDOM_WEIGHTS_SEED,
+    ServedNetwork,
+    build_network_run,
+    check_network_options,
+)
+from harness.serving.weights.speed import write_speed_study
+from suite import __version__, registry
+from suite.cli import RunOptions
+from suite.engine import Engine
+from suite.errors import MissingError, RequestError
+from suite.loadgen.scenario import Scenario
+from suite.records import CheckpointRecord
+from suite.rounds import Benchmark, Division, InferenceRow, Profile, ScenarioRow
+from suite.rounds.settings import read_chosen_settings
+from suite.studies.documents import STUDIES_FOLDER
+from suite.studies.rates import NOT_SUBMITTABLE, SPEED_KIND
+from suite.terms import AUTOMATIC_ENGINE, Precision
+from suite.units import NS_PER_MS
+from suite.workload import Mode, Run, Workload
+
+DURATIONS_MS: Final[Mapping[Profile, int]] = {
+    Profile.SMOKE: 5_000,
+    Profile.QUICK: 20_000,
+    Profile.FULL: 600_000,
+}
+"""Shortest run of each profile, as of the workloads. Source of `full`: inference_rules.adoc v1.0
+and later, Scenarios; of the others: house rule.
+"""
+BATCH_SETTING: Final = "batching.max_batch"
+BOUND_LATENCIES: Final = 10
+"""House rule: Server's bound, without --within-ms, is this multiple of one sample's latency,
+rounded up to a step, so that two runs usually have the same; LEAST_BOUND_MS at least.
+"""
+LEAST_BOUND_MS: Final = 15.0
+"""Source: inference_rules.adoc v0.7, Scenarios: the tightest bound of Server, ResNet-50's; below it
+the pauses of a shared machine would be measured.
+"""
+BOUND_STEPS: Final = (1, 2, 5, 10)
+NO_PART: Final = ""
+"""Parts of a workload that a file lacks, and nobody asks for: it is not trained, and its system
+under test is built from the file.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRequest:
+    """The command line's request for a file."""
+
+    path: Path
+    shapes: tuple[str, ...] = ()
+    scenarios: tuple[Scenario, ...]
+    within_ms: float | None = None
+    """Server's latency bound; None: by the latency that a probe finds."""
+    runs: int | None = None
+
+
+def measure_file_speed(options: RunOptions, request: FileRequest) -> None:
+    """Measure a file in the scenarios; JudgedError if a run is INVALID, RequestError and
+    MissingError for what cannot be run here.
+    """
+    check_request_folders(options)
+    given = parse_named_shapes(request.shapes)
+    (network,) = open_onnx_networks([request.path], given, options.data)
+    choose_served_batch(
+        network,
+        read_chosen_settings(registry.load_round().settings, options.config, options.assignments),
+    )  # refused now, whatever the engines say
+    home = options.results / STUDIES_FOLDER / f"{network.name}-{SPEED_KIND}"
+    options = settle_file_engine(network, replace(options, results=home, data=None))
+    serving_setup = replace(set_up_file_serving(network, options), requested_runs=request.runs)
+    click.echo(f"{network.name}: {NOT_SUBMITTABLE} ({serving_setup.checkpoint.record.origin})")
+    if Scenario.SERVER in request.scenarios:
+        bound_ns = resolve_server_bound_ns(serving_setup, request.within_ms)
+        serving_setup = replace(
+            serving_setup, row=build_file_row(serving_setup.request.profile, bound_ns)
+        )
+    try:
+        serve_scenarios(serving_setup, scenarios=request.scenarios, mode=Mode.PERFORMANCE)
+    finally:
+        with suppress(OSError):
+            write_speed_study(serving_setup)
+
+
+def settle_file_engine(network: OnnxNetwork, options: RunOptions) -> RunOptions:
+    """Return options that name an engine: the user's, or the fastest that runs the file here."""
+    if options.engine != AUTOMATIC_ENGINE:
+        return options
+    systems: dict[str, SystemUnderTest] = {}
+    failures: list[MissingError] = []
+    for name in registry.list_entry_points(registry.ENGINE_GROUP):
+        try:
+            systems[name] = set_up_file_serving(network, replace(options, engine=name)).system
+        except MissingError as error:
+            failures.append(error)
+        except RequestError:  # an engine of other networks, or without this precision
+            continue
+    if not systems:
+        wanted = options.precision or Precision.FP32
+        unable = RequestError(f"{network.name}: no engine runs ONNX files in {wanted}")
+        raise failures[0] if failures else unable
+    if len(systems) == 1:
+        return replace(options, engine=next(iter(systems)))
+    trials = try_network_engines(network.name, options, systems, network.graph.sha256)
+    fastest = next(iter(trials))
+    click.echo(f"{network.name}: engine {format_engine_figures(fastest, trials)}")
+    return replace(options, engine=fastest)
+
+
+def set_up_file_serving(network: OnnxNetwork, options: RunOptions) -> ServingSetup:
+    """Set up a file for LoadGen on this machine; RequestError and MissingError as above."""
+    engine, device = registry.load_engine(options.engine), resolve_device(options.device)
+    precision = Precision(options.precision or Precision.FP32)
+    check_network_options(network, engine, options.engine, device, precision)
+    load_ahead((INFERENCE_MODULE,))
+    run = build_network_run(network, options, device, precision)
+    chosen = read_chosen_settings(run.round.settings, options.config, options.assignments)
+    batch = choose_served_batch(network, chosen)
+    threads = run.threads or len(os.sched_getaffinity(0))
+    run = replace(run, threads=threads, settings={**run.settings, BATCH_SETTING: batch})
+    row = build_file_row(run.profile, bound_ns=None)
+    request = RunRequest(
+        name=network.name,
+        options=options,
+        workload=Workload(name=network.name, training=NO_PART, inference=NO_PART, score=NO_PART),
+        round=run.round,
+        row=build_file_benchmark(network, run, row),
+        profile=run.profile,
+        settings=run.settings,
+        chosen=chosen,
+        devices=(device,),
+        framework=network.framework,
+        engine=options.engine,
+        precision=precision,
+    )
+    return ServingSetup(
+        request=request,
+        row=row,
+        entry=request.build_entry(row.division, options.engine, precision),
+        checkpoint=describe_file_weights(network, run),
+        system=build_file_system(network, engine, run),
+        threads=run.threads,
+        power=choose_power_sources(options.power, options.meter, run.settings),
+    )
+
+
+def choose_served_batch(network: OnnxNetwork, chosen: Mapping[str, Any]) -> int:
+    """Return the samples of a batch: by --shape or by --set; RequestError if they differ, or if the
+    file does not allow it.
+    """
+    batch = int(chosen.get(BATCH_SETTING, network.batch))
+    if network.batch not in (1, batch):
+        raise RequestError(
+            f"--shape asks for batches of {network.batch}, --set {BATCH_SETTING} for {batch}; give"
+            " one of the two"
+        )
+    network.check_batch_sizes((batch,))
+    return batch
+
+
+def build_file_system(network: OnnxNetwork, engine: Engine[Any], run: Run) -> SystemUnderTest:
+    """Return the system under test."""
+    return SystemUnderTest(
+        workload=ServedNetwork(network=network, weights=None),
+        engine=engine,
+        run=run,
+        checkpoint=Path(),
+        batching=read_batching_settings(run.settings),
+    )
+
+
+def describe_file_weights(network: OnnxNetwork, run: Run) -> ExportedCheckpoint:
+    """Describe the file as a checkpoint; its nonce binds each run to the shapes and the data."""
+    inputs = repr(sorted(network.describe_inputs().items())).encode()
+    record = CheckpointRecord(
+        workload=network.name,
+        round=run.round.name,
+        profile=run.profile.value,
+        framework=network.framework,
+        sha256=network.graph.sha256,
+        nonce=hashlib.sha256(inputs).hexdigest()[:32],
+        seed=RANDOM_WEIGHTS_SEED,
+        run_index=0,
+        training_log="",
+        target_reached=False,
+        scores={},
+        reference_accuracy={},
+        settings={},
+        version=__version__,
+        origin=f"the ONNX file {network.graph.path.name}",
+    )
+    return ExportedCheckpoint(folder=network.graph.path.parent, record=record)
+
+
+def build_file_benchmark(network: OnnxNetwork, run: Run, row: InferenceRow) -> Benchmark:
+    """Return the row of the round that a file lacks."""
+    return Benchmark(
+        title=network.graph.path.name,
+        training_name=network.name,
+        inference_name=network.name,
+        metrics={},
+        settings=run.round.settings,
+        training={},
+        inference={run.profile: row},
+    )
+
+
+def build_file_row(profile: Profile, bound_ns: int | None) -> InferenceRow:
+    """Return the conditions of all scenarios: MLPerf's percentiles and queries, or early stopping's
+    fewest, and the profile's length.
+    """
+    lasts_ms = DURATIONS_MS[profile]
+    scenarios = {
+        Scenario.SINGLE_STREAM: ScenarioRow(
+            percentile=90.0, min_duration_ms=lasts_ms, min_queries=64
+        ),
+        Scenario.MULTI_STREAM: ScenarioRow(
+            percentile=99.0, min_duration_ms=lasts_ms, min_queries=662, samples_per_query=8
+        ),
+        Scenario.SERVER: ScenarioRow(
+            percentile=99.0, min_duration_ms=lasts_ms, min_queries=459, bound_ns=bound_ns
+        ),
+        Scenario.OFFLINE: ScenarioRow(percentile=90.0, min_duration_ms=lasts_ms, min_queries=1),
+    }
+    return InferenceRow(division=Division.OPEN, performance_samples=1, scenarios=scenarios)
+
+
+def resolve_server_bound_ns(serving_setup: ServingSetup, within_ms: float | None) -> int:
+    """Return Server's latency bound: the user's, or by one sample's latency, and say which."""
+    if within_ms is not None:
+        return int(within_ms * NS_PER_MS)
+    latency_ms = probe_serving_speed(serving_setup).probe.latency_ns / NS_PER_MS
+    bound_ms = max(LEAST_BOUND_MS, round_up_to_step(BOUND_LATENCIES * latency_ms))
+    click.echo(f"Server's latency bound: {bound_ms:g} ms (--within-ms takes another)")
+    return int(bound_ms * NS_PER_MS)
+
+
+def round_up_to_step(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, 50 ... in either direction of the point."""
+    power = 10.0 ** math.floor(math.log10(max(value, 1e-3)))
+    return power * next(step for step in BOUND_STEPS if step * power >= value * (1 - 1e-9))

@@ -1,0 +1,269 @@
+"""`podium infer --onnx` and `podium sweep --onnx`: any file under LoadGen, as studies that the judge
+recomputes.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from harness.commands.infer import infer
+from harness.commands.sweep import sweep
+from harness.request import build_reading_options
+from harness.serving.onnx_file.inference import OnnxInference
+from harness.serving.onnx_file.network import OnnxNetwork, open_onnx_networks
+from harness.serving.onnx_file.speed import round_up_to_step, set_up_file_serving
+from suite import registry
+from suite.errors import MissingError, RequestError
+from suite.studies.rates import NOT_SUBMITTABLE
+from suite.terms import Profile
+
+Writer = Callable[..., Path]
+SHORT = (
+    "--threads",
+    "1",
+    "--power",
+    "off",
+    "--engine",
+    "onnxruntime",
+    "--set",
+    "loadgen.min_duration_ms=200",
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+
+
+def invoked(command: Any, *arguments: object) -> Result:
+    return CliRunner().invoke(command, [*map(str, arguments)], catch_exceptions=False)
+
+
+def errors(path: Path) -> list[str]:
+    return [
+        finding.rule
+        for finding in Judge().judge_path(str(path)).findings
+        if finding.severity is Severity.ERROR
+    ]
+
+
+def served(network: OnnxNetwork, tmp_path: Path, **settings: object) -> OnnxInference:
+    """The system under test of a file, in this process."""
+    options = build_reading_options(Profile.SMOKE, None, tmp_path / "r")
+    chosen = tuple(f"{key}={value}" for key, value in settings.items())
+    options = replace(options, engine="onnxruntime", threads=1, assignments=chosen)
+    run = set_up_file_serving(network, options).system.run
+    return OnnxInference(run, network, registry.load_engine("onnxruntime"))
+
+
+def test_answers_are_the_first_output_of_each_sample(
+    write_classifier: Writer, tmp_path: Path
+) -> None:
+    """Compared with ONNX Runtime itself, for batches of any size."""
+    path = write_classifier()
+    data = tmp_path / "data"
+    data.mkdir()
+    arrays = np.random.default_rng(1).standard_normal((5, 3, 4, 4)).astype(np.float32)
+    for number, array in enumerate(arrays):
+        np.save(data / f"{number}.npy", array)
+    (network,) = open_onnx_networks([path], {"picture": (4, 3, 4, 4)}, data)
+    inference = served(network, tmp_path)
+    assert inference.sample_count == 5
+    inference.load(range(5))
+    predictor = inference.open(0, 4)
+    predictor.warm_up()
+    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"picture": arrays})
+    for samples in ([0], [3, 1], [4, 3, 2, 1]):
+        found = [np.frombuffer(answer, np.float32) for answer in predictor(samples)]
+        np.testing.assert_allclose(found, wanted[samples], rtol=1e-5, atol=1e-6)
+    inference.close()
+
+
+def test_random_samples_are_a_function_of_their_number(text_file: Path, tmp_path: Path) -> None:
+    """So that two runs measure the same."""
+    (network,) = open_onnx_networks([text_file], {"tokens": (1, 6)}, None)
+    first, second = served(network, tmp_path), served(network, tmp_path)
+    for each in (first, second):
+        each.load([0, 1])
+    one, other = first.open(0, 2)([0, 1]), second.open(0, 2)([0, 1])
+    assert one == other and one[0] != one[1]
+    assert {tensor.dtype for tensor in first._held[0]} == {torch.int64}
+    assert set(first._held[0][0].tolist()) <= {0, 1}
+    first.unload([0])
+    assert 0 not in first._held
+
+
+def test_a_network_that_the_sizes_do_not_fit_is_a_sentence(
+    write_classifier: Writer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And ONNX Runtime's own lines stay away."""
+    path = write_classifier("N", 3, "height", "width")
+    (network,) = open_onnx_networks([path], {"picture": (1, 3, 8, 8)}, None)
+    predictor = served(network, tmp_path).open(0, 1)
+    with pytest.raises(RequestError, match=r"does not run with picture Nx3x8x8 at batch 1; other"):
+        predictor.warm_up()
+    assert "ExecuteKernel" not in capfd.readouterr().err
+
+
+def test_what_the_engine_cannot_run_is_a_sentence(write_classifier: Writer, tmp_path: Path) -> None:
+    """ONNX Runtime's errors have no common class."""
+    import onnx
+
+    path = write_classifier()
+    model = onnx.load(path)
+    model.opset_import[0].version = 9999
+    onnx.save(model, path)
+    (network,) = open_onnx_networks([path], {}, None)
+    with pytest.raises(MissingError, match=r"engine onnxruntime cannot run net\.onnx: ") as told:
+        served(network, tmp_path)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("latency", "bound"), [(0.02, 0.02), (1.0, 1), (1.1, 2), (4.9, 5), (5.1, 10), (70, 100)]
+)
+def test_a_bound_is_rounded_up(latency: float, bound: float) -> None:
+    assert round_up_to_step(latency) == pytest.approx(bound)
+
+
+@pytest.mark.slow
+def test_a_file_is_measured_in_the_scenarios_and_judged(
+    write_classifier: Writer, tmp_path: Path
+) -> None:
+    path, results = write_classifier(), tmp_path / "results"
+    told = invoked(infer, "--onnx", path, *SHORT, "--within-ms", 2000, "--results", results).output
+    assert f"net.onnx: {NOT_SUBMITTABLE} (the ONNX file net.onnx)" in told
+    study = results / "studies" / "net.onnx-speed"
+    table = json.loads((study / "study.json").read_text())
+    assert {row["scenario"] for row in table["rows"]} == {
+        "SingleStream",
+        "MultiStream",
+        "Server",
+        "Offline",
+    }
+    assert table["note"] == NOT_SUBMITTABLE
+    assert table["stamps"]["workload"] == "net.onnx" and table["stamps"]["framework"] == "onnx"
+    assert errors(results) == []
+    assert errors(study) == []
+
+
+@pytest.mark.slow
+def test_other_shapes_replace_what_was_measured(text_file: Path, tmp_path: Path) -> None:
+    """A table never mixes the rates of two shapes."""
+    results = tmp_path / "results"
+    for shape, scenario in (("tokens=1,8", "offline"), ("tokens=1,16", "single-stream")):
+        invoked(
+            infer,
+            "--onnx",
+            text_file,
+            "--shape",
+            shape,
+            "--scenario",
+            scenario,
+            *SHORT,
+            "--results",
+            results,
+        )
+    study = results / "studies" / "text.onnx-speed"
+    rows = json.loads((study / "study.json").read_text())["rows"]
+    assert [row["scenario"] for row in rows] == ["SingleStream"]
+    (record,) = study.glob("*/*/results/*/*/*/performance/*/run.json")
+    assert json.loads(record.read_text())["settings"]["onnx.shape.mask"] == "Nx16"
+
+
+@pytest.mark.slow
+def test_files_are_swept_beside_each_other_and_judged(
+    write_classifier: Writer, text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.serving.sweep import points
+
+    monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
+    results = tmp_path / "results"
+    arguments = ("--onnx", write_classifier(), "--onnx", text_file, "--shape", "tokens=1,8")
+    every = (*arguments, "--batches", "1,4", "--seconds", "0.2", *SHORT[:-2])
+    told = invoked(sweep, *every, "--results", results).output
+    assert "net.onnx onnxruntime fp32, batch 4" in told and "text.onnx onnxruntime fp32" in told
+    for name in ("net.onnx", "text.onnx"):
+        table = json.loads((results / "studies" / name / "study.json").read_text())
+        assert table["bare"] and [row["batch"] for row in table["rows"]] == [1, 4]
+        assert all(row["samples_per_second"] > 0 for row in table["rows"])
+    assert errors(results) == []
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("mlperf_log_detail.txt")}
+    invoked(sweep, *every, "--results", results)
+    after = {path: path.stat().st_mtime_ns for path in results.rglob("mlperf_log_detail.txt")}
+    assert before == after and len(before) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--shape", "x=1"), "--shape requires --onnx"),
+        (("--within-ms", "5"), "--within-ms requires --onnx"),
+        (("--onnx", "net.onnx"), "--onnx net.onnx: omit resnet50, or --onnx"),
+    ],
+)
+def test_options_of_a_file_belong_to_it(arguments: tuple[str, ...], why: str) -> None:
+    with pytest.raises(RequestError, match=why) as told:
+        invoked(infer, "resnet50", *arguments)
+    assert told.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--peak",), "--peak with --onnx"),
+        (("--mode", "accuracy"), "--mode with --onnx"),
+        (("--weights", "random"), "--weights with --onnx"),
+        (("--endpoint", "grpc://h:1"), "--endpoint with --onnx"),
+        (("--framework", "torch"), "--framework with --onnx"),
+        (("--engine", "torch"), "engine torch does not accept onnx networks"),
+        (("--precision", "int8"), "no engine runs ONNX files in int8"),
+        (
+            ("--shape", "picture=2,3,4,4", "--set", "batching.max_batch=4"),
+            "--shape asks for batches of 2, --set batching.max_batch for 4",
+        ),
+    ],
+)
+def test_what_a_file_has_not_is_refused(
+    arguments: tuple[str, ...], why: str, write_classifier: Writer, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError, match=why) as told:
+        invoked(infer, "--onnx", write_classifier(), *arguments, "--results", tmp_path / "results")
+    assert told.value.exit_code == 2 and not (tmp_path / "results").exists()
+
+
+def test_nothing_to_serve_is_a_usage_error() -> None:
+    assert "name a WORKLOAD, or a file with --onnx" in invoked(infer).output
+
+
+@pytest.mark.parametrize(
+    ("sizes", "arguments", "why"),
+    [
+        ((1, 3, 4, 4), (), "is not free, so it answers one sample at a time"),
+        (("N", 3, 4, 4), ("--data", "."), "no samples: an ONNX file takes"),
+        (("N", 3, 4, 4), ("--network", "alexnet", "--data", "."), "--data requires exactly one"),
+    ],
+)
+def test_a_sweep_that_a_file_does_not_allow_is_refused(
+    sizes: tuple[int | str, ...],
+    arguments: tuple[str, ...],
+    why: str,
+    write_classifier: Writer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_classifier(*sizes)
+    with pytest.raises(RequestError, match=why):
+        invoked(sweep, "--onnx", path, *arguments, "--results", tmp_path / "results")
+    assert not (tmp_path / "results").exists()

@@ -15,6 +15,7 @@ from suite.workload import Block, Run, Scores
 from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.convolution_search import search_convolution_algorithms
 from workloads.common.optimisation.lars import Lars
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
@@ -104,13 +105,14 @@ class ResNet50Training:
         decoded.
         """
         plan = self._plan_epoch(epoch)
-        yield from self._stepper.take_planned_steps(
-            plan[first_step:],
-            (epoch - 1) * len(plan) + first_step,
-            self._schedule,
-            self._train_reader,
-            self._compute_batch_loss,
-        )
+        with search_convolution_algorithms():
+            yield from self._stepper.take_planned_steps(
+                plan[first_step:],
+                (epoch - 1) * len(plan) + first_step,
+                self._schedule,
+                self._train_reader,
+                self._compute_batch_loss,
+            )
 
     def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run

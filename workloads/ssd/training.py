@@ -15,6 +15,7 @@ from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.detection.coco import CocoSplit
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.convolution_search import search_convolution_algorithms
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
@@ -131,13 +132,14 @@ class SSDTraining:
         decoded.
         """
         plan = self._plan_epoch(epoch)
-        yield from self._stepper.take_planned_steps(
-            plan[first_step:],
-            (epoch - 1) * len(plan) + first_step,
-            self._schedule,
-            self._train_reader,
-            self._compute_batch_loss,
-        )
+        with search_convolution_algorithms():
+            yield from self._stepper.take_planned_steps(
+                plan[first_step:],
+                (epoch - 1) * len(plan) + first_step,
+                self._schedule,
+                self._train_reader,
+                self._compute_batch_loss,
+            )
 
     def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run

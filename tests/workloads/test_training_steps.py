@@ -11,8 +11,16 @@ from testbed import SETTINGS, a_run, shallow
 
 from suite import registry
 from suite.workload import Run
+from workloads.common.inputs.device_copies import CudaCopyStream, DirectCopies
+from workloads.common.optimisation import step as step_module
 
 Build = Callable[..., Any]
+
+
+class RecordingStream(DirectCopies):
+    """Copies at once, and as many batches ahead as a GPU's stream."""
+
+    batches_ahead = CudaCopyStream.batches_ahead  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -50,3 +58,29 @@ def test_convolutions_are_searched_while_pictures_of_one_size_are_trained_on(
         next(steps)
     assert during and all(during)
     assert torch.backends.cudnn.benchmark is before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn", "gnmt"])
+def test_a_batch_that_was_read_ahead_was_not_taken(
+    build_training: Build, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workload: str
+) -> None:
+    """A run that is saved with a batch on its way to the device goes on with that batch: the same
+    weights as without a pause, and as without a stream.
+    """
+    plain = build_training(workload)
+    torch.manual_seed(1)  # Mask R-CNN samples anchors at random
+    losses = [(samples, plain.loss()) for samples in plain.train_epoch(1)]
+    monkeypatch.setattr(step_module, "open_copy_stream", lambda _: RecordingStream())
+    first, second = build_training(workload), build_training(workload)
+    torch.manual_seed(1)
+    with closing(first.train_epoch(1)) as steps:
+        found = [(next(steps), first.loss())]
+        first.save(tmp_path)
+    second.restore(tmp_path)
+    found += [(samples, second.loss()) for samples in second.train_epoch(1, first_step=1)]
+    assert found == losses
+    assert len(losses) > 1
+    wanted = dict(plain._stepper.model.named_parameters())
+    for name, value in second._stepper.model.named_parameters():
+        assert torch.equal(value, wanted[name]), name

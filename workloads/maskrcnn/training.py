@@ -143,7 +143,7 @@ class MaskRCNNTraining:
         """Return the sum of the five losses, which are batch means, times the number of images;
         filler images are excluded.
         """
-        pictures = batch.unpack_on_device(self._device)
+        pictures = batch.unpack_pictures()
         weighted_samples = [sample for sample in pictures if sample.weight]
         samples = weighted_samples or pictures
         picture_NCHW, sizes = data.build_padded_batch(

@@ -127,14 +127,15 @@ class ResNet50Training:
         )
 
     def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.LabelBatch]) -> torch.Tensor:
+        """Return the weighted loss of a micro-batch on the device, summed over its images."""
         picture_NHWC, labels = batch
-        label_N = labels.label_N.to(self._device, non_blocking=True)
-        weight_N = labels.weight_N.to(self._device, non_blocking=True)
-        logit_NK = self._compute_logits(picture_NHWC).float()
         loss_N = functional.cross_entropy(
-            logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing
+            self._compute_logits(picture_NHWC).float(),
+            labels.label_N,
+            reduction="none",
+            label_smoothing=self._recipe.smoothing,
         )
-        return (loss_N * weight_N).sum()
+        return (loss_N * labels.weight_N).sum()
 
     def _compute_logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
         picture_NCHW = normalise_pictures(picture_NHWC.to(self._device, non_blocking=True))

@@ -154,9 +154,9 @@ class SSDTraining:
         )
 
     def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
-        targets = batch[1].copy_to_device(self._device)
+        picture_NHWC, targets = batch
         picture_NHWC = change_colours(
-            batch[0].to(self._device, non_blocking=True),
+            picture_NHWC,
             targets.blend_number_NS,
             targets.blend_factor_NS,
             targets.hue_shift_N,

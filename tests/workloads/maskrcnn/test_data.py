@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import CopiedBatches, open_copy_stream
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
@@ -143,13 +144,14 @@ def test_a_batch_is_a_copy_of_each_kind(tiny: Path, count: int) -> None:
     """However many pictures it has, and everything arrives as it was, in views."""
     samples = [sample(tiny, index, flipped=bool(index % 2)) for index in range(count)]
     packed = data.pack_pictures(samples)
-    for found, wanted in zip(packed.unpack_on_device(HOST), samples, strict=True):
+    for found, wanted in zip(packed.unpack_pictures(), samples, strict=True):
         assert found.weight == wanted.weight
         for name in ("picture_HWC", "box_O4", "label_O", "mask_OFG", "mask_row_H", "mask_column_W"):
             assert torch.equal(getattr(found, name), getattr(wanted, name))
     device = torch.device("meta")
     with CopyCounter() as counter:
-        for each in packed.unpack_on_device(device):
+        (copied,) = CopiedBatches(iter([packed]), device, open_copy_stream(device))
+        for each in copied.unpack_pictures():
             assert all(value.device == device for value in each.build_target(device).values())
             assert each.picture_HWC.device == device
     assert counter.copies == 5

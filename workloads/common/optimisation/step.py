@@ -15,6 +15,7 @@ from suite.measurement.data_waiting import MeasuredBatches
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
+from workloads.common.inputs.device_copies import CopiedBatches, open_copy_stream
 from workloads.common.optimisation import gradient_exchange, mixed_precision, sharding
 from workloads.common.optimisation.schedules import RateSchedule
 
@@ -92,13 +93,20 @@ class Stepper:
         """Take the steps of a plan, whose first step has number `first` in the run, and yield the
         samples of each; no other sample is decoded.
         """
-        batches = MeasuredBatches(
+        batches = self.read_to_device(
             loader.read([keys for step in plan for keys in step.micro_batches])
         )
         self.network.train()
         for number, step in enumerate(plan, first):
             self.take_step(step, schedule(number), batches, loss_of)
             yield step.samples
+
+    def read_to_device(self, batches: Iterator[B]) -> Iterator[B]:
+        """Yield batches on this rank's device, where they are copied ahead; the time that their
+        reading takes is measured.
+        """
+        device = torch.device(self._run.device)
+        return CopiedBatches(MeasuredBatches(batches), device, open_copy_stream(device))
 
     def take_step(
         self,

@@ -132,7 +132,7 @@ def map_batch_tensors(batch: B, change: Callable[[torch.Tensor], torch.Tensor]) 
         given = change(given)
     elif type(given) is tuple:  # not torch.Size, which is one, too
         given = tuple(map_batch_tensors(part, change) for part in given)
-    elif is_dataclass(given):
+    elif is_dataclass(given) and not isinstance(given, type):
         parts = {field.name: getattr(given, field.name) for field in fields(given)}
         changed = {name: map_batch_tensors(part, change) for name, part in parts.items()}
         given = replace(given, **changed)

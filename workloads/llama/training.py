@@ -11,12 +11,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite.errors import RequestError
 from suite.events import CORPUS_SAMPLES
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
+from suite.workload import Block, Run, Scores, StepPreparation
 from workloads.common import malloc, run_request
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision, sharding
+from workloads.common.optimisation.prepared_loss import COMPILE_SETTING
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import require_run_training_row
@@ -77,13 +79,25 @@ class LlamaTraining:
         )
         self._schedule = self._recipe.build_schedule()
         self._gathered: Mapping[str, torch.Tensor] | None = None
-        if self._recipe.compile_layers:
-            self._compile_layers()
+
+    def prepare_steps(self) -> Sequence[StepPreparation]:
+        """Compile the layers; RequestError if that fails where other ranks hold parts of them."""
+        if not self._recipe.compile_layers:
+            return []
+        done = self._stepper.try_preparation(COMPILE_SETTING, self._compile_layers)
+        if done.problem and self._sharded:
+            raise RequestError(
+                f"{COMPILE_SETTING}: {done.problem}; the ranks hold parts of one network, and none"
+                f" can go on without it: --set {COMPILE_SETTING}=false"
+            )
+        if done.problem:
+            for layer in self._model.layers:
+                layer._compiled_call_impl = None  # as before `compile`
+        self._stepper.network.zero_grad()
+        return [done]
 
     def _compile_layers(self) -> None:
-        """Compile the layers for training and for evaluation, on tokens of its own: MLPerf's clock
-        starts later.
-        """
+        """Compile the layers for training and for evaluation, on tokens of its own."""
         token_BT = torch.zeros(
             self._micro_batch,
             self._recipe.sequence_length + 1,
@@ -94,7 +108,6 @@ class LlamaTraining:
             layer.compile()
         warm_up = WeightedSequences(token_BT=token_BT)
         self._compute_summed_loss(warm_up).backward()  # type: ignore[no-untyped-call]
-        self._stepper.network.zero_grad()
         with torch.no_grad():
             self._compute_losses(token_BT[:1].expand(EVALUATION_BATCH, -1))
 

@@ -84,22 +84,23 @@ class AnnotatedPicture:
     mask_column_W: Tensor
     weight: float
 
-    def build_target(self, device: torch.device) -> DetectionTarget:
-        """Return the objects in the form that torchvision's heads expect, on a device, where their
-        masks get the image's size.
+    def build_target(self) -> DetectionTarget:
+        """Return the objects in the form that torchvision's heads expect; their masks get the
+        image's size.
         """
-        height, width, _ = self.picture_HWC.shape
+        # filled in on the device, since the host would wait for the copy of each new size
+        sides = [self.box_O4.new_full((1,), side) for side in self.picture_HWC.shape[:2]]
         return {
-            "boxes": self.box_O4.to(device),
-            "labels": self.label_O.to(device),
-            "masks": self.draw_masks(device),
-            "size": keep_constant_on_device((height, width), device),
+            "boxes": self.box_O4,
+            "labels": self.label_O,
+            "masks": self.draw_masks(),
+            "size": torch.cat(sides),
         }
 
-    def draw_masks(self, device: torch.device) -> Tensor:
-        """Return the masks in the image's size, [O, H, W], on a device."""
-        row_H, column_W = (each.to(device) for each in (self.mask_row_H, self.mask_column_W))
-        return self.mask_OFG.to(device).index_select(2, column_W).index_select(1, row_H)
+    def draw_masks(self) -> Tensor:
+        """Return the masks in the image's size, [O, H, W]."""
+        wide_OFW = self.mask_OFG.index_select(2, self.mask_column_W)
+        return wide_OFW.index_select(1, self.mask_row_H)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

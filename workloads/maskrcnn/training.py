@@ -152,7 +152,7 @@ class MaskRCNNTraining:
         picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(
-                picture_NCHW, sizes, [sample.build_target(self._device) for sample in samples]
+                picture_NCHW, sizes, [sample.build_target() for sample in samples]
             )
         return torch.stack(list(losses.values())).sum() * len(weighted_samples)
 

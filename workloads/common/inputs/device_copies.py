@@ -8,9 +8,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+import numpy.typing as npt
 import torch
 
 B = TypeVar("B")
+
+
+def load_for_device(values: npt.NDArray[Any], device: torch.device) -> torch.Tensor:
+    """Return an array as a tensor on the host; for a GPU in pinned memory, from which it is copied
+    without a wait.
+    """
+    host = torch.from_numpy(values)
+    return host.pin_memory() if device.type == "cuda" else host
 
 
 class CopyStream(Protocol):

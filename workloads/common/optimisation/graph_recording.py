@@ -32,10 +32,12 @@ class CudaGraphRecorder:
         """Warm up and record on a stream of its own; other threads go on meanwhile."""
         stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP_RUNS):
-                work()
-        torch.cuda.current_stream(self._device).wait_stream(stream)
+        try:
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_UP_RUNS):
+                    work()
+        finally:  # what follows changes the same memory
+            torch.cuda.current_stream(self._device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             work()

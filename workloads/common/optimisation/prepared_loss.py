@@ -66,17 +66,16 @@ class PreparedLoss(Generic[B]):
         self, inputs: Inputs, scaler: torch.amp.GradScaler, recorder: GraphRecorder
     ) -> None:
         """Record forward and backward pass for inputs like these."""
-
-        def compute_loss(*given: torch.Tensor) -> torch.Tensor:
-            return self._compute_loss(given, keep_casts=False)  # a graph makes its own casts
-
-        recorded = RecordedGradients(compute_loss, inputs, scaler, recorder)
+        recorded = RecordedGradients(self._compute_loss, inputs, scaler, recorder)
         self._recorded[describe_inputs(inputs)] = recorded
 
-    def _compute_loss(self, inputs: Inputs, *, keep_casts: bool = True) -> torch.Tensor:
+    def _compute_loss(self, inputs: Inputs) -> torch.Tensor:
+        """Compute the loss; each weight is converted where it is used, once, so that no conversion
+        is kept: a graph may not read what was converted outside it.
+        """
         compute = self._compiled.get(describe_inputs(inputs), self._eager)
         device, precision = self._run.device, self._run.precision
-        with mixed_precision.build_autocast(device, precision, keep_casts=keep_casts):
+        with mixed_precision.build_autocast(device, precision, keep_casts=False):
             return compute(*inputs)
 
 
@@ -87,7 +86,7 @@ class RecordedGradients:
 
     def __init__(
         self,
-        compute_loss: LossFunction,
+        compute_loss: Callable[[Inputs], torch.Tensor],
         inputs: Inputs,
         scaler: torch.amp.GradScaler,
         recorder: GraphRecorder,
@@ -97,7 +96,7 @@ class RecordedGradients:
         self._loss = torch.zeros((), device=inputs[0].device)
 
         def add_gradients() -> None:
-            loss = compute_loss(*self._inputs) * self._factor
+            loss = compute_loss(self._inputs) * self._factor
             self._loss.copy_(add_loss_gradients(loss, scaler))
 
         self._run_graph = recorder.record_work(add_gradients)

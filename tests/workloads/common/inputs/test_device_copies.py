@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ from workloads.common.inputs.device_copies import (
     CopyStream,
     CudaCopyStream,
     DirectCopies,
+    load_for_device,
     map_batch_tensors,
     open_copy_stream,
 )
@@ -168,3 +170,19 @@ def test_what_holds_no_tensor_stays_as_it_is() -> None:
         2,
         "three",
     )
+
+
+def test_what_goes_to_a_gpu_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From pageable memory the host would wait for the GPU; for a CPU nothing is copied."""
+    pinned: list[torch.Tensor] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        pinned.append(tensor)
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    values = np.arange(4)
+    assert load_for_device(values, torch.device("cuda:1")).tolist() == [0, 1, 2, 3]
+    assert len(pinned) == 1
+    assert load_for_device(values, HOST).data_ptr() == values.ctypes.data
+    assert len(pinned) == 1

@@ -24,6 +24,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state import attempts
 from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoint_numbers
 from harness.training.state.set_state import TrainingSetState, record_run_ending
+from harness.training.step_preparation import prepare_training_steps
 from suite import events
 from suite.console.screen import print_progress_note
 from suite.errors import (
@@ -182,6 +183,7 @@ def set_up_training(
     training = job.request.workload.build_training(run)
     facts = training.facts()
     check_facts(job.request, job.training.row, facts)
+    prepare_training_steps(job, training, log, fresh)
     if fresh:
         log_hyperparameters(log, job.training.hyper, facts, job.training.row)
     check_data_sizes(job, facts)

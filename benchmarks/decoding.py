@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -48,13 +49,18 @@ def sources(batch: int, length: int, vocabulary: int) -> np.ndarray:
     return np.random.default_rng(1).integers(4, vocabulary - 1, (batch, length))
 
 
-def ours(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> Translate:
-    """Our network and search, served by the torch engine as under LoadGen."""
+def ours(
+    batch: int, length: int, device: str, sizes: DecodedShape = BIG, *, graphs: bool = True
+) -> Translate:
+    """Our network and search, served by the torch engine as under LoadGen; on a GPU through CUDA
+    graphs, unless they are left out.
+    """
     import torch
 
     from harness.engines.torch import TorchEngine
     from suite.engine import Plan
     from suite.terms import Precision
+    from workloads.transformer.inference import record_torch_steps
     from workloads.transformer.model import (
         TransformerNetwork,
         TransformerServingDecoderStep,
@@ -78,6 +84,7 @@ def ours(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> Tra
         threads=torch.get_num_threads(),
         max_batch=batch,
         cache=Path(),
+        options={"engine.cuda_graphs": graphs},
     )
     networks = describe_transformer_networks(
         "torch",
@@ -88,21 +95,20 @@ def ours(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> Tra
         BEAM,
     )
     encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
-    translator = TransformerTranslator(
-        tensors, encoder, decoder, DecodingParameters(beam=BEAM, alpha=ALPHA, extra_length=0)
-    )
+    decoding = DecodingParameters(beam=BEAM, alpha=ALPHA, extra_length=0)
+    recorded = record_torch_steps(encoder, decoder, tensors, decoding, batch, length)
+    translator = TransformerTranslator(tensors, encoder, decoder, decoding, recorded)
 
     source_NS = sources(batch, length, sizes.vocabulary)
 
     def translate() -> list[float]:
-        step, times = (
-            translator.build_continuation_step(source_NS, length),
-            [time.perf_counter()],
-        )
         beams = TranslationBeams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
-        while not beams.done_B.all():
-            beams.extend_hypotheses(*step(beams))
-            times.append(time.perf_counter())
+        with tensors.enter_inference_mode():
+            step = translator.build_continuation_step(source_NS, length)
+            times = [time.perf_counter()]
+            while not beams.done_B.all():
+                beams.extend_hypotheses(*step(beams))
+                times.append(time.perf_counter())
         assert [len(tokens) for tokens in beams.list_best_translations()] == [length] * batch
         return [(after - before) * 1e3 for before, after in zip(times, times[1:], strict=False)]
 
@@ -162,7 +168,7 @@ def theirs(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> T
     return translate
 
 
-SIDES = {"ours": ours, "theirs": theirs}
+SIDES = {"ours": ours, "ours, eager": partial(ours, graphs=False), "theirs": theirs}
 
 
 def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Connection) -> None:
@@ -243,6 +249,7 @@ def read() -> argparse.Namespace:
         "--length", type=int, default=64, help="tokens of each source and of each translation"
     )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--eager", action="store_true", help="ours without CUDA graphs")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument(
         "--plot", type=Path, help="file to draw the cost of a token into (matplotlib)"
@@ -252,7 +259,8 @@ def read() -> argparse.Namespace:
 
 def main() -> None:
     given = read()
-    mine, other = Side("ours", given), Side("theirs", given)
+    mine = Side("ours, eager" if given.eager else "ours", given)
+    other = Side("theirs", given)
     for one in (mine, other):
         one.once()  # warm-up
     runs = [(mine.once(), other.once()) for _ in range(given.pairs)]

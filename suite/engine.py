@@ -1,14 +1,14 @@
 """The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow
 (harness/engines/).
 
-Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks,
-so they are a type variable.
+Tensors at the seam are the network's own framework's, contiguous (the torch engine also takes
+pictures in channels-last memory); `suite` stays free of frameworks, so they are a type variable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from suite.rounds import HyperValue
 from suite.terms import Precision as Precision
@@ -88,6 +88,27 @@ class Call(Protocol[T]):
 
     def __call__(self, *inputs: T) -> tuple[T, ...]:
         """Run the network."""
+
+
+@runtime_checkable
+class RecordingCall(Call[T], Protocol[T]):
+    """What a Call adds that can record its work on tensors that stay where they are, so that the
+    host launches it at once: CUDA graphs.
+    """
+
+    def record(self, *inputs: T) -> Callable[[], tuple[T, ...]] | None:
+        """Record the work on these tensors, before any clock. What is returned repeats it on what
+        they hold then, with the same output tensors each time; None if it cannot be recorded,
+        which the engine says.
+        """
+
+
+def list_recorded_batch_sizes(most: int) -> tuple[int, ...]:
+    """Return the batch sizes that are recorded for batches up to the largest, ascending: the powers
+    of two, and the largest itself. Another batch is padded to the next of them.
+    """
+    powers = (1 << exponent for exponent in range(most.bit_length()))
+    return tuple(sorted({*powers, most}))
 
 
 class Executable(Protocol[T]):

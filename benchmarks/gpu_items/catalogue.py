@@ -78,6 +78,7 @@ ITEMS: Final = (
         limit_s=60,
         code="gpu_items.resnet50:measure_peer_compiled",
     ),
+    Item(name="ssd-compile", parts="a", limit_s=60, code="gpu_items.ssd:measure_compiled"),
     Item(name="serving", parts="b", limit_s=45, code="gpu_items.serving:measure_predictor"),
     Item(name="serving-peer", parts="b", limit_s=20, code="gpu_items.serving:measure_timm"),
     Item(name="offline", parts="b", limit_s=40, code="gpu_items.serving:measure_offline"),
@@ -100,12 +101,6 @@ ITEMS: Final = (
         parts="b",
         limit_s=60,
         code="gpu_items.serving:measure_timm_compiled",
-    ),
-    Item(
-        name="transformer-compile",
-        parts="b",
-        limit_s=60,
-        code="gpu_items.translation:measure_transformer_compiled",
     ),
     Item(
         name="transformer-peer-compile",

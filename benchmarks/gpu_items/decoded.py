@@ -13,6 +13,7 @@ from gpu_items.workbench import Workbench
 
 UNIT: Final = "tokens/s"
 KERNEL_EVENT: Final = "cuda"
+PEER: Final = "theirs"
 
 
 def measure_decoding(bench: Workbench) -> None:
@@ -35,19 +36,23 @@ def tell_batch(bench: Workbench, name: str, batch: int) -> None:
         heads=sizes.heads,
         vocabulary=sizes.vocabulary,
     )
-    sides = [side(batch, length, bench.device, shape) for side in decoding.SIDES.values()]
-    for translate in sides:
+    sides = {
+        title: side(batch, length, bench.device, shape) for title, side in decoding.SIDES.items()
+    }
+    for translate in sides.values():
         translate()
-    rates = [
-        [measure_rate(translate, batch * length) for translate in sides]
+    rounds = [
+        {title: measure_rate(translate, batch * length) for title, translate in sides.items()}
         for _ in range(sizes.decoded_pairs)
     ]
-    ours, theirs = zip(*rates, strict=True)
-    details = {"kernels_per_position": count_kernels(bench, sides[0]) / length}
-    bench.tell(f"{name} ours", statistics.median(ours), UNIT, details=details)
-    bench.tell(f"{name} theirs", statistics.median(theirs), UNIT)
-    ratios = [mine / other for mine, other in rates]
-    bench.tell(f"{name} ratio", statistics.median(ratios), "ratio")
+    for title, translate in sides.items():
+        details = {"kernels_per_position": count_kernels(bench, translate) / length}
+        rate = statistics.median(each[title] for each in rounds)
+        bench.tell(f"{name} {title}", rate, UNIT, details=details)
+    for title in sides:
+        if title != PEER:
+            ratio = statistics.median(each[title] / each[PEER] for each in rounds)
+            bench.tell(f"{name} ratio, {title}", ratio, "ratio")
 
 
 def measure_rate(translate: decoding.Translate, tokens: int) -> float:

@@ -1,9 +1,10 @@
 """ResNet-50's training: on resident images, from JPEG files, and torchvision's reference loop."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from itertools import repeat
 from typing import Any, Final
+from unittest import mock
 
 import torch
 from torch import nn
@@ -21,12 +22,14 @@ from gpu_items.timing import measure_throughput
 from gpu_items.workbench import Workbench
 from suite.rounds import HyperValue
 from workloads.common.detection.torchvision_import import torchvision
+from workloads.resnet50 import training
 from workloads.resnet50.data import LabelBatch
-from workloads.resnet50.training import ResNet50Training
 
 UNIT: Final = "images/s"
 PLANNED_STEPS: Final = 64
+UNSEARCHED: Final = "without cuDNN's search"
 VARIANTS: Final[Mapping[str, Mapping[str, HyperValue]]] = {
+    UNSEARCHED: {},
     "eager": {},
     "graphs": {"train.graphs": True},
 }
@@ -36,7 +39,7 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 def build_training(
     bench: Workbench, span: int, chosen: Mapping[str, HyperValue], workers: int = 0
-) -> ResNet50Training:
+) -> training.ResNet50Training:
     """Build a training that takes an SGD step after each micro-batch, as the reference loop does;
     from files if there are workers, else on a batch on the device.
     """
@@ -51,7 +54,7 @@ def build_training(
     }
     if workers:
         folder = pictures.prepare_jpegs(bench)
-        return ResNet50Training(
+        return training.ResNet50Training(
             build_run(bench, "resnet50", settings, pictures.survey_jpegs(folder), data=folder)
         )
     found = {
@@ -59,10 +62,10 @@ def build_training(
         "train": describe_pictures(span * PLANNED_STEPS),
         "val": describe_pictures(span),
     }
-    training = ResNet50Training(build_run(bench, "resnet50", settings, found))
+    built = training.ResNet50Training(build_run(bench, "resnet50", settings, found))
     batch = build_resident_batch(bench, span)
-    vars(training)["_train_reader"] = ResidentBatches(batch)
-    return training
+    vars(built)["_train_reader"] = ResidentBatches(batch)
+    return built
 
 
 def build_resident_batch(bench: Workbench, span: int) -> tuple[torch.Tensor, LabelBatch]:
@@ -77,15 +80,24 @@ def build_resident_batch(bench: Workbench, span: int) -> tuple[torch.Tensor, Lab
 
 
 def measure_steps_of_resnet50(bench: Workbench) -> None:
-    """Measure steps on resident images at both spans, in each variant."""
+    """Measure steps on resident images at each span, in each variant."""
     for span in bench.sizes.spans:
         for variant, chosen in VARIANTS.items():
-            bench.attempt(
-                f"{span} {variant}",
-                lambda name, span=span, chosen=chosen: tell_resident_steps(  # type: ignore[misc]
-                    bench, name, build_training(bench, span, chosen), UNIT
-                ),
-            )
+            with leave_out_search(left_out=variant == UNSEARCHED):
+                bench.attempt(
+                    f"{span} {variant}",
+                    lambda name, span=span, chosen=chosen: tell_resident_steps(  # type: ignore[misc]
+                        bench, name, build_training(bench, span, chosen), UNIT
+                    ),
+                )
+
+
+@contextmanager
+def leave_out_search(*, left_out: bool) -> Iterator[None]:
+    """Take the convolution algorithms that cuDNN's heuristics name, not the fastest ones tried."""
+    target = "search_convolution_algorithms"
+    with mock.patch.object(training, target, nullcontext) if left_out else nullcontext():
+        yield
 
 
 def measure_compiled(bench: Workbench) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from gpu_items.timing import measure_steps, read_settled_clock
@@ -11,9 +12,9 @@ from gpu_items.workbench import Workbench
 from suite import registry
 from suite.measurement.data_waiting import DATA_WAITING
 from suite.rounds import HyperValue, Profile
-from suite.rounds.settings import collect_workload_settings, resolve_settings
+from suite.rounds.settings import resolve_settings
 from suite.terms import Precision
-from suite.workload import Run
+from suite.workload import PreparedTraining, Run
 
 B = TypeVar("B")
 
@@ -57,12 +58,6 @@ def build_run(
     )
 
 
-def has_setting(workload: str, name: str) -> bool:
-    """Return whether a workload has a setting."""
-    round = registry.load_round()
-    return name in collect_workload_settings(round, round.benchmark(workload))
-
-
 def describe_pictures(count: int) -> dict[str, Any]:
     """Return the survey of a split without a broken image."""
     return {"count": count, "broken": (), "named": ()}
@@ -77,15 +72,33 @@ def iterate_steps(training: Any) -> Generator[int, None, None]:
 
 def tell_resident_steps(bench: Workbench, variant: str, training: Any, unit: str) -> None:
     """Measure a training on data that lie on its device."""
+    prepared = prepare_steps(training)
     with closing(iterate_steps(training)) as steps:
-        tell_steps(bench, variant, steps, unit)
+        tell_steps(bench, variant, steps, unit, prepared)
 
 
-def tell_steps(bench: Workbench, variant: str, steps: Iterator[int], unit: str) -> None:
+def prepare_steps(training: Any) -> dict[str, float]:
+    """Compile and record what the settings ask for, as a run does before its clock; the seconds of
+    each. RuntimeError if it fails: the steps would be those of another variant.
+    """
+    done = training.prepare_steps() if isinstance(training, PreparedTraining) else ()
+    for each in done:
+        if each.problem:
+            raise RuntimeError(f"{each.setting}: {each.problem}")
+    return {f"{each.setting} s": each.seconds for each in done}
+
+
+def tell_steps(
+    bench: Workbench,
+    variant: str,
+    steps: Iterator[int],
+    unit: str,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Measure steps of ours or of a peer."""
     sizes = bench.sizes
     times = measure_steps(steps, bench.device, count=sizes.steps, warm_up=sizes.warm_up)
-    bench.tell(variant, times.rate, unit, waits=times.waits, details=times.describe())
+    bench.tell(variant, times.rate, unit, waits=times.waits, details={**times.describe(), **more})
 
 
 def tell_steps_from_files(bench: Workbench, variant: str, training: Any, unit: str) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor, Run
 from workloads.common import weights
-from workloads.resnet50 import model
+from workloads.resnet50 import inference, model
 from workloads.resnet50.inference import ResNet50Inference
 
 UNIT: Final = "images/s"
@@ -68,20 +68,24 @@ class ServedVariant:
     settings: Mapping[str, HyperValue]
     folded: bool = True
     """Whether batch-norm is folded into the convolutions, as the engine does."""
+    as_bytes: bool = False
+    """Whether images are sent as bytes and normalised on the device, as on a GPU by default."""
     workers: int = 1
-    """Threads that answer batches at the same time."""
+    """Threads that answer batches at the same time, each on a stream of its own."""
 
 
-VARIANTS: Final[Mapping[str, ServedVariant]] = {
-    "eager": ServedVariant(settings={"engine.cuda_graphs": False}, folded=False),
-    "folded": ServedVariant(settings={"engine.cuda_graphs": False}),
-    "streams": ServedVariant(settings={"engine.cuda_graphs": False}, workers=STREAM_WORKERS),
-    "graphs": ServedVariant(settings={"engine.cuda_graphs": True}),
-    "graphs and streams": ServedVariant(
-        settings={"engine.cuda_graphs": True}, workers=STREAM_WORKERS
-    ),
-}
+EAGER: Final = {"engine.cuda_graphs": False}
+GRAPHS: Final = {"engine.cuda_graphs": True}
 BEST_VARIANT: Final = "graphs and streams"
+VARIANTS: Final[Mapping[str, ServedVariant]] = {
+    "eager": ServedVariant(settings=EAGER, folded=False),
+    "folded": ServedVariant(settings=EAGER),
+    "bytes": ServedVariant(settings=EAGER, as_bytes=True),
+    "streams": ServedVariant(settings=EAGER, as_bytes=True, workers=STREAM_WORKERS),
+    "graphs": ServedVariant(settings=GRAPHS, as_bytes=True),
+    BEST_VARIANT: ServedVariant(settings=GRAPHS, as_bytes=True, workers=STREAM_WORKERS),
+}
+"""Each with what those before it have: what podium does by default is `graphs`."""
 
 
 def build_serving_run(bench: Workbench, batch: int, variant: ServedVariant) -> Run:
@@ -114,16 +118,23 @@ def prepare_checkpoint(bench: Workbench) -> Path:
 
 
 @contextmanager
-def keep_batch_norms(*, kept: bool) -> Iterator[None]:
-    """Leave batch-norm layers unfolded while an engine compiles."""
-    folding = mock.patch.object(batch_norm_folding, "fold_batch_norms", lambda module: 0)
-    with folding if kept else nullcontext():
+def leave_out_changes(variant: ServedVariant) -> Iterator[None]:
+    """Build a system without what the variant lacks and podium always does."""
+    with ExitStack() as stack:
+        if not variant.folded:
+            stack.enter_context(
+                mock.patch.object(batch_norm_folding, "fold_batch_norms", lambda module: 0)
+            )
+        if not variant.as_bytes:
+            stack.enter_context(
+                mock.patch.object(inference, "can_serve_bytes", lambda engine, device: False)
+            )
         yield
 
 
 def open_system(bench: Workbench, batch: int, variant: ServedVariant) -> FewPictures:
     """Build the system under test, with images in memory."""
-    with keep_batch_norms(kept=not variant.folded):
+    with leave_out_changes(variant):
         system = FewPictures(
             build_serving_run(bench, batch, variant), prepare_checkpoint(bench), TorchEngine()
         )
@@ -205,12 +216,13 @@ def compare_logits(bench: Workbench, system: FewPictures, batch: int) -> float:
     deviation.
     """
     samples = range(min(batch, COMPARED_PICTURES, system.sample_count))
-    picture_NCHW = torch.stack([torch.as_tensor(system._held[sample]) for sample in samples])
     network, _ = model.load_resnet50_checkpoint(prepare_checkpoint(bench))
     with torch.inference_mode():
-        expected_NK = network(picture_NCHW)
-        copied = system._tensors.copy_batch_to_device([system._held[each] for each in samples])
-        (logit_NK,) = system._executable.open()(copied)
+        picture_NCHW = system._tensors.copy_batch_to_device(
+            [system._held[sample] for sample in samples]
+        )
+        expected_NK = network(picture_NCHW.float().cpu())
+        (logit_NK,) = system._executable.open()(picture_NCHW)
     difference = (logit_NK.float().cpu() - expected_NK).abs().max() / expected_NK.std()
     return float(difference)
 
@@ -243,7 +255,7 @@ def tell_offline(bench: Workbench, title: str, batch: int, variant: ServedVarian
     )
     with (
         TemporaryDirectory(dir=bench.data) as folder,
-        keep_batch_norms(kept=not variant.folded),
+        leave_out_changes(variant),
     ):
         run_loadgen(LoadGenJob(system=system, schedule=schedule, folder=Path(folder)), end_process)
         rate = read_detail_log(Path(folder)).require_number(RATE)

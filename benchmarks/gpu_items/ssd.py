@@ -59,6 +59,16 @@ def measure_steps_of_ssd(bench: Workbench) -> None:
         )
 
 
+def measure_compiled(bench: Workbench) -> None:
+    """Measure steps of the compiled network and loss; compiling is no part of them."""
+    bench.attempt(
+        f"{bench.sizes.ssd_batch}",
+        lambda name: tell_resident_steps(
+            bench, name, build_resident_training(bench, {"train.compile": True}), UNIT
+        ),
+    )
+
+
 def measure_files(bench: Workbench) -> None:
     """Measure training from files with many loader processes."""
     workers = bench.sizes.many_workers

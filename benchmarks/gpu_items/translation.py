@@ -1,6 +1,6 @@
 """The Transformer's and GNMT's training, and an encoder-decoder of transformers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, Final
@@ -16,7 +16,6 @@ from gpu_items.runs import (
     tell_steps,
 )
 from gpu_items.workbench import Workbench
-from suite.rounds import HyperValue
 from workloads.common.detection import torchvision_import
 from workloads.common.text.encoded import EncodedSentences
 from workloads.gnmt.data import GNMTPairs, collate_gnmt_pairs
@@ -36,9 +35,7 @@ def draw_sentences(count: int, length: int, vocabulary: int, seed: int) -> list[
     return list(rng.integers(LOWEST_TOKEN, vocabulary, (count, length), dtype=np.int32))
 
 
-def build_transformer(
-    bench: Workbench, tokens: int, chosen: Mapping[str, HyperValue]
-) -> TransformerTraining:
+def build_transformer(bench: Workbench, tokens: int) -> TransformerTraining:
     """Build a training on pairs of one length, in steps of one micro-batch; batches are built in
     the timed thread, as in a run.
     """
@@ -51,7 +48,6 @@ def build_transformer(
         "model.width": sizes.width,
         "model.filter": sizes.filter,
         "model.heads": sizes.heads,
-        **chosen,
     }
     found = {
         "vocabulary": sizes.vocabulary,
@@ -70,22 +66,12 @@ def build_transformer(
 
 
 def measure_transformer(bench: Workbench) -> None:
-    """Measure steps of both sizes."""
-    tell_transformer_steps(bench, {})
-
-
-def measure_transformer_compiled(bench: Workbench) -> None:
-    """Measure the same, compiled; compiling is no part of the steps."""
-    tell_transformer_steps(bench, {"train.compile": True})
-
-
-def tell_transformer_steps(bench: Workbench, chosen: Mapping[str, HyperValue]) -> None:
     """Measure steps of each number of tokens."""
     for tokens in bench.sizes.token_batches:
         bench.attempt(
             f"{tokens} tokens",
             lambda name, tokens=tokens: tell_resident_steps(  # type: ignore[misc]
-                bench, name, build_transformer(bench, tokens, chosen), UNIT
+                bench, name, build_transformer(bench, tokens), UNIT
             ),
         )
 

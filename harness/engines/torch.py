@@ -1,5 +1,5 @@
-"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four
-dimensions.
+"""The PyTorch engine: fp32, bf16 and fp16, eager, compiled or through CUDA graphs, channels-last
+where tensors have four dimensions.
 
 Imports torch only when a network is built, so that `missing` stays cheap.
 """
@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from harness.engines.gpu_device import CUDA_GRAPHS_OPTION, CudaDevice
 from harness.engines.outputs import convert_outputs_to_tuple, wrap_with_memory_report
+from harness.engines.recorded_batches import RecordedBatches, list_recorded_sizes
+from harness.engines.recorded_work import RecordableCall, WorkRecorder, print_recording_failure
 from suite.errors import MissingError, RequestError
 from suite.files.cache import is_cache_writable
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -21,6 +24,7 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     import torch
 
+    from harness.engines.gpu_device import GpuDevice
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
@@ -45,7 +49,9 @@ class TorchEngine:
 
     name: ClassVar[str] = "torch"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({COMPILE_OPTION, COMPILE_MODE_OPTION})
+    options: ClassVar[frozenset[str]] = frozenset(
+        {COMPILE_OPTION, COMPILE_MODE_OPTION, CUDA_GRAPHS_OPTION}
+    )
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing torch."""
@@ -75,13 +81,22 @@ class TorchEngine:
                 f"engine.compile needs a C++ compiler ({', '.join(CPP_COMPILERS)}), and this"
                 " machine has none"
             )
-        return TorchExecutable(network, plan)
+        return TorchExecutable(
+            network, plan, CudaDevice(plan.device) if plan.device.startswith("cuda") else None
+        )
 
 
 class TorchExecutable:
-    """A module ready to run: in evaluation mode, on its device, in its layout and precision."""
+    """A module ready to run: in evaluation mode, on its device, in its layout and precision; with a
+    GPU, each batch size is recorded when a worker opens it.
+    """
 
-    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> None:
+    def __init__(
+        self,
+        network: Network[torch.Tensor],
+        plan: Plan[torch.Tensor],
+        gpu: GpuDevice | None = None,
+    ) -> None:
         import torch
 
         from harness.engines import batch_norm_folding, onednn_packing
@@ -118,6 +133,14 @@ class TorchExecutable:
             if self.compiled
             else module
         )
+        self.gpu, self.network = gpu, network
+        self.has_graphs = (
+            gpu is not None
+            and not self.compiled
+            and bool(plan.options.get(CUDA_GRAPHS_OPTION, True))
+        )
+        self.recorded_sizes = list_recorded_sizes(network, plan.max_batch)
+        self.recorders: list[WorkRecorder] = []
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,
             "precision": plan.precision.value,
@@ -147,7 +170,35 @@ class TorchExecutable:
                 tuple(result.clone() for result in results) if self.recorded else results
             )  # the graph's next replay overwrites them
 
-        return wrap_with_memory_report(TorchEngine.name, run_module)
+        call = wrap_with_memory_report(TorchEngine.name, run_module)
+        if self.gpu is None or not self.has_graphs:
+            return call
+        recorder = WorkRecorder(run_module, self.place_input, self.gpu)
+        self.recorders.append(recorder)
+        if not self.recorded_sizes:
+            return RecordableCall(call, recorder, self.report_recording_failure)
+        try:
+            batches = RecordedBatches(
+                run_module, recorder, self.build_input_buffers(), self.recorded_sizes
+            )
+        except Exception as error:  # of PyTorch, CUDA or the module, each with its own types
+            self.report_recording_failure(error)
+            return call
+        return wrap_with_memory_report(TorchEngine.name, batches)
+
+    def report_recording_failure(self, error: Exception) -> None:
+        """Say that the network runs eager, for all workers, and why."""
+        if self.has_graphs:
+            print_recording_failure(TorchEngine.name, self.network.name, error)
+        self.has_graphs = False
+
+    def build_input_buffers(self) -> Tensors:
+        """Build inputs of the largest recorded size on the device, in the layout of the weights."""
+        largest = max(self.recorded_sizes)
+        return tuple(
+            self.place_input(example.new_zeros(largest, *example.shape[1:]))
+            for example in self.network.inputs
+        )
 
     def place_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """Move an input to the device, in the layout of the weights."""
@@ -159,8 +210,13 @@ class TorchExecutable:
         return tensor.to(self.device, memory_format=layout, non_blocking=True)
 
     def describe(self) -> Mapping[str, HyperValue]:
-        """Describe what was built."""
-        return self.facts
+        """Describe what was built, and whether its work is recorded as CUDA graphs: by size when a
+        worker opens it, or at the request of a workload.
+        """
+        requested = any(recorder.recordings for recorder in self.recorders)
+        return self.facts | {
+            "cuda_graphs": self.has_graphs and (bool(self.recorded_sizes) or requested)
+        }
 
 
 def lower_module_weights(module: torch.nn.Module, lower: torch.dtype) -> None:

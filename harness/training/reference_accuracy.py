@@ -15,7 +15,7 @@ from suite import registry
 from suite.engine import Precision
 from suite.workload import Inference, Scores
 
-EAGER_SETTINGS: Final = {"engine.compile": False}
+EAGER_SETTINGS: Final = {"engine.compile": False, "engine.cuda_graphs": False}
 
 
 def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -> Scores:

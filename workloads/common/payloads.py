@@ -28,9 +28,9 @@ def decode_tensor(payload: bytes | memoryview, template: torch.Tensor) -> torch.
     )  # a copy: torch shares memory only where it may write
 
 
-def encode_numbered_tensor(sample: int, tensor: torch.Tensor) -> bytes:
-    """Return a sample's number and its tensor."""
-    return SAMPLE_NUMBER_FORMAT.pack(sample) + encode_tensor(tensor)
+def prefix_sample_number(sample: int, content: bytes) -> bytes:
+    """Return a sample's number and the bytes of its tensor."""
+    return SAMPLE_NUMBER_FORMAT.pack(sample) + content
 
 
 def split_numbered_payload(payload: bytes) -> tuple[int, memoryview]:

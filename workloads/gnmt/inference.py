@@ -25,6 +25,7 @@ from workloads.common.text.beam_search import BeamParameters
 from workloads.common.text.encoded import Tokens
 from workloads.common.text.parallel_text import TEXT_TEST_SPLIT
 from workloads.common.text.token_answers import pack_token_ids
+from workloads.common.worker_stream import WorkerStream
 from workloads.gnmt import data, decoding, model, scoring, survey
 from workloads.gnmt.decoding import SERVING_BEAM_RULE, GNMTTranslator
 from workloads.gnmt.scoring import GNMT_END_ID, GNMT_START_ID
@@ -51,6 +52,7 @@ class GNMTPredictor:
         sizes: range,
     ) -> None:
         self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
+        self._stream = WorkerStream(translator.device)
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on a made-up source."""
@@ -72,7 +74,7 @@ class GNMTPredictor:
     def _translate_to_answers(
         self, sources: Sequence[Tokens], beam: BeamParameters
     ) -> Sequence[bytes]:
-        with torch.inference_mode():
+        with self._stream.enter_inference():
             return [
                 pack_token_ids([*answer, GNMT_END_ID])
                 for answer in self._translator.translate_sentences(sources, beam)

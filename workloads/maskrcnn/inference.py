@@ -20,6 +20,7 @@ from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host, wrap_in_threads
 from workloads.common.run_request import build_engine_plan, require_run_inference_row
 from workloads.common.setting_values import require_positive_setting
+from workloads.common.worker_stream import WorkerStream
 from workloads.maskrcnn import data, model, scoring, survey
 from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import build_region_counts
@@ -77,6 +78,7 @@ class MaskRCNNPredictor:
         max_batch: int,
     ) -> None:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
+        self._stream = WorkerStream(inference.device)
 
     def warm_up(self) -> None:
         """Run every batch size once, on a blank image of each padded size."""
@@ -117,7 +119,7 @@ class MaskRCNNPredictor:
         return [answers[index] for index in range(len(samples))]
 
     def _detect_objects(self, samples: Sequence["ServedPicture"]) -> list[bytes]:
-        with torch.inference_mode():
+        with self._stream.enter_inference():
             picture_NCHW, sizes = data.build_padded_batch(
                 [sample.picture_HWC for sample in samples], self._inference.device
             )

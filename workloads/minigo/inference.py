@@ -28,6 +28,7 @@ from workloads.common.pictures.in_memory import (
 )
 from workloads.common.run_request import build_engine_plan, require_run_inference_row
 from workloads.common.setting_values import require_positive_setting
+from workloads.common.worker_stream import WorkerStream
 from workloads.minigo import data, model, scoring
 from workloads.minigo.positions import embedded
 from workloads.minigo.positions.records import (
@@ -70,6 +71,7 @@ class MiniGoPredictor:
             device,
             max_batch,
         )
+        self._stream = WorkerStream(device)
 
     def warm_up(self) -> None:
         """Run every batch size once, on empty boards."""
@@ -92,7 +94,7 @@ class MiniGoPredictor:
         )
 
     def _predict_answers(self, samples: Sequence[PositionTensors]) -> Sequence[bytes]:
-        with torch.inference_mode():
+        with self._stream.enter_inference():
             plane_NFHW = stack_samples_on_device(
                 [plane_FHW for plane_FHW, _ in samples], self._device
             ).float()
@@ -100,8 +102,9 @@ class MiniGoPredictor:
             legal_NA = stack_samples_on_device([legal_A for _, legal_A in samples], self._device)
             policy_NA = torch.softmax(logit_NA.float().masked_fill(~legal_NA, -torch.inf), dim=1)
             answer_NB = (
-                torch.cat([policy_NA, value_N.float().view(-1, 1)], dim=1)
-                .cpu()
+                self._stream.copy_to_host(
+                    torch.cat([policy_NA, value_N.float().view(-1, 1)], dim=1)
+                )
                 .numpy()
                 .astype("<f4", copy=False)
             )

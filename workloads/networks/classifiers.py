@@ -23,14 +23,12 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.pictures.in_memory import (
-    LoadedSamples,
-    copy_sample_to_host,
-    stack_samples_on_device,
-)
+from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host
+from workloads.common.pictures.served_pictures import PictureBatcher
 from workloads.common.run_request import build_engine_plan
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.weights import SkippedInitialisation
+from workloads.common.worker_stream import WorkerStream
 
 # Legend: N images of a batch, C channels, H height, W width, K classes.
 CLASSIFIER_SIDE_PX: Final = 224
@@ -162,7 +160,8 @@ class NoisePredictor:
         device: torch.device,
         batch: int,
     ) -> None:
-        self._call, self._held, self._device, self._batch = call, held, device, batch
+        self._call, self._held, self._batch = call, held, batch
+        self._batcher, self._stream = PictureBatcher(device), WorkerStream(device)
 
     def warm_up(self) -> None:
         """Answer one batch of blank images: a closed loop has a single batch size."""
@@ -175,9 +174,10 @@ class NoisePredictor:
         return self._predict_classes([self._held[sample] for sample in samples])
 
     def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
-        with torch.inference_mode():
-            (logit_NK,) = self._call(stack_samples_on_device(pictures_CHW, self._device))
-            return [CLASS_ANSWER_FORMAT.pack(best) for best in logit_NK.argmax(dim=1).tolist()]
+        with self._stream.enter_inference():
+            (logit_NK,) = self._call(self._batcher.copy_to_device(pictures_CHW))
+            best_N = self._stream.copy_to_host(logit_NK.argmax(dim=1))
+        return [CLASS_ANSWER_FORMAT.pack(best) for best in best_N.tolist()]
 
 
 class NoiseInference:

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import torch
 
-from suite.engine import Engine
+from suite.engine import Call, Engine
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs
-from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
-from workloads.common.pictures.in_memory import copy_sample_to_host, stack_samples_on_device
+from workloads.common.pictures.files import PictureFiles
+from workloads.common.pictures.in_memory import LoadedSamples
+from workloads.common.pictures.served_pictures import ServedPictures, can_serve_bytes
 from workloads.networks.classifiers import (
     CLASSIFIER_SIDE_PX,
     MAX_LOADED_PICTURES,
@@ -59,19 +60,31 @@ def format_validation_listing(folder: Path) -> str:
 class LabelledPredictor(NoisePredictor):
     """One worker's predictor: image indices in, five classes out."""
 
-    def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
+    def __init__(
+        self,
+        call: Call[torch.Tensor],
+        held: LoadedSamples[torch.Tensor],
+        device: torch.device,
+        batch: int,
+        blank: torch.Tensor,
+    ) -> None:
+        super().__init__(call, held, device, batch)
+        self._blank = blank
+
+    def warm_up(self) -> None:
+        """Answer one batch of blank images."""
+        self._predict_classes([self._blank] * self._batch)
+
+    def _predict_classes(self, pictures: Sequence[torch.Tensor]) -> Sequence[bytes]:
         full_batch = [
-            *pictures_CHW,
-            *[pictures_CHW[-1]] * (self._batch - len(pictures_CHW)),
+            *pictures,
+            *[pictures[-1]] * (self._batch - len(pictures)),
         ]  # the network takes whole batches
-        with torch.inference_mode():
-            (logit_NK,) = self._call(stack_samples_on_device(full_batch, self._device))
-            return [
-                scoring.pack_class_answer(best)
-                for best in logit_NK[: len(pictures_CHW)]
-                .topk(scoring.TOP_CLASS_COUNT)
-                .indices.tolist()
-            ]
+        with self._stream.enter_inference():
+            (logit_NK,) = self._call(self._batcher.copy_to_device(full_batch))
+            best_NA = logit_NK[: len(pictures)].topk(scoring.TOP_CLASS_COUNT).indices
+            told_NA = self._stream.copy_to_host(best_NA)
+        return [scoring.pack_class_answer(best) for best in told_NA.tolist()]
 
 
 class LabelledInference(NoiseInference):
@@ -81,6 +94,9 @@ class LabelledInference(NoiseInference):
         self, run: Run, folder: Path, name: str, network: torch.nn.Module, engine: Engine[Any]
     ) -> None:
         super().__init__(run, name, network, engine)
+        self._pictures = ServedPictures(
+            run.device, CLASSIFIER_SIDE_PX, as_bytes=can_serve_bytes(engine, run.device)
+        )
         self._val = find_validation_pictures(folder)
         self._reader = inputs.open_input_reader(
             run,
@@ -90,10 +106,9 @@ class LabelledInference(NoiseInference):
         )
 
     def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
-        pictures = iterate_normalised_pictures(
+        return self._pictures.read_pictures(
             self._reader, [self._val.path(sample) for sample in samples]
         )
-        return (copy_sample_to_host(picture_1CHW[0], self._run.device) for picture_1CHW in pictures)
 
     @property
     def sample_count(self) -> int:
@@ -107,7 +122,9 @@ class LabelledInference(NoiseInference):
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return LabelledPredictor(self._executable.open(), self._held, self._device, max_batch)
+        return LabelledPredictor(
+            self._executable.open(), self._held, self._device, max_batch, self._pictures.blank
+        )
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""

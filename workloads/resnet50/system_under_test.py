@@ -2,7 +2,7 @@
 class indices. Framework-independent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import torch
 
 from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
+from suite.input import Reader
 from suite.workload import Predictor, Run
 from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import (
@@ -20,7 +21,7 @@ from workloads.common.calibration import (
     build_picture_calibration,
     choose_calibration_list,
 )
-from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
+from workloads.common.pictures.files import PictureFiles
 from workloads.common.pictures.in_memory import LoadedSamples
 from workloads.common.run_request import (
     build_engine_plan,
@@ -50,19 +51,28 @@ class FrameworkTensors(Protocol[H, T]):
     def convert_network(self, network: torch.nn.Module) -> Any:
         """Build the framework's own network, with PyTorch's weights."""
 
-    def convert_picture(self, picture_NCHW: torch.Tensor) -> H:
-        """Keep one normalised image (N is 1) in host memory, in the framework's layout; the
-        result has no N axis.
-        """
+    def open_worker(self) -> "FrameworkTensors[H, T]":
+        """Return the same for one worker, with what no two workers may share."""
+
+    def read_pictures(self, reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[H]:
+        """Read files into host memory, one image each."""
+
+    def build_blank_picture(self) -> H:
+        """Build a blank image as it lies in host memory."""
 
     def encode_picture(self, picture: H) -> bytes:
-        """Return an image's float32 values, little-endian, as they travel over a network."""
+        """Return a normalised image's float32 values, little-endian, as they travel over a
+        network.
+        """
 
-    def decode_picture(self, payload: bytes, like: H) -> H:
-        """Invert `encode_picture`; ValueError if the bytes are not an image of the same shape."""
+    def decode_picture(self, payload: bytes) -> H:
+        """Return a normalised image from its values; ValueError if the bytes are none of this
+        size.
+        """
 
-    def get_shape(self, picture: H) -> Shape:
-        """Return the shape of an image that `convert_picture` returned."""
+    @property
+    def picture_shape(self) -> Shape:
+        """Return the shape of an image as the network takes it."""
 
     def copy_batch_to_device(self, pictures: Sequence[H]) -> T:
         """Copy images to the device as one batch; runs inside LoadGen's clock."""
@@ -107,7 +117,7 @@ class ResNet50Predictor(Generic[H, T]):
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer images that came over a network."""
         return self._predict_classes(
-            [self._tensors.decode_picture(payload, self._blank) for payload in payloads]
+            [self._tensors.decode_picture(payload) for payload in payloads]
         )
 
     def _predict_classes(self, pictures: Sequence[H]) -> Sequence[bytes]:
@@ -121,12 +131,16 @@ class ResNet50System(Generic[H, T]):
     """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(
-        self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: FrameworkTensors[H, T]
+        self,
+        run: Run,
+        checkpoint: Path,
+        engine: Engine[Any],
+        build_tensors: Callable[[int], FrameworkTensors[H, T]],
     ) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         network, description = model.load_resnet50_checkpoint(checkpoint)
-        self._run, self._tensors = run, tensors
+        self._run = run
         self._val = index_resnet50_accuracy_set(run, description)
         self._row = require_run_inference_row(run, model.RESNET50_NAME)
         self._size, self._told = (
@@ -139,15 +153,16 @@ class ResNet50System(Generic[H, T]):
             workers=0,
             threads=run.threads,
         )
+        self._tensors = build_tensors(self._size)
         self._held = LoadedSamples(self._prepare_pictures)
-        self._blank = tensors.convert_picture(torch.zeros(1, 3, self._size, self._size))
+        self._blank = self._tensors.build_blank_picture()
         self._executable = engine.compile(
-            self._describe_network(tensors.convert_network(network)),
+            self._describe_network(self._tensors.convert_network(network)),
             build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
         )
 
     def _describe_network(self, module: Any) -> Network[T]:
-        picture = self._tensors.get_shape(self._blank)
+        picture = self._tensors.picture_shape
         one, usual, most = (
             (size, *picture)
             for size in (1, min(RESNET50_TYPICAL_BATCH, self._max_batch), self._max_batch)
@@ -187,8 +202,8 @@ class ResNet50System(Generic[H, T]):
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, crop and normalise; MLPerf does not time this (inference_rules.adoc,
-        Data).
+        """Decode, resize, crop, and normalise unless the device does; MLPerf does not time this
+        (inference_rules.adoc, Data).
         """
         self._held.load(samples)
 
@@ -196,10 +211,7 @@ class ResNet50System(Generic[H, T]):
         return self._read_pictures([self._val.path(sample) for sample in samples])
 
     def _read_pictures(self, paths: Sequence[Path]) -> Iterator[H]:
-        return (
-            self._tensors.convert_picture(picture_1CHW)
-            for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
-        )
+        return self._tensors.read_pictures(self._reader, paths)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release images."""
@@ -219,7 +231,7 @@ class ResNet50System(Generic[H, T]):
             self._executable.open(),
             self._held,
             self._blank,
-            self._tensors,
+            self._tensors.open_worker(),
             list_warm_up_batch_sizes(self._run, max_batch),
             self._told,
         )

@@ -21,12 +21,13 @@ from workloads.common.calibration import (
 )
 from workloads.common.detection import coco, coco_survey
 from workloads.common.detection.coco import CocoSplit
-from workloads.common.payloads import decode_tensor, encode_numbered_tensor, split_numbered_payload
-from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
-from workloads.common.pictures.in_memory import (
-    LoadedSamples,
-    copy_sample_to_host,
-    stack_samples_on_device,
+from workloads.common.payloads import prefix_sample_number, split_numbered_payload
+from workloads.common.pictures.files import PictureFiles
+from workloads.common.pictures.in_memory import LoadedSamples
+from workloads.common.pictures.served_pictures import (
+    PictureBatcher,
+    ServedPictures,
+    can_serve_bytes,
 )
 from workloads.common.run_request import (
     build_engine_plan,
@@ -34,6 +35,7 @@ from workloads.common.run_request import (
     require_run_inference_row,
 )
 from workloads.common.setting_values import require_positive_setting, require_text_setting
+from workloads.common.worker_stream import WorkerStream
 from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
@@ -51,22 +53,24 @@ class SSDPredictor:
         self,
         call: Call[torch.Tensor],
         loaded: LoadedSamples[torch.Tensor],
-        blank_CHW: torch.Tensor,
+        pictures: ServedPictures,
         default_B4: torch.Tensor,
         sizes: range,
     ) -> None:
-        self._call, self._held, self._blank, self._default_B4, self._sizes = (
+        self._call, self._held, self._pictures, self._default_B4, self._sizes = (
             call,
             loaded,
-            blank_CHW,
+            pictures,
             default_B4,
             sizes,
         )
+        self._batcher = PictureBatcher(default_B4.device)
+        self._stream = WorkerStream(default_B4.device)
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on blank images."""
         for size in self._sizes:
-            self._detect_objects([0] * size, [self._blank] * size)
+            self._detect_objects([0] * size, [self._pictures.blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the detections in each image."""
@@ -76,16 +80,12 @@ class SSDPredictor:
         """Answer images that came over a network, each behind its sample's number."""
         numbers, pictures = zip(*map(split_numbered_payload, payloads), strict=True)
         return self._detect_objects(
-            list(numbers), [decode_tensor(picture, self._blank) for picture in pictures]
+            list(numbers), [self._pictures.decode_picture(picture) for picture in pictures]
         )
 
-    def _detect_objects(
-        self, samples: list[int], pictures_CHW: list[torch.Tensor]
-    ) -> Sequence[bytes]:
-        with torch.inference_mode():
-            offset_NB4, logit_NBK = self._call(
-                stack_samples_on_device(pictures_CHW, self._default_B4.device)
-            )
+    def _detect_objects(self, samples: list[int], pictures: list[torch.Tensor]) -> Sequence[bytes]:
+        with self._stream.enter_inference():
+            offset_NB4, logit_NBK = self._call(self._batcher.copy_to_device(pictures))
             return postprocessing.encode_ssd_answers(
                 samples, offset_NB4.float(), logit_NBK.float(), self._default_B4
             )
@@ -109,8 +109,10 @@ class SSDInference:
             workers=0,
             threads=run.threads,
         )
+        self._pictures = ServedPictures(
+            run.device, side, as_bytes=can_serve_bytes(engine, run.device)
+        )
         self._held = LoadedSamples(self._prepare_pictures)
-        self._blank = torch.zeros(3, side, side)
         self._default_B4 = build_default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(
             self._describe_network(network),
@@ -131,19 +133,20 @@ class SSDInference:
             chosen,
             self._val,
             [root, root / data.SSD_TRAIN_FOLDER],
-            lambda path: (stack_samples_on_device([*self._read_pictures([path])], device),),
+            lambda path: (PictureBatcher(device).copy_to_device([*self._read_pictures([path])]),),
         )
 
     def _describe_network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         max_batch = require_positive_setting(self._run.settings, "batching.max_batch")
         one, usual, largest = (
-            (size, *self._blank.shape) for size in (1, min(SSD_TYPICAL_BATCH, max_batch), max_batch)
+            (size, *self._pictures.normalised_CHW.shape)
+            for size in (1, min(SSD_TYPICAL_BATCH, max_batch), max_batch)
         )
         return Network(
             name=model.SSD_NAME,
             module=module,
             framework="torch",
-            inputs=(self._blank.unsqueeze(0).to(self._run.device),),
+            inputs=(self._pictures.normalised_CHW.unsqueeze(0).to(self._run.device),),
             input_names=("picture",),
             output_names=("offset", "logit"),
             dimensions=({0: "batch"},),
@@ -161,17 +164,16 @@ class SSDInference:
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
+        """Decode, resize, and normalise unless the device does; MLPerf does not time this
+        (inference_rules.adoc, Data).
+        """
         self._held.load(samples)
 
     def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
         return self._read_pictures([self._val.path(sample) for sample in samples])
 
     def _read_pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
-        return (
-            copy_sample_to_host(picture_1CHW[0], self._run.device)
-            for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
-        )
+        return self._pictures.read_pictures(self._reader, paths)
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release images."""
@@ -179,7 +181,7 @@ class SSDInference:
 
     def payload(self, sample: int) -> bytes:
         """Return the sample's number and the normalised image."""
-        return encode_numbered_tensor(sample, self._held[sample])
+        return prefix_sample_number(sample, self._pictures.encode_picture(self._held[sample]))
 
     def length(self, sample: int) -> int:
         """Return one constant: all images have the same size."""
@@ -190,7 +192,7 @@ class SSDInference:
         return SSDPredictor(
             self._executable.open(),
             self._held,
-            self._blank,
+            self._pictures,
             self._default_B4,
             list_warm_up_batch_sizes(self._run, max_batch),
         )

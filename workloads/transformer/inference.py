@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from suite.engine import Engine, Network
+from suite.engine import Call, Engine, Network, list_recorded_batch_sizes
 from suite.workload import Run
 from workloads.common import malloc, weights
 from workloads.transformer.checkpoint import TRANSFORMER_NAME
@@ -16,11 +16,16 @@ from workloads.transformer.model import (
     TransformerServingDecoderStep,
     TransformerServingEncoder,
 )
-from workloads.transformer.recipe import TransformerShape
+from workloads.transformer.recipe import DecodingParameters, TransformerShape
 from workloads.transformer.system_under_test import (
     FrameworkParts,
     TransformerSystem,
     describe_transformer_networks,
+)
+from workloads.transformer.translation.recorded_steps import (
+    DecodingLimits,
+    RecordedSteps,
+    record_decoder_steps,
 )
 from workloads.transformer.translation.torch_tensors import TorchConverter
 
@@ -35,8 +40,27 @@ class TransformerInference(TransformerSystem):
             run,
             checkpoint,
             engine,
-            FrameworkParts(load_networks=load_torch_networks, tensors=TorchConverter(run.device)),
+            FrameworkParts(
+                load_networks=load_torch_networks,
+                tensors=TorchConverter(run.device),
+                record_steps=record_torch_steps,
+            ),
         )
+
+
+def record_torch_steps(
+    encoder: Call[torch.Tensor],
+    step: Call[torch.Tensor],
+    tensors: TorchConverter,
+    decoding: DecodingParameters,
+    max_batch: int,
+    longest_source: int,
+) -> RecordedSteps | None:
+    """Record a worker's decoder steps up to the largest batch of the longest sources."""
+    limits = DecodingLimits(
+        sizes=list_recorded_batch_sizes(max_batch), source_tokens=longest_source, decoding=decoding
+    )
+    return record_decoder_steps(encoder, step, limits, tensors.stream, tensors.device)
 
 
 def load_torch_networks(

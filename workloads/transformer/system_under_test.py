@@ -22,6 +22,7 @@ from workloads.transformer.recipe import DecodingParameters, TransformerShape
 from workloads.transformer.subwords import EOS_ID
 from workloads.transformer.translation.decoding import (
     CACHE_GROWTH_POSITIONS,
+    RecordedDecoder,
     TensorConverter,
     TransformerTranslator,
 )
@@ -29,6 +30,10 @@ from workloads.transformer.translation.decoding import (
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers,
 # H heads, D width of a head.
 EXAMPLE_SOURCE_TOKENS = 8  # tokens of the example sentence given to an engine
+
+
+def skip_recording(*parts: Any) -> None:
+    """Record nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,10 @@ class FrameworkParts:
     weights.
     """
     tensors: TensorConverter[Any]
+    record_steps: Callable[..., RecordedDecoder | None] = skip_recording
+    """Encoder, step, the worker's converter, decoding, largest batch and longest source -> the
+    steps that the engine recorded; None where it records none.
+    """
 
 
 class TransformerPredictor:
@@ -77,11 +86,8 @@ class TransformerSystem:
     def __init__(
         self, run: Run, checkpoint: Path, engine: Engine[Any], parts: FrameworkParts
     ) -> None:
-        self._row, self._tensors = (
-            run_request.require_run_inference_row(run, TRANSFORMER_NAME),
-            parts.tensors,
-        )
-        self._run = run
+        self._row = run_request.require_run_inference_row(run, TRANSFORMER_NAME)
+        self._run, self._parts = run, parts
         folder = encoded.resolve_encoded_folder(
             run, run_request.resolve_data_survey(run, survey.TransformerDataSet)
         )
@@ -130,11 +136,19 @@ class TransformerSystem:
         """
         return len(self._encoded[sample])
 
+    @property
+    def _longest_source(self) -> int:
+        return max(map(self.length, range(self.sample_count)))
+
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
+        tensors = self._parts.tensors.open_worker()
+        recorded = self._parts.record_steps(
+            encoder, step, tensors, self._decoding, max_batch, self._longest_source
+        )
         return TransformerPredictor(
-            TransformerTranslator(self._tensors, encoder, step, self._decoding),
+            TransformerTranslator(tensors, encoder, step, self._decoding, recorded),
             self._sources,
             run_request.list_warm_up_batch_sizes(self._run, max_batch),
         )

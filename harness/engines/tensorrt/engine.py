@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from harness.engines.gpu_device import CUDA_GRAPHS_OPTION
 from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
 from harness.machine.gpus import list_gpus
 from suite.errors import MissingError, RequestError
@@ -19,7 +20,7 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     import torch
 
-    from harness.engines.tensorrt.device import GpuDevice
+    from harness.engines.gpu_device import GpuDevice
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
@@ -50,7 +51,7 @@ class TensorRTEngine:
     name: ClassVar[str] = "tensorrt"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
     options: ClassVar[frozenset[str]] = frozenset(
-        {"engine.cuda_graphs", "engine.optimization_level", "engine.workspace_mib"}
+        {CUDA_GRAPHS_OPTION, "engine.optimization_level", "engine.workspace_mib"}
     )
     caution: ClassVar[str] = (
         "tested against TensorRT's documented interface; it has not run on a GPU yet"
@@ -85,7 +86,7 @@ class TensorRTEngine:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         import tensorrt
 
-        from harness.engines.tensorrt.device import CudaDevice
+        from harness.engines.gpu_device import CudaDevice
 
         return TensorRTExecutable(network, plan, tensorrt, CudaDevice(plan.device))
 
@@ -126,7 +127,7 @@ class TensorRTExecutable:
             plan,
             lambda: build.load_tensorrt_engine(trt, log, self.runtime, source, request, plan.cache),
         )
-        graphs = bool(plan.options.get(trt_plan.CUDA_GRAPHS_OPTION, True)) and not network.state
+        graphs = bool(plan.options.get(CUDA_GRAPHS_OPTION, True)) and not network.state
         self.built = SharedEngine(
             engine=engine, log=log, request=request, device=device, network=network, graphs=graphs
         )

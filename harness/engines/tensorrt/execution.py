@@ -21,7 +21,7 @@ from suite.errors import MissingError
 if TYPE_CHECKING:
     import torch
 
-    from harness.engines.tensorrt.device import GpuDevice
+    from harness.engines.gpu_device import GpuDevice
     from suite.engine import Network, Shape
 
     Tensors = tuple[torch.Tensor, ...]

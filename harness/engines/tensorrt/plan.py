@@ -20,7 +20,6 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     from suite.engine import Network, Plan
 
-CUDA_GRAPHS_OPTION: Final = "engine.cuda_graphs"
 OPTIMISATION_LEVEL_OPTION: Final = "engine.optimization_level"
 WORKSPACE_OPTION: Final = "engine.workspace_mib"
 DEFAULT_OPTIMISATION_LEVEL: Final = 3

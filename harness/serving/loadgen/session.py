@@ -138,7 +138,7 @@ class EngineRecorder:
 
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine, self.name, self.accepts = engine, engine.name, engine.accepts
-        self.built: dict[str, Mapping[str, HyperValue]] = {}
+        self.executables: dict[str, Executable[Any]] = {}
         self.calibrated: dict[str, CalibrationRecord] = {}
 
     def missing(self, device: str, precision: Any) -> str | None:
@@ -146,12 +146,17 @@ class EngineRecorder:
         return self.engine.missing(device, precision)
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        """Compile, and record what was built."""
+        """Compile, and keep what was built."""
         executable = self.engine.compile(network, plan)
-        self.built[network.name] = executable.describe()
+        self.executables[network.name] = executable
         if plan.calibration is not None:
             self.calibrated[network.name] = describe_calibration(plan.calibration)
         return executable
+
+    @property
+    def built(self) -> dict[str, Mapping[str, HyperValue]]:
+        """Describe each network as it is now: opening one may end what it was built for."""
+        return {name: executable.describe() for name, executable in self.executables.items()}
 
 
 def describe_calibration(calibration: Calibration[Any]) -> CalibrationRecord:

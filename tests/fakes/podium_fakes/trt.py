@@ -359,7 +359,13 @@ class Gpu:
 
         return torch.empty(tuple(shape), dtype=getattr(torch, dtype))
 
-    def record_graph(self, stream: int, work: Callable[[], None]) -> Callable[[], None]:
+    def create_memory_pool(self) -> int:
+        calls.append(("create_memory_pool",))
+        return 7
+
+    def record_graph(
+        self, stream: int, work: Callable[[], None], pool: int | None = None
+    ) -> Callable[[], None]:
         calls.append(("record", stream))
         work()
         return work

@@ -67,6 +67,7 @@ def test_it_is_fp32_and_eager_whatever_was_trained(
     assert (
         seen[0].precision is Precision.FP32
         and seen[0].settings["engine.compile"] is False
+        and seen[0].settings["engine.cuda_graphs"] is False
         and seen[0].settings["batching.max_batch"] == 7
     )
 

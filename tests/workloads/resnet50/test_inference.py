@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from testbed import PlainEngine, a_run
 
+from harness.engines.torch import TorchEngine
 from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import Profile
@@ -15,8 +17,8 @@ from suite.workload import Run
 from workloads.common import weights
 from workloads.common.inputs.default import draw_picture_view
 from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
-from workloads.resnet50 import WORKLOAD, data, model, scoring
-from workloads.resnet50.inference import ResNet50Inference, TorchTensors
+from workloads.resnet50 import WORKLOAD, data, inference, model, scoring
+from workloads.resnet50.inference import ResNet50Inference, build_torch_tensors
 from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
@@ -77,18 +79,37 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     assert system.open(0, 1)([5]) == [scoring.pack_class_answer([label])]
 
 
+@pytest.mark.slow
+def test_bytes_normalised_on_the_device_have_the_same_answers(
+    make_run: MakeRun, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU; over a network go the same bytes, whichever side has one."""
+    run, engine = make_run(batching__max_batch=4), TorchEngine()
+    usual = ResNet50Inference(run, checkpoint, engine)
+    monkeypatch.setattr(inference, "can_serve_bytes", lambda engine, device: True)
+    by_bytes = ResNet50Inference(run, checkpoint, engine)
+    answers, payloads, over_network = [], [], []
+    for system in (usual, by_bytes):
+        system.load(range(12))
+        predict: Any = system.open(0, 4)
+        predict.warm_up()
+        answers.append([predict([first, first + 1, first + 2]) for first in range(0, 12, 3)])
+        payloads.append([system.payload(sample) for sample in range(12)])
+        over_network.append(predict.answer(payloads[-1][:4]))
+    assert by_bytes._held[0].dtype == torch.uint8 and by_bytes._held[0].shape == (32, 32, 3)
+    assert answers[0] == answers[1]
+    assert payloads[0] == payloads[1] and over_network[0] == over_network[1]
+
+
 def test_an_answer_has_one_class_or_five() -> None:
     """The likeliest first, as the scorer reads them; a result has one, as MLPerf's, unless it was
     asked for five.
     """
     logit_NK = torch.tensor([[0.0, 5.0, 4.0, 1.0, 3.0, 2.0], [9.0, 0.0, 1.0, 2.0, 3.0, 4.0]])
-    best = TorchTensors("cpu").select_best_classes(logit_NK, 5)
-    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").select_best_classes(
-        logit_NK, 1
-    ) == [
-        [1],
-        [0],
-    ]
+    tensors = build_torch_tensors("cpu", PlainEngine(), 32)
+    best = tensors.select_best_classes(logit_NK, 5)
+    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]]
+    assert tensors.select_best_classes(logit_NK, 1) == [[1], [0]]
     assert scoring.unpack_class_answer(scoring.pack_class_answer(best[0])) == (1, 2, 4, 5, 3)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from harness.engines.torch import TorchEngine
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -15,7 +16,7 @@ from workloads.common import weights
 from workloads.common.detection import coco
 from workloads.common.inputs.default import draw_picture_view
 from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
-from workloads.ssd import WORKLOAD, data, model, scoring
+from workloads.ssd import WORKLOAD, data, inference, model, scoring
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SMOKE_64, build_default_boxes
 from workloads.ssd.inference import SSDInference
@@ -67,6 +68,26 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     assert list(system.open(0, 1)([3])) == postprocessing.encode_ssd_answers(
         [3], offset, logit, build_default_boxes(SMOKE_64)
     )
+
+
+@pytest.mark.slow
+def test_bytes_normalised_on_the_device_have_the_same_answers(
+    make_run: MakeRun, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU; over a network go the same bytes, whichever side has one."""
+    run, engine = make_run(batching__max_batch=3), TorchEngine()
+    usual = SSDInference(run, checkpoint, engine)
+    monkeypatch.setattr(inference, "can_serve_bytes", lambda engine, device: True)
+    by_bytes = SSDInference(run, checkpoint, engine)
+    found = []
+    for system in (usual, by_bytes):
+        system.load(range(5))
+        predict: Any = system.open(0, 3)
+        predict.warm_up()
+        payloads = [system.payload(sample) for sample in range(5)]
+        found.append((predict([0, 1, 2]), predict([3, 4]), payloads, predict.answer(payloads[:2])))
+    assert by_bytes._held[0].dtype == torch.uint8 and by_bytes._held[0].shape == (64, 64, 3)
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow

@@ -72,8 +72,11 @@ def normalise_rows(
 def build_row_constants(device: torch.device, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Build the mean and the scale of each byte of a row, once per device and width: on a GPU each
     construction from numbers would wait for a copy.
+
+    They are complete when this returns, whatever stream asks for them next: the host waits for a
+    copy from memory that is not pinned.
     """
     with torch.inference_mode(False):  # an evaluation may be the first to ask
-        mean_C = torch.tensor(IMAGENET_MEAN_C, device=device) * 255
-        scale_C = 1 / (torch.tensor(IMAGENET_STD_C, device=device) * 255)
-        return mean_C.repeat(width), scale_C.repeat(width)
+        mean_C = torch.tensor(IMAGENET_MEAN_C) * 255
+        scale_C = 1 / (torch.tensor(IMAGENET_STD_C) * 255)
+        return mean_C.repeat(width).to(device), scale_C.repeat(width).to(device)

@@ -36,9 +36,19 @@ def iterate_normalised_pictures(
     reader: Reader[Path, None], paths: Sequence[Path]
 ) -> Iterator[torch.Tensor]:
     """Yield each file's image, 1 C H W, on the device on which the pipeline left it."""
-    parts = [
-        list(paths[start : start + PICTURES_PER_READ])
-        for start in range(0, len(paths), PICTURES_PER_READ)
-    ]
-    for picture_NHWC, _ in reader.read(parts):
+    for picture_NHWC, _ in reader.read(split_paths(paths)):
         yield from normalise_pictures(picture_NHWC).contiguous()[:, None]
+
+
+def iterate_byte_pictures(
+    reader: Reader[Path, None], paths: Sequence[Path]
+) -> Iterator[torch.Tensor]:
+    """Yield each file's image as bytes, H W C, in host memory of its own."""
+    for picture_NHWC, _ in reader.read(split_paths(paths)):
+        yield from (picture_HWC.to("cpu", copy=True) for picture_HWC in picture_NHWC)
+
+
+def split_paths(paths: Sequence[Path]) -> list[list[Path]]:
+    """Split paths into those that are read together."""
+    starts = range(0, len(paths), PICTURES_PER_READ)
+    return [list(paths[start : start + PICTURES_PER_READ]) for start in starts]

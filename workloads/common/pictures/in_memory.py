@@ -7,6 +7,7 @@ DRAM, unless a system takes its input directly from a device).
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import torch
@@ -36,6 +37,18 @@ class LoadedSamples(Generic[T]):
     def release_samples(self) -> None:
         """Release all samples."""
         self._samples.clear()
+
+
+def allocate_host_memory(
+    shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    """Allocate host memory for copies to and from a device: pinned for a GPU, whose copy engine
+    then needs no help of the host, unless the system has no more to pin.
+    """
+    if device.type == "cuda":
+        with suppress(RuntimeError):
+            return torch.empty(shape, dtype=dtype, pin_memory=True)
+    return torch.empty(shape, dtype=dtype)
 
 
 def copy_sample_to_host(tensor: torch.Tensor, device: str) -> torch.Tensor:

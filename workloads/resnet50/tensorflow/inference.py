@@ -2,7 +2,7 @@
 images to tensors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,8 +13,10 @@ import tensorflow as tf
 import torch
 
 from suite.engine import Engine, Shape
+from suite.input import Reader
 from suite.workload import Run
 from workloads.common import tensorflow_threads
+from workloads.common.pictures.files import iterate_normalised_pictures
 from workloads.resnet50.system_under_test import ResNet50System
 from workloads.resnet50.tensorflow.model import Tensor, TensorFlowResNet50, convert_resnet50_weights
 
@@ -26,6 +28,13 @@ class TensorFlowTensors:
 
     framework = "tensorflow"
 
+    def __init__(self, side: int) -> None:
+        self.picture_shape: Shape = (side, side, 3)
+
+    def open_worker(self) -> "TensorFlowTensors":
+        """Return this: workers share nothing that changes."""
+        return self
+
     def convert_network(self, network: torch.nn.Module) -> TensorFlowResNet50:
         """Build the network with PyTorch's weights."""
         return TensorFlowResNet50(
@@ -34,21 +43,24 @@ class TensorFlowTensors:
             )
         )
 
-    def convert_picture(self, picture_NCHW: torch.Tensor) -> Floats:
-        """Keep an image, channels-last."""
-        return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
+    def read_pictures(self, reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[Floats]:
+        """Read files, channels-last."""
+        return (
+            np.ascontiguousarray(picture_1CHW[0].permute(1, 2, 0).cpu().numpy())
+            for picture_1CHW in iterate_normalised_pictures(reader, paths)
+        )
+
+    def build_blank_picture(self) -> Floats:
+        """Build a blank image."""
+        return np.zeros(self.picture_shape, np.float32)
 
     def encode_picture(self, picture: Floats) -> bytes:
         """Return the image's values as bytes."""
         return picture.tobytes()
 
-    def decode_picture(self, payload: bytes, like: Floats) -> Floats:
+    def decode_picture(self, payload: bytes) -> Floats:
         """Read the image from bytes."""
-        return np.frombuffer(payload, np.float32).reshape(like.shape)
-
-    def get_shape(self, picture: Floats) -> Shape:
-        """Return H W C."""
-        return tuple(picture.shape)
+        return np.frombuffer(payload, np.float32).reshape(self.picture_shape)
 
     def copy_batch_to_device(self, pictures: Sequence[Floats]) -> Tensor:
         """Stack images, and copy them to the device."""
@@ -69,4 +81,4 @@ class ResNet50Inference(ResNet50System[Floats, Tensor]):
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         tensorflow_threads.set_tensorflow_thread_limit(run.threads)
-        super().__init__(run, checkpoint, engine, TensorFlowTensors())
+        super().__init__(run, checkpoint, engine, TensorFlowTensors)

@@ -3,6 +3,7 @@ used during training.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,17 @@ class TensorFlowConverter:
         """Copy an array to the device."""
         return tf.constant(array)
 
-    def copy_to_host(self, tensor: TensorFlowTensor) -> npt.NDArray[np.generic]:
-        """Copy a tensor back to the host."""
-        found: npt.NDArray[np.generic] = tensor.numpy()
-        return found
+    def open_worker(self) -> "TensorFlowConverter":
+        """Return this: workers share nothing that changes."""
+        return self
+
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
+        """Return a no-op context: TensorFlow records gradients only on request."""
+        return nullcontext()
+
+    def copy_to_host(self, tensors: Sequence[TensorFlowTensor]) -> list[npt.NDArray[np.generic]]:
+        """Copy tensors back to the host."""
+        return [tensor.numpy() for tensor in tensors]
 
     def build_empty_caches(
         self, memory: TensorFlowTensor, slots: int

@@ -3,7 +3,8 @@ Framework-independent.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,11 @@ little work on empty slots.
 """
 
 
+def round_up_to_growth(positions: int) -> int:
+    """Round up to a multiple of the positions by which caches grow."""
+    return -(-positions // CACHE_GROWTH_POSITIONS) * CACHE_GROWTH_POSITIONS
+
+
 class AncestryMasks:
     """Attention masks of hypotheses: each sees the slots that its own history wrote, so no cache is
     ever moved.
@@ -52,18 +58,24 @@ class AncestryMasks:
             self.mask_BKM[:, :, :written], parent_BK[:, :, None], axis=1
         )
         self.mask_BKM[:, self._own, written + self._own] = 0.0
-        horizon = -(-(position + 1) // CACHE_GROWTH_POSITIONS) * CACHE_GROWTH_POSITIONS * beam
+        horizon = round_up_to_growth(position + 1) * beam
         return np.ascontiguousarray(self.mask_BKM[:, :, :horizon])
 
 
 class TensorConverter(Protocol[T]):
     """What a framework must supply: conversion of arrays to tensors and back, and empty caches."""
 
+    def open_worker(self) -> "TensorConverter[T]":
+        """Return the same for one worker, with what no two workers may share."""
+
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
+        """Enter the framework's inference mode, in this thread."""
+
     def copy_to_device(self, array: Ints | Floats) -> T:
         """Copy an array to the device."""
 
-    def copy_to_host(self, tensor: T) -> Any:
-        """Copy a tensor back to the host as an array."""
+    def copy_to_host(self, tensors: Sequence[T]) -> Sequence[Any]:
+        """Copy tensors back to the host as arrays."""
 
     def build_empty_caches(self, memory: T, slots: int) -> tuple[T, T]:
         """Create empty keys and values with this many slots, for a memory of L B H S D."""
@@ -74,8 +86,21 @@ class TensorConverter(Protocol[T]):
         """
 
 
+DecodingStep: TypeAlias = Callable[[Ints, int, Floats], tuple[Floats, Ints]]
+"""Maps tokens B K, their position and their mask B K M to scores and tokens of continuations."""
+
+
+class RecordedDecoder(Protocol):
+    """Decoder steps that were recorded before any clock, for batches of some shapes."""
+
+    def begin_batch(self, source_BS: Ints, longest: int) -> DecodingStep | None:
+        """Encode a batch, and return its step, for at most `longest` positions; None for a batch
+        of another shape.
+        """
+
+
 class TransformerTranslator(Generic[T]):
-    """Translates batches of sentences."""
+    """Translates batches of sentences; `recorded` steps replace those that they stand for."""
 
     def __init__(
         self,
@@ -83,8 +108,10 @@ class TransformerTranslator(Generic[T]):
         encoder: Callable[..., tuple[T, ...]],
         step: Callable[..., tuple[T, ...]],
         decoding: DecodingParameters,
+        recorded: RecordedDecoder | None = None,
     ) -> None:
         self._tensors, self._encoder, self._step, self._decoding = tensors, encoder, step, decoding
+        self._recorded = recorded
 
     def __call__(
         self, sources: Sequence[Sentence], extra_length: int | None = None
@@ -96,9 +123,9 @@ class TransformerTranslator(Generic[T]):
         limit_B = (source_BS != PAD_ID).sum(axis=1) + (
             self._decoding.extra_length if extra_length is None else extra_length
         )
-        return search_best_translations(
-            self._build_beams(limit_B), self.build_continuation_step(source_BS, int(limit_B.max()))
-        )
+        with self._tensors.enter_inference_mode():
+            step = self.build_continuation_step(source_BS, int(limit_B.max()))
+            return search_best_translations(self._build_beams(limit_B), step)
 
     def _build_beams(self, limit_B: Ints) -> TranslationBeams:
         return TranslationBeams(
@@ -109,24 +136,32 @@ class TransformerTranslator(Generic[T]):
         """Encode a batch, and return the function that extends its hypotheses by a position, at
         most `longest` times.
         """
+        positions = round_up_to_growth(longest)
+        ancestry = AncestryMasks(len(source_BS), self._decoding.beam, positions)
+        step = self._recorded.begin_batch(source_BS, longest) if self._recorded else None
+        step = step or self._begin_eager_batch(source_BS, positions)
+
+        def compute_continuations(beams: TranslationBeams) -> tuple[Floats, Ints]:
+            mask_BKM = ancestry.follow_parents(beams.parent_BK, beams.length)
+            return step(beams.token_BK, beams.length, mask_BKM)
+
+        return compute_continuations
+
+    def _begin_eager_batch(self, source_BS: Ints, positions: int) -> DecodingStep:
         tensors, beam = self._tensors, self._decoding.beam
-        positions = -(-longest // CACHE_GROWTH_POSITIONS) * CACHE_GROWTH_POSITIONS
-        source, ancestry = (
-            tensors.copy_to_device(source_BS),
-            AncestryMasks(len(source_BS), beam, positions),
-        )
+        source = tensors.copy_to_device(source_BS)
         memory = self._encoder(source)
         caches = tensors.build_empty_caches(memory[0], positions * beam)
 
-        def compute_continuations(beams: TranslationBeams) -> tuple[Floats, Ints]:
+        def run_eager_step(token_BK: Ints, position: int, mask_BKM: Floats) -> tuple[Floats, Ints]:
             nonlocal caches
-            mask_BKM = ancestry.follow_parents(beams.parent_BK, beams.length)
             inputs = [
                 tensors.copy_to_device(array)
-                for array in (beams.token_BK, np.array([beams.length], np.int64), mask_BKM)
+                for array in (token_BK, np.array([position], np.int64), mask_BKM)
             ]
             score, token, *new = self._step(*inputs, source, *memory, *caches)
-            caches = tensors.update_caches(caches, new, beams.length * beam)
-            return tensors.copy_to_host(score), tensors.copy_to_host(token)
+            caches = tensors.update_caches(caches, new, position * beam)
+            score_BKC, token_BKC = tensors.copy_to_host((score, token))
+            return score_BKC, token_BKC
 
-        return compute_continuations
+        return run_eager_step

@@ -3,11 +3,13 @@ training.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from workloads.common.worker_stream import WorkerStream
 from workloads.transformer.model import (
     TransformerNetwork,
     TransformerServingDecoderStep,
@@ -19,19 +21,27 @@ from workloads.transformer.translation.decoding import TransformerTranslator
 
 
 class TorchConverter:
-    """Copies arrays to the device and back."""
+    """One worker's copies of arrays to the device and back."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
+        self.stream = WorkerStream(self.device)
+
+    def open_worker(self) -> "TorchConverter":
+        """Return one with a stream of its own."""
+        return TorchConverter(str(self.device))
+
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
+        """Enter torch's inference mode and the worker's stream."""
+        return self.stream.enter_inference()
 
     def copy_to_device(self, array: Ints | Floats) -> torch.Tensor:
         """Copy an array to the device."""
-        return torch.from_numpy(array).to(self.device)
+        return self.stream.stage_on_host(torch.from_numpy(array)).to(self.device, non_blocking=True)
 
-    def copy_to_host(self, tensor: torch.Tensor) -> npt.NDArray[np.generic]:
-        """Copy a tensor back to the host."""
-        found: npt.NDArray[np.generic] = tensor.cpu().numpy()
-        return found
+    def copy_to_host(self, tensors: Sequence[torch.Tensor]) -> list[npt.NDArray[np.generic]]:
+        """Copy tensors back to the host."""
+        return [tensor.numpy() for tensor in self.stream.copy_all_to_host(tensors)]
 
     def build_empty_caches(
         self, memory: torch.Tensor, slots: int

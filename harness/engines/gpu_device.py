@@ -1,17 +1,25 @@
-"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that
-tensors stay with the caller's.
+"""GPU access of the engines: streams, memory and CUDA graphs, all through PyTorch, so that tensors
+stay with the caller's.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     import torch
 
     from suite.engine import Shape
+
+CUDA_GRAPHS_OPTION: Final = "engine.cuda_graphs"
+"""The setting's name in a plan's options."""
+RECORDING_TURN: Final = threading.Lock()
+"""Held by the thread that records: PyTorch waits for the whole device before each recording, and
+may not while another thread records.
+"""
 
 
 class GpuDevice(Protocol):
@@ -35,8 +43,15 @@ class GpuDevice(Protocol):
     def allocate_tensor(self, shape: Shape, dtype: str) -> torch.Tensor:
         """Allocate a tensor."""
 
-    def record_graph(self, stream: Any, work: Callable[[], None]) -> Callable[[], None]:
-        """Record work that has already run once; return a call that replays it."""
+    def create_memory_pool(self) -> Any:
+        """Create a pool for the memory of graphs that never replay at the same time."""
+
+    def record_graph(
+        self, stream: Any, work: Callable[[], None], pool: Any = None
+    ) -> Callable[[], None]:
+        """Record work that has already run once; return a call that replays it on the caller's
+        stream.
+        """
 
 
 class CudaDevice:
@@ -83,14 +98,29 @@ class CudaDevice:
 
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
 
+    def create_memory_pool(self) -> Any:
+        """Create a memory pool."""
+        import torch
+
+        return torch.cuda.graph_pool_handle()
+
     def record_graph(
-        self, stream: torch.cuda.Stream, work: Callable[[], None]
+        self, stream: torch.cuda.Stream, work: Callable[[], None], pool: Any = None
     ) -> Callable[[], None]:
         """Record a CUDA graph; other threads continue meanwhile."""
         import torch
 
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            work()
+        graph, caller = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self.device)
+        try:
+            with (
+                RECORDING_TURN,
+                torch.cuda.device(self.device),
+                torch.cuda.graph(
+                    graph, pool=pool, stream=stream, capture_error_mode="thread_local"
+                ),
+            ):
+                work()
+        finally:
+            torch.cuda.set_stream(caller)  # a recording that fails leaves its own stream current
         replay: Callable[[], None] = graph.replay
         return replay

@@ -42,6 +42,8 @@ from gpu_items.workbench import Workbench, describe_error
 
 LEAST_S: Final = 3.0
 """Less is left than any item needs: it is cut."""
+TINY_LIMIT_S: Final = 120.0
+"""An item's limit where a CPU is shared with other programs."""
 INTERRUPTED: Final = 130
 NO_GPU_ADVICE: Final = "this machine has no GPU that PyTorch can use; --tiny runs on a CPU"
 
@@ -124,7 +126,8 @@ def measure_item(
     """Run an item in its process; its file, completed by why it ended if it did so early."""
     if left_s < LEAST_S:
         return end_item(asked, item, f"cut: {max(left_s, 0):.0f} s of --limit were left", 0.0)
-    limit_s = min(item.limit_s, left_s)
+    own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
+    limit_s = min(own_limit_s, left_s)
     process = context.Process(target=run_item, args=(item, asked, data))
     began_s = time.monotonic()
     process.start()
@@ -136,7 +139,7 @@ def measure_item(
     result = read_item(asked.out, item.name)
     seconds = time.monotonic() - began_s
     if was_running:
-        whose = "its limit" if limit_s == item.limit_s else "--limit"
+        whose = "its limit" if limit_s == own_limit_s else "--limit"
         return end_item(asked, item, f"cut by {whose} after {seconds:.0f} s", seconds)
     if result is None or not (result.complete or result.problem):
         return end_item(asked, item, describe_exit(process.exitcode), seconds)

@@ -53,18 +53,11 @@ def build_training(bench: Workbench, batch: int, workers: int = 0) -> MaskRCNNTr
     )
 
 
-def read_resident_batch(training: MaskRCNNTraining, batch: int, device: str) -> Any:
-    """Read the first images as the loader delivers them, and copy them to the device."""
-    keys = [SampleKey(index=index, epoch=1) for index in range(batch)]
-    (packed,) = training._loader.read([keys])
-    return packed._replace_tensors(lambda tensor: tensor.to(device))
-
-
 def build_resident_training(bench: Workbench, batch: int) -> MaskRCNNTraining:
     """Build a training whose every batch is the first one, on the device."""
     training = build_training(bench, batch)
-    resident = read_resident_batch(training, batch, bench.device)
-    vars(training)["_loader"] = ResidentBatches(resident)
+    (packed,) = training._loader.read([[SampleKey(index=index, epoch=1) for index in range(batch)]])
+    vars(training)["_loader"] = ResidentBatches(packed, bench.device)
     return training
 
 

@@ -15,6 +15,7 @@ from suite.rounds import HyperValue, Profile
 from suite.rounds.settings import resolve_settings
 from suite.terms import Precision
 from suite.workload import PreparedTraining, Run
+from workloads.common.inputs.device_copies import map_batch_tensors
 
 B = TypeVar("B")
 
@@ -22,8 +23,8 @@ B = TypeVar("B")
 class ResidentBatches(Generic[B]):
     """Reads one batch again and again, which lies on the device: a step without its loader."""
 
-    def __init__(self, batch: B) -> None:
-        self.batch = batch
+    def __init__(self, batch: B, device: str) -> None:
+        self.batch = map_batch_tensors(batch, lambda tensor: tensor.to(device))
 
     def read(self, planned: Sequence[Sequence[Any]]) -> Iterator[B]:
         """Yield the batch as often as batches are planned."""

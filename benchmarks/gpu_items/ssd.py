@@ -1,9 +1,7 @@
 """SSD's training at 300 px: on a resident batch, and from files."""
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import torch
+from typing import Final
 
 from gpu_items import pictures
 from gpu_items.runs import ResidentBatches, build_run, tell_resident_steps, tell_steps_from_files
@@ -42,15 +40,15 @@ def build_resident_training(bench: Workbench, chosen: Mapping[str, HyperValue]) 
     training = build_training(bench, chosen)
     keys = [SampleKey(index=index, epoch=1) for index in range(bench.sizes.ssd_batch)]
     (batch,) = training._train_reader.read([keys])
-    device = torch.device(bench.device)
-    resident: tuple[Any, Any] = (batch[0].to(device), batch[1].copy_to_device(device))
-    vars(training)["_train_reader"] = ResidentBatches(resident)
+    vars(training)["_train_reader"] = ResidentBatches(batch, bench.device)
     return training
 
 
 def measure_steps_of_ssd(bench: Workbench) -> None:
     """Measure steps on a resident batch, in each variant."""
     for variant, chosen in VARIANTS.items():
+        if bench.lacks_graphs(chosen, f"{bench.sizes.ssd_batch} {variant}"):
+            continue
         bench.attempt(
             f"{bench.sizes.ssd_batch} {variant}",
             lambda name, chosen=chosen: tell_resident_steps(  # type: ignore[misc]

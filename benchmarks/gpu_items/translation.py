@@ -167,8 +167,7 @@ def build_gnmt(bench: Workbench, pairs: int, length: int) -> GNMTTraining:
         sources=encoded, targets=encoded, chosen=every, translation=every
     )
     micro = [(each, each, 1.0) for each in drawn[: sizes.pair_micro_batch]]
-    resident = collate_gnmt_pairs(micro).copy_to_device(torch.device(bench.device))
-    vars(training)["_loader"] = ResidentBatches(resident)
+    vars(training)["_loader"] = ResidentBatches(collate_gnmt_pairs(micro), bench.device)
     return training
 
 

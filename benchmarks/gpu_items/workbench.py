@@ -112,6 +112,13 @@ class Workbench:
             gc.collect()
             torch.cuda.empty_cache()
 
+    def lacks_graphs(self, settings: Mapping[str, Any], variant: str) -> bool:
+        """Return whether a variant records CUDA graphs and there is no GPU, and say so."""
+        if self.on_gpu or "train.graphs" not in settings:
+            return False
+        self.tell_absent(variant, "only a GPU replays graphs")
+        return True
+
     def lacks_package(self, name: str, variant: str) -> bool:
         """Return whether a peer's package is missing, and say so."""
         if find_spec(name) is not None:

@@ -45,6 +45,7 @@ LEAST_S: Final = 3.0
 TINY_LIMIT_S: Final = 120.0
 """An item's limit where a CPU is shared with other programs."""
 INTERRUPTED: Final = 130
+TINY_NOTE: Final = "tiny shapes: nothing here tells about speed"
 NO_GPU_ADVICE: Final = "this machine has no GPU that PyTorch can use; --tiny runs on a CPU"
 
 
@@ -224,7 +225,8 @@ def print_summary(asked: Asked, results: Sequence[ItemResult]) -> None:
     """Print the table, the goals, and what was not measured."""
     print()
     print(format_results(results))
-    if reached := goals.compare_with_goals(results):
+    reached = [] if asked.tiny else goals.compare_with_goals(results)
+    if reached:
         print(f"\n{goals.format_goals(reached)}")
     begun = {result.item for result in results}
     missing = [f"{result.item} ({result.problem})" for result in results if not result.complete]
@@ -232,7 +234,7 @@ def print_summary(asked: Asked, results: Sequence[ItemResult]) -> None:
     if missing:
         print(f"\nnot measured, or not to the end: {'; '.join(missing)}")
     if asked.tiny:
-        print("\ntiny shapes: nothing here tells about speed")
+        print(f"\n{TINY_NOTE}")
     summary = [{"goal": goal.name, "value": goal.value, "met": goal.met} for goal in reached]
     (asked.out / "goals.json").write_text(json.dumps(summary, indent=1) + "\n")
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import decoding
 import torch
 
+from gpu_items.lines import RATIO_UNIT
 from gpu_items.workbench import Workbench
 
 UNIT: Final = "tokens/s"
@@ -52,7 +53,7 @@ def tell_batch(bench: Workbench, name: str, batch: int) -> None:
     for title in sides:
         if title != PEER:
             ratio = statistics.median(each[title] / each[PEER] for each in rounds)
-            bench.tell(f"{name} ratio, {title}", ratio, "ratio")
+            bench.tell(f"{name} ratio, {title}", ratio, RATIO_UNIT)
 
 
 def measure_rate(translate: decoding.Translate, tokens: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gpu_items.lines import NOTHING, ItemResult, format_number, format_table
+from gpu_items.lines import ItemResult, format_number, format_table
 
 Values = Mapping[str, Mapping[str, float]]
 """Item -> variant -> value."""
@@ -175,6 +175,5 @@ def format_goals(reached: Sequence[ReachedGoal]) -> str:
                 "yes" if goal.met else "no",
             )
             for goal in reached
-        ]
-        or [(NOTHING,) * 4],
+        ],
     )

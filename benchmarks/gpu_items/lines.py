@@ -21,6 +21,7 @@ COLUMNS: Final = (
     "of floor",
     "waits/step",
 )
+RATIO_UNIT: Final = "ratio"
 NOTHING: Final = "-"
 """What a column shows that has no value."""
 
@@ -95,7 +96,10 @@ def build_line(
     """Set a value beside its prediction and its floor; `ceilings` is None where neither holds:
     on a CPU, and for tiny shapes.
     """
-    predicted, floor = PREDICTIONS.get((item, variant)), FLOORS.get(item)
+    predicted = PREDICTIONS.get((item, variant)) if ceilings else None
+    floor = FLOORS.get(item)
+    if unit == RATIO_UNIT:
+        floor = None
     return Line(
         item=item,
         variant=variant,
@@ -103,7 +107,7 @@ def build_line(
         value=value,
         unit=unit,
         predicted=predicted,
-        hit=compare_with_range(value, predicted) if ceilings and predicted else "",
+        hit=compare_with_range(value, predicted) if predicted else "",
         of_floor=value / floor.compute_rate(ceilings) if ceilings and floor else None,
         waits=waits,
         details=details or {},
@@ -120,7 +124,7 @@ def build_absent_line(
         card=card,
         value=None,
         unit=NOTHING,
-        predicted=PREDICTIONS.get((item, variant)),
+        predicted=None,
         hit="",
         of_floor=None,
         waits=None,

@@ -17,7 +17,7 @@ from unittest import mock
 import torch
 
 from gpu_items import pictures
-from gpu_items.lines import read_item
+from gpu_items.lines import RATIO_UNIT, read_item
 from gpu_items.runs import build_run
 from gpu_items.workbench import Workbench
 from harness.engines import batch_norm_folding
@@ -275,7 +275,7 @@ def compare_with_predictor(bench: Workbench) -> None:
     rates = {line.variant: line.value for line in alone.lines if line.value} if alone else {}
     for line in list(bench.lines):
         if line.value and (rate := rates.get(line.variant)):
-            bench.tell(f"share of predictor, {line.variant}", line.value / rate, "ratio")
+            bench.tell(f"share of predictor, {line.variant}", line.value / rate, RATIO_UNIT)
 
 
 def measure_timm(bench: Workbench) -> None:

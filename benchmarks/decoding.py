@@ -12,6 +12,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from common.figures import compare, show
 
-VOCABULARY, LAYERS, WIDTH, FILTER, HEADS = 33708, 6, 1024, 4096, 16
 BEAM, ALPHA = 4, 0.6
 NO_END = -1
 """An end mark that no network outputs, so that the length is forced."""
@@ -30,12 +30,28 @@ Translate = Callable[[], list[float]]
 """Translate the batch once; milliseconds of each position where they are known."""
 
 
-def sources(batch: int, length: int) -> np.ndarray:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedShape:
+    """The sizes of both networks."""
+
+    layers: int = 6
+    width: int = 1024
+    filter: int = 4096
+    heads: int = 16
+    vocabulary: int = 33708
+
+
+BIG = DecodedShape()
+
+
+def sources(batch: int, length: int, vocabulary: int) -> np.ndarray:
     """Generate the same sentences for both sides."""
-    return np.random.default_rng(1).integers(4, VOCABULARY - 1, (batch, length))
+    return np.random.default_rng(1).integers(4, vocabulary - 1, (batch, length))
 
 
-def ours(batch: int, length: int, device: str, *, graphs: bool = True) -> Translate:
+def ours(
+    batch: int, length: int, device: str, sizes: DecodedShape = BIG, *, graphs: bool = True
+) -> Translate:
     """Our network and search, served by the torch engine as under LoadGen; on a GPU through CUDA
     graphs, unless they are left out.
     """
@@ -58,9 +74,7 @@ def ours(batch: int, length: int, device: str, *, graphs: bool = True) -> Transl
 
     torch.manual_seed(1)
     shape, tensors = (
-        TransformerShape(
-            layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY
-        ),
+        TransformerShape(**asdict(sizes)),
         TorchConverter(device),
     )
     model = TransformerNetwork(shape)
@@ -85,10 +99,12 @@ def ours(batch: int, length: int, device: str, *, graphs: bool = True) -> Transl
     recorded = record_torch_steps(encoder, decoder, tensors, decoding, batch, length)
     translator = TransformerTranslator(tensors, encoder, decoder, decoding, recorded)
 
+    source_NS = sources(batch, length, sizes.vocabulary)
+
     def translate() -> list[float]:
         beams = TranslationBeams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
         with tensors.enter_inference_mode():
-            step = translator.build_continuation_step(sources(batch, length), length)
+            step = translator.build_continuation_step(source_NS, length)
             times = [time.perf_counter()]
             while not beams.done_B.all():
                 beams.extend_hypotheses(*step(beams))
@@ -99,7 +115,7 @@ def ours(batch: int, length: int, device: str, *, graphs: bool = True) -> Transl
     return translate
 
 
-def theirs(batch: int, length: int, device: str) -> Translate:
+def theirs(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> Translate:
     """Marian's network in transformers, and its `generate`."""
     import torch
 
@@ -109,13 +125,17 @@ def theirs(batch: int, length: int, device: str) -> Translate:
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     torch.manual_seed(1)
-    sizes = {"layers": LAYERS, "ffn_dim": FILTER, "attention_heads": HEADS}
+    parts = {
+        "layers": sizes.layers,
+        "ffn_dim": sizes.filter,
+        "attention_heads": sizes.heads,
+    }
     sides = {
-        f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in sizes.items()
+        f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in parts.items()
     }
     config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=WIDTH,
+        vocab_size=sizes.vocabulary,
+        d_model=sizes.width,
         activation_function="relu",
         max_position_embeddings=512,
         pad_token_id=0,
@@ -135,7 +155,7 @@ def theirs(batch: int, length: int, device: str) -> Translate:
         do_sample=False,
         use_cache=True,
     )
-    source = torch.from_numpy(sources(batch, length)).to(device)
+    source = torch.from_numpy(sources(batch, length, sizes.vocabulary)).to(device)
 
     def translate() -> list[float]:
         with torch.inference_mode():

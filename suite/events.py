@@ -68,6 +68,12 @@ EXAMPLE: Final = "evaluation_example"
 """What an evaluation looked at, described by its workload: a report draws it, and no rule counts it
 (suite/examples.py).
 """
+STEP_PREPARATION: Final = "step_preparation"
+"""Seconds, before the clock, in which a training's steps were compiled and recorded, by setting;
+null, with the reason as metadata, if that failed.
+"""
+PREPARING_SETTINGS: Final = ("train.compile", "train.graphs")
+"""The settings that ask for it."""
 ENERGY: Final = "energy"
 """Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for
 channels without energy.

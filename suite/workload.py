@@ -31,11 +31,13 @@ __all__ = [
     "PayloadPredictor",
     "Precision",
     "Predictor",
+    "PreparedTraining",
     "Profile",
     "PromptSource",
     "Run",
     "Scores",
     "ShardedTraining",
+    "StepPreparation",
     "Training",
     "Trial",
     "Workload",
@@ -139,6 +141,27 @@ class ExampleTraining(Protocol):
     def example(self) -> Mapping[str, Any]:
         """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it
         went; logged, and drawn by the workload's `episode`.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPreparation:
+    """What a Training did before the clock so that its steps take less time."""
+
+    setting: str
+    """The setting that asked for it: `train.compile`, `train.graphs`."""
+    seconds: float
+    problem: str = ""
+    """Why it failed: the steps are then taken as without the setting."""
+
+
+@runtime_checkable
+class PreparedTraining(Protocol):
+    """What a Training adds whose steps can be compiled or recorded."""
+
+    def prepare_steps(self) -> Sequence[StepPreparation]:
+        """All ranks, before run_start: prepare what the settings ask for, on inputs of its own; the
+        training is as before then.
         """
 
 

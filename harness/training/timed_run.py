@@ -29,6 +29,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state import attempts
 from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoint_numbers
 from harness.training.state.set_state import TrainingSetState, record_run_ending
+from harness.training.step_preparation import prepare_training_steps
 from suite import events
 from suite.console.screen import print_progress_note
 from suite.errors import (
@@ -184,6 +185,7 @@ def set_up_training(
     if fresh:
         log_run_header(log, job.request, job.entry, campaign, index, run)
     training, facts = build_checked_training(job, run)
+    prepare_training_steps(job, training, log, fresh)
     if fresh:
         log_hyperparameters(log, job.training.hyper, facts, job.training.row)
     if job.ranks.leads:  # nothing is refused after this

@@ -52,6 +52,7 @@ OWN = {
     "REFERENCE_ACCURACY",
     "CHECKPOINT",
     "EXAMPLE",
+    "STEP_PREPARATION",
     "ENERGY",
 }
 """Of podium, not of MLCommons."""

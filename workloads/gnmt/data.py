@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from torch.utils.data import Dataset
 from suite.errors import RequestError
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import map_batch_tensors
 from workloads.common.text import parallel_text, synthetic_language
 from workloads.common.text.bucketing import pad_sentences
 from workloads.common.text.encoded import EncodedSentences, Tokens
@@ -218,26 +219,13 @@ class GNMTBatch:
 
     def take_first(self, count: int) -> "GNMTBatch":
         """Return the first sentences."""
-        return self.apply_to_tensors(lambda tensor: tensor[:count])
+        return map_batch_tensors(self, lambda tensor: tensor[:count])
 
     def pin_memory(self) -> "GNMTBatch":
         """Pin the memory, so that the copy to the device overlaps with computation; DataLoader
         calls this.
         """
-        return self.apply_to_tensors(torch.Tensor.pin_memory)
-
-    def copy_to_device(self, device: torch.device) -> "GNMTBatch":
-        """Copy the batch to a device."""
-        return self.apply_to_tensors(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def apply_to_tensors(self, change: Any) -> "GNMTBatch":
-        """Apply a function to each tensor."""
-        return GNMTBatch(
-            source_NS=change(self.source_NS),
-            length_N=change(self.length_N),
-            target_NT=change(self.target_NT),
-            weight_N=change(self.weight_N),
-        )
+        return map_batch_tensors(self, torch.Tensor.pin_memory)
 
 
 class GNMTSamples(Dataset[WeightedPair]):

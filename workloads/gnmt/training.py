@@ -111,7 +111,9 @@ class GNMTTraining:
         planned = self._plan_epoch(epoch)
         first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
         plan = planned[first_step:]
-        loaded_batches = self._loader.read([keys for step in plan for keys in step.micro_batches])
+        loaded_batches = self._stepper.read_to_device(
+            self._loader.read([keys for step in plan for keys in step.micro_batches])
+        )
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(self._run.seed, epoch, self._run.rank)
@@ -135,7 +137,6 @@ class GNMTTraining:
 
     def _compute_batch_loss(self, batch: GNMTBatch) -> torch.Tensor:
         """Return the loss summed over a micro-batch's sentences, each with its weight."""
-        batch = batch.copy_to_device(self._device)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             state_NTH = self._stepper.network(
                 batch.source_NS, batch.length_N, batch.target_NT[:, :-1]

@@ -9,6 +9,7 @@ with Llama 3.1's scaling, grouped-query attention (Ainslie et al. 2023, arXiv:23
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, cast
 
 import torch
@@ -24,6 +25,8 @@ INITIAL_DEVIATION: Final = 0.02
 """Standard deviation of initial weights; NVIDIA/NeMo, collections/llm/gpt/model/llama.py,
 Llama31Config: init_method_std.
 """
+KEPT_ROTATION_RATES: Final = 16
+"""Pairs of shape and device whose rates are kept: a process has one network or two."""
 
 
 def compute_rotation_rates(shape: LlamaShape) -> torch.Tensor:
@@ -37,6 +40,13 @@ def compute_rotation_rates(shape: LlamaShape) -> torch.Tensor:
         if shape.rope_scaling is None
         else compute_stretched_rates(rate_F, shape.rope_scaling)
     )
+
+
+@lru_cache(maxsize=KEPT_ROTATION_RATES)
+def keep_rotation_rates(shape: LlamaShape, device: torch.device) -> torch.Tensor:
+    """Return these rates on a device, the same tensor each time: the host would wait for a copy."""
+    with torch.inference_mode(False):  # an evaluation may be the first to ask
+        return compute_rotation_rates(shape).to(device)
 
 
 def compute_stretched_rates(rate_F: torch.Tensor, scaling: RopeScaling) -> torch.Tensor:
@@ -209,7 +219,7 @@ class LlamaNetwork(nn.Module):
     def compute_states(self, token_BT: torch.Tensor) -> torch.Tensor:
         """Return the normalised states, B T W, from which the output layer computes logits."""
         rotation_2TF = compute_rotations(
-            compute_rotation_rates(self.shape).to(token_BT.device),
+            keep_rotation_rates(self.shape, token_BT.device),
             torch.arange(token_BT.shape[1], device=token_BT.device),
         )
         state_BTW = self.model.embed_tokens(token_BT)

@@ -11,12 +11,15 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite.errors import RequestError
 from suite.events import CORPUS_SAMPLES
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
+from suite.workload import Block, Run, Scores, StepPreparation
 from workloads.common import malloc, run_request
 from workloads.common.inputs import batches
+from workloads.common.inputs.device_copies import load_for_device
 from workloads.common.optimisation import collectives, mixed_precision, sharding
+from workloads.common.optimisation.prepared_loss import COMPILE_SETTING
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import require_run_training_row
@@ -77,13 +80,25 @@ class LlamaTraining:
         )
         self._schedule = self._recipe.build_schedule()
         self._gathered: Mapping[str, torch.Tensor] | None = None
-        if self._recipe.compile_layers:
-            self._compile_layers()
+
+    def prepare_steps(self) -> Sequence[StepPreparation]:
+        """Compile the layers; RequestError if that fails where other ranks hold parts of them."""
+        if not self._recipe.compile_layers:
+            return []
+        done = self._stepper.try_preparation(COMPILE_SETTING, self._compile_layers)
+        if done.problem and self._sharded:
+            raise RequestError(
+                f"{COMPILE_SETTING}: {done.problem}; the ranks hold parts of one network, and none"
+                f" can go on without it: --set {COMPILE_SETTING}=false"
+            )
+        if done.problem:
+            for layer in self._model.layers:
+                layer._compiled_call_impl = None  # as before `compile`
+        self._stepper.network.zero_grad()
+        return [done]
 
     def _compile_layers(self) -> None:
-        """Compile the layers for training and for evaluation, on tokens of its own: MLPerf's clock
-        starts later.
-        """
+        """Compile the layers for training and for evaluation, on tokens of its own."""
         token_BT = torch.zeros(
             self._micro_batch,
             self._recipe.sequence_length + 1,
@@ -94,7 +109,6 @@ class LlamaTraining:
             layer.compile()
         warm_up = WeightedSequences(token_BT=token_BT)
         self._compute_summed_loss(warm_up).backward()  # type: ignore[no-untyped-call]
-        self._stepper.network.zero_grad()
         with torch.no_grad():
             self._compute_losses(token_BT[:1].expand(EVALUATION_BATCH, -1))
 
@@ -144,24 +158,28 @@ class LlamaTraining:
         )
         self._stepper.network.train()
         first_number = (epoch - 1) * len(steps) + first_step
-        for number, step in enumerate(steps[first_step:], first_number):
-            loaded = (self._load_batch(keys, epoch) for keys in step.micro_batches)
+        plan = steps[first_step:]
+        loaded = self._stepper.read_to_device(
+            self._load_batch(keys, epoch) for step in plan for keys in step.micro_batches
+        )
+        for number, step in enumerate(plan, first_number):
             self._stepper.take_step(step, self._schedule(number), loaded, self._compute_summed_loss)
             yield step.samples
 
     def _load_batch(self, keys: Sequence[batches.SampleKey], epoch: int) -> WeightedSequences:
-        """Load the sequences of a micro-batch; padding samples are dropped. A rank that has nothing
-        else keeps one, with weight 0: the others wait for its part in their collectives.
+        """Load the sequences of a micro-batch on the host; padding samples are dropped. A rank that
+        has nothing else keeps one, with weight 0: the others wait for its part in their
+        collectives.
         """
         first = (epoch - 1) * self._epoch_sequences
         real = [key for key in keys if key.weight > 0]
         places = [first + key.index for key in real or keys[:1]]
         return WeightedSequences(
-            token_BT=self._copy_to_device(self._sequences[0][places]), weight=float(bool(real))
+            token_BT=self._load_tokens(self._sequences[0][places]), weight=float(bool(real))
         )
 
-    def _copy_to_device(self, token_BT: data.Tokens) -> torch.Tensor:
-        return torch.from_numpy(np.array(token_BT, np.int64)).to(self._run.device)
+    def _load_tokens(self, token_BT: data.Tokens) -> torch.Tensor:
+        return load_for_device(np.array(token_BT, np.int64), torch.device(self._run.device))
 
     def _compute_summed_loss(self, loaded: WeightedSequences) -> torch.Tensor:
         """Return the weighted mean loss of each sequence, summed over the sequences."""
@@ -192,7 +210,7 @@ class LlamaTraining:
                 len(validation), EVALUATION_BATCH, run.rank, run.world_size
             ):
                 places = [key.index for key in keys]
-                losses = self._compute_losses(self._copy_to_device(validation[places]))
+                losses = self._compute_losses(self._load_tokens(validation[places]))
                 found += [
                     (key.index, loss)
                     for key, loss in zip(keys, losses, strict=True)
@@ -205,6 +223,7 @@ class LlamaTraining:
 
     def _compute_losses(self, token_BT: torch.Tensor) -> list[float]:
         """Return the mean loss of each sequence."""
+        token_BT = token_BT.to(self._run.device, non_blocking=True)
         with self._build_autocast():
             logit_BTV = self._model(token_BT[:, :-1])
         loss_BT = functional.cross_entropy(

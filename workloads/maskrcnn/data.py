@@ -5,10 +5,10 @@ horizontal flip of every other image in training, blue-green-red bytes minus the
 of one orientation, padded to multiples of 32.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from workloads.common.detection.coco import CocoSplit
 from workloads.common.device_constants import keep_constant_on_device
 from workloads.common.inputs import batches
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import map_batch_tensors
 from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import DetectionTarget, PictureSizes
@@ -83,22 +84,23 @@ class AnnotatedPicture:
     mask_column_W: Tensor
     weight: float
 
-    def build_target(self, device: torch.device) -> DetectionTarget:
-        """Return the objects in the form that torchvision's heads expect, on a device, where their
-        masks get the image's size.
+    def build_target(self) -> DetectionTarget:
+        """Return the objects in the form that torchvision's heads expect; their masks get the
+        image's size.
         """
-        height, width, _ = self.picture_HWC.shape
+        # filled in on the device, since the host would wait for the copy of each new size
+        sides = [self.box_O4.new_full((1,), side) for side in self.picture_HWC.shape[:2]]
         return {
-            "boxes": self.box_O4.to(device),
-            "labels": self.label_O.to(device),
-            "masks": self.draw_masks(device),
-            "size": keep_constant_on_device((height, width), device),
+            "boxes": self.box_O4,
+            "labels": self.label_O,
+            "masks": self.draw_masks(),
+            "size": torch.cat(sides),
         }
 
-    def draw_masks(self, device: torch.device) -> Tensor:
-        """Return the masks in the image's size, [O, H, W], on a device."""
-        row_H, column_W = (each.to(device) for each in (self.mask_row_H, self.mask_column_W))
-        return self.mask_OFG.to(device).index_select(2, column_W).index_select(1, row_H)
+    def draw_masks(self) -> Tensor:
+        """Return the masks in the image's size, [O, H, W]."""
+        wide_OFW = self.mask_OFG.index_select(2, self.mask_column_W)
+        return wide_OFW.index_select(1, self.mask_row_H)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,22 +120,16 @@ class PackedPictures:
 
     def pin_memory(self) -> "PackedPictures":
         """Pin the memory, so that the copies to the device overlap with computation."""
-        return self._replace_tensors(lambda tensor: tensor.pin_memory())
+        return map_batch_tensors(self, torch.Tensor.pin_memory)
 
-    def _replace_tensors(self, change: Callable[[Tensor], Tensor]) -> "PackedPictures":
-        names = ("picture_F", "box_O4", "label_O", "mask_F", "mask_index_F")
-        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
-        return replace(self, **changed)
-
-    def unpack_on_device(self, device: torch.device) -> list[AnnotatedPicture]:
-        """Copy to a device, and return the images there; their tensors are views."""
-        copied = self._replace_tensors(lambda tensor: tensor.to(device, non_blocking=True))
+    def unpack_pictures(self) -> list[AnnotatedPicture]:
+        """Return the images on the batch's device; their tensors are views."""
         counts = [shape[0] for shape in self.mask_shapes]
         sides = [side for shape in self.picture_shapes for side in shape[:2]]
-        pictures = torch.split(copied.picture_F, [shape.numel() for shape in self.picture_shapes])
-        masks = torch.split(copied.mask_F, [shape.numel() for shape in self.mask_shapes])
-        boxes, labels = torch.split(copied.box_O4, counts), torch.split(copied.label_O, counts)
-        indices = torch.split(copied.mask_index_F, sides)
+        pictures = torch.split(self.picture_F, [shape.numel() for shape in self.picture_shapes])
+        masks = torch.split(self.mask_F, [shape.numel() for shape in self.mask_shapes])
+        boxes, labels = torch.split(self.box_O4, counts), torch.split(self.label_O, counts)
+        indices = torch.split(self.mask_index_F, sides)
         return [
             AnnotatedPicture(
                 picture_HWC=pictures[number].view(self.picture_shapes[number]),

@@ -143,7 +143,7 @@ class MaskRCNNTraining:
         """Return the sum of the five losses, which are batch means, times the number of images;
         filler images are excluded.
         """
-        pictures = batch.unpack_on_device(self._device)
+        pictures = batch.unpack_pictures()
         weighted_samples = [sample for sample in pictures if sample.weight]
         samples = weighted_samples or pictures
         picture_NCHW, sizes = data.build_padded_batch(
@@ -152,7 +152,7 @@ class MaskRCNNTraining:
         picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(
-                picture_NCHW, sizes, [sample.build_target(self._device) for sample in samples]
+                picture_NCHW, sizes, [sample.build_target() for sample in samples]
             )
         return torch.stack(list(losses.values())).sum() * len(weighted_samples)
 

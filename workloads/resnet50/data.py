@@ -16,6 +16,7 @@ import torch
 from suite.input import Box, Extent, View
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import map_batch_tensors
 from workloads.resnet50.images import embedded
 from workloads.resnet50.images.imagenet import ImageNetSplit
 
@@ -51,7 +52,7 @@ class LabelBatch:
 
     def pin_memory(self) -> "LabelBatch":
         """Pin the memory, so that the copy to the device overlaps with computation."""
-        return LabelBatch(label_N=self.label_N.pin_memory(), weight_N=self.weight_N.pin_memory())
+        return map_batch_tensors(self, torch.Tensor.pin_memory)
 
 
 def prepare_embedded_image_folder(cache: Path) -> Path:

@@ -94,6 +94,10 @@ class ResNet50Recipe:
     crops: str
     """How random crops are drawn."""
     workers: int
+    compiled: bool
+    """Whether the steps are compiled before the clock starts."""
+    recorded: bool
+    """Whether they are recorded as CUDA graphs then."""
     shuffle_labels: bool
     skip_broken: bool
 
@@ -130,6 +134,8 @@ class ResNet50Recipe:
             smallest_area=require_number_setting(settings, "data.smallest_crop_area"),
             crops=require_text_setting(settings, "data.crops"),
             workers=require_integer_setting(settings, "data.workers"),
+            compiled=require_flag_setting(settings, "train.compile"),
+            recorded=require_flag_setting(settings, "train.graphs"),
             shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
             skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )

@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,21 @@ from torch.nn import functional
 
 from suite.input import Reader
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
+from suite.workload import Block, Run, Scores, StepPreparation
 from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.convolution_search import search_convolution_algorithms
 from workloads.common.optimisation.lars import Lars
+from workloads.common.optimisation.prepared_loss import LossFunction, PreparedLoss
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.pictures.decoding import (
+    build_row_constants,
+    normalise_pictures,
+    normalise_rows,
+)
 from workloads.common.run_request import require_run_training_row
 from workloads.resnet50 import data, model, survey
 from workloads.resnet50.images.imagenet import ImageNetSplit
@@ -48,7 +54,26 @@ class ResNet50Training:
         }
         self._model = build_seeded_resnet50(run.seed, len(self._classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, build_resnet50_optimizer(self._model, recipe))
+        self._compute_batch_loss = PreparedLoss(
+            run,
+            select_resnet50_inputs,
+            build_resnet50_loss(self._stepper.network, recipe, self._device),
+        )
         self._schedule = recipe.build_schedule(len(self._plan_epoch(1)))
+
+    def prepare_steps(self) -> Sequence[StepPreparation]:
+        """Compile and record the steps of a whole micro-batch, on black images."""
+        recipe, device = self._recipe, self._device
+        shape = (recipe.span, recipe.picture_size, recipe.picture_size, 3)
+        blank = (
+            torch.zeros(shape, dtype=torch.uint8, device=device),
+            torch.zeros(recipe.span, dtype=torch.int64, device=device),
+            torch.ones(recipe.span, device=device),
+        )
+        with search_convolution_algorithms():
+            return self._stepper.prepare_loss(
+                self._compute_batch_loss, blank, compiled=recipe.compiled, recorded=recipe.recorded
+            )
 
     @cached_property
     def _train_split(self) -> ImageNetSplit:
@@ -104,13 +129,14 @@ class ResNet50Training:
         decoded.
         """
         plan = self._plan_epoch(epoch)
-        yield from self._stepper.take_planned_steps(
-            plan[first_step:],
-            (epoch - 1) * len(plan) + first_step,
-            self._schedule,
-            self._train_reader,
-            self._compute_batch_loss,
-        )
+        with search_convolution_algorithms():
+            yield from self._stepper.take_planned_steps(
+                plan[first_step:],
+                (epoch - 1) * len(plan) + first_step,
+                self._schedule,
+                self._train_reader,
+                self._compute_batch_loss,
+            )
 
     def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
@@ -123,16 +149,6 @@ class ResNet50Training:
             run.rank,
             run.world_size,
         )
-
-    def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.LabelBatch]) -> torch.Tensor:
-        picture_NHWC, labels = batch
-        label_N = labels.label_N.to(self._device, non_blocking=True)
-        weight_N = labels.weight_N.to(self._device, non_blocking=True)
-        logit_NK = self._compute_logits(picture_NHWC).float()
-        loss_N = functional.cross_entropy(
-            logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing
-        )
-        return (loss_N * weight_N).sum()
 
     def _compute_logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
         picture_NCHW = normalise_pictures(picture_NHWC.to(self._device, non_blocking=True))
@@ -185,6 +201,34 @@ class ResNet50Training:
             ),
             folder,
         )
+
+
+def select_resnet50_inputs(
+    batch: tuple[torch.Tensor, data.LabelBatch],
+) -> tuple[torch.Tensor, ...]:
+    """Return what of a batch the loss is computed from."""
+    picture_NHWC, labels = batch
+    return picture_NHWC, labels.label_N, labels.weight_N
+
+
+def build_resnet50_loss(
+    network: nn.Module, recipe: ResNet50Recipe, device: torch.device
+) -> LossFunction:
+    """Build the function of images, labels and weights that returns the loss summed over the
+    images.
+    """
+    mean_R, scale_R = build_row_constants(device, recipe.picture_size)
+
+    def compute_loss(
+        picture_NHWC: torch.Tensor, label_N: torch.Tensor, weight_N: torch.Tensor
+    ) -> torch.Tensor:
+        logit_NK = network(normalise_rows(picture_NHWC, mean_R, scale_R)).float()
+        loss_N = functional.cross_entropy(
+            logit_NK, label_N, reduction="none", label_smoothing=recipe.smoothing
+        )
+        return (loss_N * weight_N).sum()
+
+    return compute_loss
 
 
 def build_seeded_resnet50(

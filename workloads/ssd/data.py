@@ -15,6 +15,7 @@ from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.coco import CocoSplit, PictureObjects
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import map_batch_tensors
 from workloads.ssd.augment import sample_augmented_view
 from workloads.ssd.colours import ColourChanges, pack_colour_changes
 from workloads.ssd.scenes import SSD_SCENES
@@ -48,13 +49,7 @@ class SSDTargetBatch:
 
     def pin_memory(self) -> "SSDTargetBatch":
         """Pin the memory, so that the copy to the device overlaps with computation."""
-        return SSDTargetBatch(**{name: getattr(self, name).pin_memory() for name in self.__slots__})
-
-    def copy_to_device(self, device: torch.device) -> "SSDTargetBatch":
-        """Copy to a device."""
-        return SSDTargetBatch(
-            **{name: getattr(self, name).to(device, non_blocking=True) for name in self.__slots__}
-        )
+        return map_batch_tensors(self, torch.Tensor.pin_memory)
 
 
 def resolve_ssd_folder(run: Run) -> Path:

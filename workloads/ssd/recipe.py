@@ -61,6 +61,10 @@ class SSDRecipe:
     configuration: str
     start_weights: str
     workers: int
+    compiled: bool
+    """Whether the steps are compiled before the clock starts."""
+    recorded: bool
+    """Whether they are recorded as CUDA graphs then."""
     shuffle_labels: bool
     skip_broken: bool
 
@@ -82,6 +86,8 @@ class SSDRecipe:
             configuration=require_text_setting(settings, "model.configuration"),
             start_weights=require_text_setting(settings, "model.start_weights"),
             workers=require_integer_setting(settings, "data.workers"),
+            compiled=require_flag_setting(settings, "train.compile"),
+            recorded=require_flag_setting(settings, "train.graphs"),
             shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
             skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )

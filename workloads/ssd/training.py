@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -9,16 +9,22 @@ from torch import nn
 
 from suite.input import Reader
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
+from suite.workload import Block, Run, Scores, StepPreparation
 from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.detection.coco import CocoSplit
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation.convolution_search import search_convolution_algorithms
+from workloads.common.optimisation.prepared_loss import LossFunction, PreparedLoss
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.pictures.decoding import (
+    build_row_constants,
+    normalise_pictures,
+    normalise_rows,
+)
 from workloads.common.pictures.files import PictureFiles
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
@@ -69,7 +75,32 @@ class SSDTraining:
         )
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
         self._default_B4 = build_default_boxes(self._configuration).to(self._device)
+        self._compute_batch_loss = PreparedLoss(
+            run,
+            self._select_inputs,
+            build_ssd_loss(
+                self._stepper.network,
+                self._configuration.picture_px,
+                self._memory_format,
+                self._device,
+            ),
+        )
         self._schedule = recipe.build_schedule(len(self._plan_epoch(1)))
+
+    def prepare_steps(self) -> Sequence[StepPreparation]:
+        """Compile and record the steps of a whole micro-batch, on black images without objects."""
+        recipe, device, side = self._recipe, self._device, self._configuration.picture_px
+        boxes = len(self._default_B4)
+        blank = (
+            torch.zeros(recipe.span, side, side, 3, dtype=torch.uint8, device=device),
+            torch.zeros(recipe.span, boxes, 4, device=device),
+            torch.zeros(recipe.span, boxes, dtype=torch.int64, device=device),
+            torch.ones(recipe.span, device=device),
+        )
+        with search_convolution_algorithms():
+            return self._stepper.prepare_loss(
+                self._compute_batch_loss, blank, compiled=recipe.compiled, recorded=recipe.recorded
+            )
 
     @cached_property
     def _train_split(self) -> CocoSplit:
@@ -131,13 +162,14 @@ class SSDTraining:
         decoded.
         """
         plan = self._plan_epoch(epoch)
-        yield from self._stepper.take_planned_steps(
-            plan[first_step:],
-            (epoch - 1) * len(plan) + first_step,
-            self._schedule,
-            self._train_reader,
-            self._compute_batch_loss,
-        )
+        with search_convolution_algorithms():
+            yield from self._stepper.take_planned_steps(
+                plan[first_step:],
+                (epoch - 1) * len(plan) + first_step,
+                self._schedule,
+                self._train_reader,
+                self._compute_batch_loss,
+            )
 
     def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
@@ -151,24 +183,24 @@ class SSDTraining:
             run.world_size,
         )
 
-    def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
-        targets = batch[1].copy_to_device(self._device)
+    def _select_inputs(
+        self, batch: tuple[torch.Tensor, data.SSDTargetBatch]
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the images in their changed colours, what each default box is to predict, offsets
+        and label, and the images' weights: tensors of one shape, however many objects there are.
+        """
+        picture_NHWC, targets = batch
         picture_NHWC = change_colours(
-            batch[0].to(self._device, non_blocking=True),
+            picture_NHWC,
             targets.blend_number_NS,
             targets.blend_factor_NS,
             targets.hue_shift_N,
         )
-        offset_NB4, logit_NBK = self._predict_boxes(picture_NHWC, self._memory_format)
         matched = match_default_boxes(targets.box_NO4, targets.label_NO, self._default_B4)
-        return (compute_ssd_losses(offset_NB4, logit_NBK, *matched) * targets.weight_N).sum()
+        return picture_NHWC, *matched, targets.weight_N
 
-    def _predict_boxes(
-        self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        picture_NCHW = normalise_pictures(
-            picture_NHWC.to(self._device, non_blocking=True)
-        ).contiguous(memory_format=layout)
+    def _predict_boxes(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        picture_NCHW = normalise_pictures(picture_NHWC.to(self._device, non_blocking=True))
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()
@@ -221,6 +253,28 @@ class SSDTraining:
             categories=self._categories,
         )
         weights.write_exported_weights(self._model, description, folder)
+
+
+def build_ssd_loss(
+    network: nn.Module, side: int, layout: torch.memory_format, device: torch.device
+) -> LossFunction:
+    """Build the function of images, of the offsets and labels that default boxes are to predict,
+    and of weights that returns the loss summed over the images.
+    """
+    mean_R, scale_R = build_row_constants(device, side)
+
+    def compute_loss(
+        picture_NHWC: torch.Tensor,
+        target_NB4: torch.Tensor,
+        label_NB: torch.Tensor,
+        weight_N: torch.Tensor,
+    ) -> torch.Tensor:
+        picture_NCHW = normalise_rows(picture_NHWC, mean_R, scale_R)
+        offset_NB4, logit_NBK = network(picture_NCHW.contiguous(memory_format=layout))
+        loss_N = compute_ssd_losses(offset_NB4.float(), logit_NBK.float(), target_NB4, label_NB)
+        return (loss_N * weight_N).sum()
+
+    return compute_loss
 
 
 def build_seeded_ssd(seed: int, classes: int, recipe: SSDRecipe) -> nn.Module:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch.nn import functional
 
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
+from workloads.common.inputs.device_copies import load_for_device
 from workloads.common.optimisation import collectives, mixed_precision, recomputation
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import MicroBatchLimit, Stepper
@@ -43,6 +42,7 @@ class TransformerTraining:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
+        self._device = torch.device(run.device)
         self._recipe, self._decoding = (
             TransformerRecipe.build_from_settings(run.settings),
             DecodingParameters.build_from_settings(run.settings),
@@ -109,7 +109,7 @@ class TransformerTraining:
         logits are computed.
         """
         source_NS, target_NT, token_X, label_X = (
-            copy_to_device(part, self._run.device)
+            load_for_device(part, self._device).to(self._device, non_blocking=True)
             for part in (
                 batch.source_NS,
                 batch.target_NT,
@@ -185,12 +185,6 @@ def build_transformer_optimizer(
     return torch.optim.Adam(
         network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True
     )
-
-
-def copy_to_device(values: npt.NDArray[np.int64], device: str) -> torch.Tensor:
-    """Copy an array to a device; to a GPU from pinned memory, for which the host does not wait."""
-    host = torch.from_numpy(values)
-    return (host.pin_memory() if device.startswith("cuda") else host).to(device, non_blocking=True)
 
 
 def compute_state_loss(

@@ -438,6 +438,17 @@ def test_an_example_of_an_evaluation_stands_in_the_run_and_counts_for_nothing(
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "rules"), [("init_stop", set()), ("eval_accuracy", {"training.order"})]
+)
+def test_steps_are_prepared_before_the_clock(tmp_path: Path, before: str, rules: set[str]) -> None:
+    """What was compiled or recorded stands in the initialisation, and counts for nothing."""
+    events = training_events()
+    at = next(place for place, event in enumerate(events) if event.key == before)
+    prepared = Event("step_preparation", {"train.compile": 34.1, "train.graphs": None}, {})
+    assert broken(tmp_path, [*events[:at], prepared, *events[at:]]) == rules
+
+
 def test_an_interrupted_run_stop_becomes_void(tmp_path: Path) -> None:
     """Ctrl-C writes run_stop aborted; the run that goes on makes it void."""
     events = training_events()

@@ -111,6 +111,7 @@ def train_shards(run: Run, folder: Path, *, saved: Path | None = None, first: in
     export there at the end.
     """
     training = LlamaTraining(run)
+    training.prepare_steps()
     training.evaluate()  # a sharded network has gathered weights before its first step
     if saved is not None:
         training.restore(saved)
@@ -269,8 +270,37 @@ def test_compiled_layers_are_built_before_the_data_and_give_the_same_losses(
     assert courses[0].loss == pytest.approx(courses[1].loss, rel=1e-5)
     assert list(read_weights(tmp_path / "plain")) == list(read_weights(tmp_path / "compiled"))
     training = LlamaTraining(make_run(train__compile=True))
+    (done,) = training.prepare_steps()
+    assert (done.setting, done.problem) == ("train.compile", "")
     assert "_sequences" not in vars(training)  # its data are opened inside the clock
     assert all(each.grad is None for each in training._model.parameters())
+    with closing(training.train_epoch(1)) as steps:
+        assert [*islice(steps, 1)] == [8]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_layers_that_cannot_be_compiled_run_as_they_are(
+    make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, sharded: bool
+) -> None:
+    """Where each rank has the whole network: with parts of it no rank can do otherwise than the
+    rest.
+    """
+
+    def fail_compilation(*_: Any, **options: Any) -> Any:
+        def fail(*inputs: Any) -> Any:
+            raise RuntimeError("no C++ compiler")
+
+        return fail
+
+    monkeypatch.setattr(torch, "compile", fail_compilation)
+    training = LlamaTraining(make_run(train__compile=True))
+    monkeypatch.setattr(training, "_sharded", sharded)
+    if sharded:
+        with pytest.raises(RequestError, match="^train.compile: RuntimeError: no C[+][+] compiler"):
+            training.prepare_steps()
+        return
+    (done,) = training.prepare_steps()
+    assert done.problem == "RuntimeError: no C++ compiler"
     with closing(training.train_epoch(1)) as steps:
         assert [*islice(steps, 1)] == [8]
 

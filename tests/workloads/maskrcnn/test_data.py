@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.device_copies import CopiedBatches, open_copy_stream
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
@@ -63,12 +64,12 @@ def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
     for one, other in (
         (plain.picture_HWC, again.picture_HWC),
         (plain.box_O4, again.box_O4),
-        (plain.draw_masks(HOST), again.draw_masks(HOST)),
-        (plain.draw_masks(HOST).flip(2), mirrored.draw_masks(HOST)),
+        (plain.draw_masks(), again.draw_masks()),
+        (plain.draw_masks().flip(2), mirrored.draw_masks()),
     ):
         assert torch.equal(one, other)
     assert not torch.equal(plain.picture_HWC, mirrored.picture_HWC)
-    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.draw_masks(HOST), strict=True):
+    for box, mask in zip(mirrored.box_O4.tolist(), mirrored.draw_masks(), strict=True):
         ys, xs = torch.nonzero(mask, as_tuple=True)
         assert np.allclose(
             box,
@@ -83,12 +84,12 @@ def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
         sample(tiny, 0, data.PictureSizing(min_size=side, max_size=side), flipped=False)
         for side in (64, 128)
     )
-    assert large.picture_HWC.shape[:2] == large.draw_masks(HOST).shape[1:] == (128, 128)
+    assert large.picture_HWC.shape[:2] == large.draw_masks().shape[1:] == (128, 128)
     assert torch.allclose(
         geometry.convert_boxes_to_pixel_numbers(large.box_O4),
         2 * geometry.convert_boxes_to_pixel_numbers(small.box_O4),
     )
-    assert torch.equal(large.draw_masks(HOST)[:, ::2, ::2], small.draw_masks(HOST))
+    assert torch.equal(large.draw_masks()[:, ::2, ::2], small.draw_masks())
     assert torch.equal(large.mask_OFG, small.mask_OFG)
 
 
@@ -108,7 +109,7 @@ def test_masks_are_those_that_interpolation_enlarges(
             if len(found.mask_OFG)
             else torch.zeros(0, 1, height, width, dtype=torch.uint8)
         )[:, 0]
-        target = found.build_target(HOST)["masks"]
+        target = found.build_target()["masks"]
         assert target.dtype == torch.uint8
         assert torch.equal(target, wanted.flip(2) if flipped else wanted)
 
@@ -143,14 +144,15 @@ def test_a_batch_is_a_copy_of_each_kind(tiny: Path, count: int) -> None:
     """However many pictures it has, and everything arrives as it was, in views."""
     samples = [sample(tiny, index, flipped=bool(index % 2)) for index in range(count)]
     packed = data.pack_pictures(samples)
-    for found, wanted in zip(packed.unpack_on_device(HOST), samples, strict=True):
+    for found, wanted in zip(packed.unpack_pictures(), samples, strict=True):
         assert found.weight == wanted.weight
         for name in ("picture_HWC", "box_O4", "label_O", "mask_OFG", "mask_row_H", "mask_column_W"):
             assert torch.equal(getattr(found, name), getattr(wanted, name))
     device = torch.device("meta")
     with CopyCounter() as counter:
-        for each in packed.unpack_on_device(device):
-            assert all(value.device == device for value in each.build_target(device).values())
+        (copied,) = CopiedBatches(iter([packed]), device, open_copy_stream(device))
+        for each in copied.unpack_pictures():
+            assert all(value.device == device for value in each.build_target().values())
             assert each.picture_HWC.device == device
     assert counter.copies == 5
 
@@ -239,4 +241,4 @@ def test_a_picture_without_objects_is_a_sample(tiny: Path) -> None:
         mask_column_W=data.select_nearest_pixels(6, 7),
         weight=1.0,
     )
-    assert empty.build_target(HOST)["masks"].shape == (0, 9, 7)
+    assert empty.build_target()["masks"].shape == (0, 9, 7)

@@ -218,9 +218,7 @@ def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
     (keys,) = lone.micro_batches
     (batch,) = training._loader.read([list(keys)])
     assert batch.weights == (1.0, 0.0)
-    first, second = (
-        data.pack_pictures([sample]) for sample in batch.unpack_on_device(torch.device("cpu"))
-    )
+    first, second = (data.pack_pictures([sample]) for sample in batch.unpack_pictures())
     torch.manual_seed(1)
     both = training._compute_batch_loss(batch)
     torch.manual_seed(1)

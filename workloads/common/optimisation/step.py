@@ -2,6 +2,7 @@
 their saved state.
 """
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,21 @@ from torch import nn
 
 from suite.errors import FITTING_SETTING_NOTE, RequestError
 from suite.measurement.data_waiting import MeasuredBatches
-from suite.workload import Run
+from suite.workload import Run, StepPreparation
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
+from workloads.common.inputs.device_copies import CopiedBatches, open_copy_stream
 from workloads.common.optimisation import gradient_exchange, mixed_precision, sharding
+from workloads.common.optimisation.graph_recording import open_graph_recorder
+from workloads.common.optimisation.prepared_loss import (
+    COMPILE_SETTING,
+    GRAPHS_SETTING,
+    Inputs,
+    PreparedLoss,
+    add_loss_gradients,
+    describe_problem,
+    preserve_training_state,
+)
 from workloads.common.optimisation.schedules import RateSchedule
 
 WHOLE_STATE_FILE: Final = "state.pt"
@@ -92,13 +104,20 @@ class Stepper:
         """Take the steps of a plan, whose first step has number `first` in the run, and yield the
         samples of each; no other sample is decoded.
         """
-        batches = MeasuredBatches(
+        batches = self.read_to_device(
             loader.read([keys for step in plan for keys in step.micro_batches])
         )
         self.network.train()
         for number, step in enumerate(plan, first):
             self.take_step(step, schedule(number), batches, loss_of)
             yield step.samples
+
+    def read_to_device(self, batches: Iterator[B]) -> Iterator[B]:
+        """Yield batches on this rank's device, where they are copied ahead; the time that their
+        reading takes is measured.
+        """
+        device = torch.device(self._run.device)
+        return CopiedBatches(MeasuredBatches(batches), device, open_copy_stream(device))
 
     def take_step(
         self,
@@ -124,14 +143,63 @@ class Stepper:
         """Sum the gradients of a global batch; DDP divides by the number of ranks, so the loss is
         multiplied by it.
         """
-        self._optimizer.zero_grad()
+        prepared = loss_of if isinstance(loss_of, PreparedLoss) else None
+        self._optimizer.zero_grad(set_to_none=not (prepared and prepared.keeps_gradients))
         self._losses = []
-        last = len(step.micro_batches) - 1
+        last, factor = len(step.micro_batches) - 1, self._run.world_size / step.samples
         for number in range(len(step.micro_batches)):
+            batch = next(batches)
             with gradient_exchange.sync_gradients_if_last(self.network, last=number == last):
-                loss = loss_of(next(batches)) * (self._run.world_size / step.samples)
-                self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-            self._losses.append(loss.detach())
+                loss = (
+                    prepared.add_gradients(batch, factor, self._scaler)
+                    if prepared
+                    else add_loss_gradients(loss_of(batch) * factor, self._scaler)
+                )
+            self._losses.append(loss)
+
+    def prepare_loss(
+        self, loss: PreparedLoss[Any], inputs: Inputs, *, compiled: bool, recorded: bool
+    ) -> list[StepPreparation]:
+        """Prepare what a micro-batch of such inputs computes, as far as it is asked for, before the
+        clock starts; model, gradients and generators are as before then. What fails is left as it
+        is, and the reason returned.
+        """
+        done = []
+        if compiled:
+            done.append(
+                self.try_preparation(
+                    COMPILE_SETTING, lambda: loss.compile_loss(inputs, self._scaler)
+                )
+            )
+        if recorded:
+            done.append(
+                self.try_preparation(
+                    GRAPHS_SETTING,
+                    lambda: loss.record_gradients(
+                        inputs, self._scaler, open_graph_recorder(self._run)
+                    ),
+                )
+            )
+        self._optimizer.zero_grad(set_to_none=not loss.keeps_gradients)
+        return done
+
+    def try_preparation(self, setting: str, prepare: Callable[[], None]) -> StepPreparation:
+        """Prepare something by computing gradients; return how long that took, and why it failed if
+        it did. Model and generators are as before, gradients are not.
+        """
+        problem, began_s = "", time.perf_counter()
+        self.network.train()
+        self._optimizer.zero_grad()
+        with (
+            preserve_training_state(self.model, torch.device(self._run.device)),
+            gradient_exchange.sync_gradients_if_last(self.network, last=False),
+        ):
+            try:
+                prepare()
+            except Exception as error:
+                problem = describe_problem(error)
+        seconds = time.perf_counter() - began_s
+        return StepPreparation(setting=setting, seconds=seconds, problem=problem)
 
     def compute_mean_loss(self) -> float:
         """Mean loss over this rank's samples in the last step; NaN before the first."""

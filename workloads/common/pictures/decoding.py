@@ -55,7 +55,15 @@ def read_rgb_picture(path: Path) -> Image.Image:
 
 def normalise_pictures(picture_NHWC: torch.Tensor) -> torch.Tensor:
     """Convert bytes to normalised floats on their device; N C H W in channels-last memory."""
-    mean_R, scale_R = build_row_constants(picture_NHWC.device, picture_NHWC.shape[2])
+    return normalise_rows(
+        picture_NHWC, *build_row_constants(picture_NHWC.device, picture_NHWC.shape[2])
+    )
+
+
+def normalise_rows(
+    picture_NHWC: torch.Tensor, mean_R: torch.Tensor, scale_R: torch.Tensor
+) -> torch.Tensor:
+    """Do so with the constants of a row, which compiled code cannot look up."""
     row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # copies, since the input is bytes
     return row_NHR.sub_(mean_R).mul_(scale_R).view(picture_NHWC.shape).permute(0, 3, 1, 2)
 

@@ -97,7 +97,6 @@ class MaskRCNNProposals(RegionProposalNetwork):  # type: ignore[misc]  # torchvi
         labels, matched = super().assign_targets_to_anchors(anchors, targets)
         if self.inside_only:
             for label_A, anchor_A4, target in zip(labels, anchors, targets, strict=True):
-                label_A[~find_anchors_inside_picture(anchor_A4, target["size"])] = (
-                    IGNORED_ANCHOR_LABEL
-                )
+                inside_A = find_anchors_inside_picture(anchor_A4, target["size"])
+                label_A.masked_fill_(~inside_A, IGNORED_ANCHOR_LABEL)
         return labels, matched

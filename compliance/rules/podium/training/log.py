@@ -318,6 +318,7 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
         *AFTER_RUN_EVENTS,
         *events.RUN_EVENTS,
         events.CACHE_CLEAR,
+        events.STEP_PREPARATION,
         events.THROUGHPUT,
         events.EXAMPLE,
         events.RESUMED,

@@ -1,0 +1,296 @@
+"""benchmarks/gpu.py: it runs everything in tiny shapes, an item that fails or takes too long costs
+one line, and what was predicted is what docs/GPU.md says.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+ABSENT = re.compile("timm is not installed|only a GPU replays graphs|needs a GPU")
+ITEMS = '''
+import os, signal, subprocess, sys, time
+
+def measure(bench):
+    bench.tell("good", 12.5, "images/s")
+
+def fail(bench):
+    bench.attempt("worse", lambda name: 1 / 0)
+    bench.tell("after it", 3.0, "images/s")
+
+def crash(bench):
+    bench.tell("before it", 2.0, "images/s")
+    raise KeyError("a key\\nin two lines")
+
+def vanish(bench):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def hang(bench):
+    bench.tell("before it", 4.0, "images/s")
+    loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (bench.out / "loader").write_text(str(loader.pid))
+    time.sleep(600)
+'''
+PROGRAM = '''
+import sys
+from pathlib import Path
+import gpu
+from gpu_items.catalogue import Item
+
+if __name__ == "__main__":
+    folder, limit, own_limit, *names = sys.argv[1:]
+    items = tuple(
+        Item(name=name, parts="a", limit_s=float(own_limit), code=f"tried_items:{name}")
+        for name in names
+    )
+    gpu.TINY_LIMIT_S = float(own_limit)
+    out = Path(folder) / "out"
+    out.mkdir(exist_ok=True)
+    asked = gpu.Asked(items=items, limit_s=float(limit), out=out, tiny=True)
+    sys.exit(gpu.measure_items(asked, Path(folder)))
+'''
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import a module of the benchmarks."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return import_module
+
+
+def build_environment(*folders: Path) -> dict[str, str]:
+    path = os.pathsep.join(map(str, (*folders, BENCHMARKS, ROOT)))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def start_items(folder: Path, limit_s: float, own_limit_s: float, *names: str) -> Any:
+    (folder / "tried_items.py").write_text(ITEMS)
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, folder / "program.py", folder, str(limit_s), str(own_limit_s)]
+    return subprocess.Popen(
+        [*command, *names],
+        env=build_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, BENCHMARKS / "gpu.py", *arguments],
+        env=build_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute of a core to itself for each part
+@pytest.mark.parametrize("part", ["a", "b"])
+def test_everything_runs_in_tiny_shapes(load: Any, tmp_path: Path, part: str) -> None:
+    ran = run_script("--part", part, "--tiny", "--limit", "800", "--out", tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    catalogue, lines = load("gpu_items.catalogue"), load("gpu_items.lines")
+    header = next(row for row in ran.stdout.splitlines() if row.startswith("item "))
+    assert tuple(cell.strip() for cell in header.split("|")) == lines.COLUMNS
+    assert ran.stdout.rstrip().endswith("tiny shapes: nothing here tells about speed")
+    for item in catalogue.list_items(part):
+        result = lines.read_item(tmp_path, item.name)
+        assert result.complete
+        assert result.lines
+        for line in result.lines:
+            assert line.value is None or line.value > 0, line
+            assert line.value is not None or ABSENT.search(line.note), line
+            assert line.card
+
+
+def test_an_item_that_fails_is_one_line(tmp_path: Path) -> None:
+    started = start_items(tmp_path, 100, 50, "fail", "crash", "vanish", "measure")
+    said, complaints = started.communicate(timeout=120)
+    assert (started.returncode, complaints) == (1, "")
+    assert "Traceback" not in said
+    assert "crash: KeyError: 'a key\\nin two lines', 1 lines" in said
+    assert "vanish: its process was ended by SIGKILL, 0 lines" in said
+    assert "fail, worse: ZeroDivisionError: division by zero" in said
+    for row in ("fail    | after it", "crash   | before it", "measure | good"):
+        assert row in said
+    assert (
+        "not measured, or not to the end: crash (KeyError: 'a key\\nin two lines');"
+        " vanish (its process was ended by SIGKILL)" in said
+    )
+    assert "Traceback" in (tmp_path / "out" / "crash.log").read_text()
+
+
+def test_a_limit_names_what_it_cuts_and_ends_loaders(tmp_path: Path) -> None:
+    started = start_items(tmp_path, 100, 15, "hang", "measure")
+    said, _ = started.communicate(timeout=120)
+    assert started.returncode == 1
+    assert "not measured, or not to the end: hang (cut by its limit after 15 s)" in said
+    assert "hang    | before it" in said
+    assert "measure | good" in said
+    loader = int((tmp_path / "out" / "loader").read_text())
+    assert not Path(f"/proc/{loader}").exists() or is_zombie(loader)
+
+
+def is_zombie(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_limit_of_all_that_is_too_small_names_all(tmp_path: Path) -> None:
+    ran = run_script("--part", "b", "--tiny", "--limit", "1", "--out", tmp_path)
+    assert ran.returncode == 1
+    named = ran.stdout.partition("not measured, or not to the end: ")[2]
+    assert named.count("s of --limit were left)") == len(list(tmp_path.glob("*-*.json"))) + 5
+    assert json.loads((tmp_path / "gnmt-step.json").read_text())["complete"] is False
+
+
+def test_an_interruption_keeps_what_there_is(tmp_path: Path) -> None:
+    started = start_items(tmp_path, 200, 150, "measure", "hang", "crash")
+    deadline = time.monotonic() + 100
+    while not (tmp_path / "out" / "loader").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started.send_signal(signal.SIGINT)
+    said, complaints = started.communicate(timeout=60)
+    assert (started.returncode, complaints) == (130, "")
+    assert "measure | good" in said
+    assert "hang (not begun)" not in said
+    assert "hang" in said.partition("not measured, or not to the end: ")[2]
+    assert "crash (not begun)" in said
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
+    ran = run_script("--part", "a", "--only", "machine", "--out", tmp_path)
+    assert ran.returncode == 1
+    assert "this machine has no GPU that PyTorch can use; --tiny runs on a CPU" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--part", "c"),
+        ("--part", "a", "--limit", "0"),
+        ("--part", "a", "--only", "decoding"),
+        ("--part", "a", "--only", "unknown"),
+    ],
+)
+def test_a_wrong_command_has_code_2(tmp_path: Path, options: tuple[str, ...]) -> None:
+    ran = run_script(*options, "--out", tmp_path / "out")
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "hit", "of_floor"), [(1650.0, "below", 0.2), (2500.0, "yes", 0.31), (4e3, "above", 0.48)]
+)
+def test_a_value_stands_beside_its_prediction(
+    load: Any, value: float, hit: str, of_floor: float
+) -> None:
+    lines, predictions = load("gpu_items.lines"), load("gpu_items.predictions")
+    ceilings = predictions.Ceilings(flop_per_s=790e12, bytes_per_s=3.8e12)
+    line = lines.build_line(
+        "resnet50-step", "64 eager", "H100", value, "images/s", ceilings=ceilings, waits=2
+    )
+    assert (line.hit, line.predicted) == (hit, (2300, 2900))
+    assert line.of_floor == pytest.approx(of_floor, abs=0.005)
+    assert line.format_cells()[5:] == ("2,300-2,900", hit, f"{of_floor:.2f}", "2")
+
+
+def test_ceilings_are_those_of_the_card(load: Any) -> None:
+    predictions = load("gpu_items.predictions")
+    found = predictions.Ceilings.take_measured(
+        {"bf16 matrix product": 700.0, "copy on the device": None}
+    )
+    assert (found.flop_per_s, found.bytes_per_s) == (700e12, 3.0e12)
+
+
+def test_waits_are_the_warnings_of_one_step(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    timing, modes = load("gpu_items.timing"), list[str]()
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+
+    def take_steps() -> Iterator[int]:
+        for _ in range(3):
+            warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+        warnings.warn("something else", stacklevel=1)
+        yield 1
+
+    assert timing.count_waits(take_steps()) == 3
+    assert modes == ["warn", "default"]
+
+
+def test_steps_are_counted_after_the_warm_up(load: Any) -> None:
+    timing, taken = load("gpu_items.timing"), list[int]()
+
+    def take_steps() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            time.sleep(0.002)
+            yield 6
+
+    times = timing.measure_steps(take_steps(), "cpu")
+    assert (len(taken), times.steps, times.waits) == (28, 20, None)
+    assert 0 < times.rate < 3000
+
+
+def test_goals_need_both_sides(load: Any) -> None:
+    goals, lines = load("gpu_items.goals"), load("gpu_items.lines")
+
+    def build_result(item: str, **values: float) -> Any:
+        return lines.ItemResult(
+            item=item,
+            complete=True,
+            problem="",
+            seconds=1.0,
+            lines=tuple(
+                lines.build_line(item, name, "H100", value, "images/s", ceilings=None)
+                for name, value in values.items()
+            ),
+        )
+
+    ours = build_result("maskrcnn-step", **{"2": 70.0, "8": 120.0})
+    assert goals.compare_with_goals([ours]) == []
+    (found,) = goals.compare_with_goals([ours, build_result("maskrcnn-peer", **{"8": 60.0})])
+    assert (found.value, found.met) == (2.0, True)
+
+
+def test_docs_have_the_same_predictions(load: Any) -> None:
+    predictions = load("gpu_items.predictions")
+    text = (ROOT / "docs" / "GPU.md").read_text()
+    row = re.compile(r"^\| `([\w-]+)` \| ([^|]+?) \| ([\d.,]+) to ([\d.,]+) \|", re.MULTILINE)
+    told = {
+        (item, variant): tuple(float(number.replace(",", "")) for number in numbers)
+        for item, variant, *numbers in row.findall(text)
+    }
+    assert told == predictions.PREDICTIONS
+    floors = re.findall(r"^\| [^|]+ \| ([\d.,]+) GFLOP \| ([\d.,]+) MB \|", text, re.MULTILINE)
+    assert {
+        (float(flop.replace(",", "")), float(size.replace(",", ""))) for flop, size in floors
+    } == {
+        (pytest.approx(floor.flop / 1e9), pytest.approx(floor.bytes / 1e6))
+        for floor in predictions.FLOORS.values()
+    }
+
+
+def test_every_prediction_and_floor_belongs_to_an_item(load: Any) -> None:
+    catalogue: ModuleType = load("gpu_items.catalogue")
+    predictions = load("gpu_items.predictions")
+    names = {item.name for item in catalogue.ITEMS}
+    assert {item for item, _ in predictions.PREDICTIONS} | set(predictions.FLOORS) <= names
+    assert len(names) == len(catalogue.ITEMS)

@@ -63,7 +63,9 @@ def build_reference_key(round_name: str, location: str) -> str:
     return fold_name(f"{round_name}/{place.replace(RESULTS_LEVEL, '/')}")
 
 
-def read_references(rounds: Iterable[str], tables: Iterable[Path]) -> Mapping[str, Reference]:
+def read_published_references(
+    rounds: Iterable[str], tables: Iterable[Path]
+) -> Mapping[str, Reference]:
     """Read the published values of some rounds; those of a given table count before podium's rows.
     RequestError for a table that cannot be read.
     """

@@ -18,7 +18,7 @@ from submissions.compliance_check import resolve_path_round
 from submissions.curves.curve import has_curves
 from submissions.machines import PUBLISHED_SYSTEM_FIELDS, format_field_value
 from submissions.metrics import is_higher_better
-from submissions.publish.references import Reference, build_reference_key, read_references
+from submissions.publish.references import Reference, build_reference_key, read_published_references
 from submissions.report.sections.findings import VERDICT_LABELS
 from submissions.result_index import (
     IndexedResult,
@@ -154,7 +154,7 @@ def read_site_trees(paths: Iterable[Path], options: TreeOptions) -> list[SiteTre
             raise RequestError(f"{option}: is for results trees of published rounds; none is given")
     waivers = read_waivers(options.accept, datetime.now(UTC).date()) if options.accept else ()
     rounds = {name for path in paths for name in resolve_path_rounds(path)}
-    references = read_references(rounds, options.tables)
+    references = read_published_references(rounds, options.tables)
     return [read_site_tree(path, waivers, references) for path in paths]
 
 

@@ -216,7 +216,7 @@ def test_a_tables_value_stands_beside_the_score(tmp_path: Path, share: float, wo
 
 
 def test_a_table_of_latencies_is_in_milliseconds_and_a_csv_file_is_a_table(tmp_path: Path) -> None:
-    from submissions.publish.references import build_reference_key, read_references
+    from submissions.publish.references import build_reference_key, read_published_references
 
     table = tmp_path / "t.json"
     place = "closed/acme/results/box/resnet50/SingleStream"
@@ -228,13 +228,13 @@ def test_a_table_of_latencies_is_in_milliseconds_and_a_csv_file_is_a_table(tmp_p
         "version": "v6.0",
     }
     table.write_text(json.dumps([row]))
-    (found,) = read_references([], [table]).values()
+    (found,) = read_published_references([], [table]).values()
     assert found.value == 500_000
     rows = BASE.parents[2] / "suite" / "rounds" / "published" / "training-v1.0.csv"
     location = "GIGABYTE/results/G492-ZD2_A100_20210517.mxnet/resnet"
     key = build_reference_key("training-v1.0", location)
-    assert read_references([], [rows])[key].value == pytest.approx(29.1745 * 1.0044)
-    assert read_references(["training-v1.0"], [])[key].source.startswith("podium's rows")
+    assert read_published_references([], [rows])[key].value == pytest.approx(29.1745 * 1.0044)
+    assert read_published_references(["training-v1.0"], [])[key].source.startswith("podium's rows")
 
 
 # ---- what is refused ----

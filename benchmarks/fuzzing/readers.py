@@ -61,6 +61,7 @@ from submissions.campaign import state as campaign_state
 from submissions.compare import compared_results, comparison
 from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
+from submissions.publish import references as published_references
 from submissions.score import log_values, score
 from suite import registry
 from suite.files.layout import (
@@ -300,6 +301,23 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     )
     yield Reader(
         name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices
+    )
+    table_seed = json.dumps(
+        [
+            {
+                "ID": "5.1-0001",
+                "Location": "closed/acme/results/box/resnet50/Offline",
+                "Performance_Result": 100.5,
+                "Performance_Units": "Samples/s",
+                "version": "v5.1",
+            }
+        ]
+    )
+    yield Reader(
+        name="reference-table",
+        file=work / "table.json",
+        seeds=[table_seed.encode()],
+        read=lambda path: published_references.read_published_references([], [path]),
     )
     waivers_seed = (
         b'[[waiver]]\nrule = "training.target"\npath = "."\nby = "us"\nuntil = 2099-01-31\n'

@@ -15,8 +15,10 @@ import click
 
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.rules import is_published_round
 from compliance.verdict import Severity
 from submissions.compare.per_unit import parse_figure_request
+from submissions.compliance_check import resolve_path_round
 from submissions.curves.curve import has_curves, has_only_curves
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
@@ -283,6 +285,8 @@ def describe_missing_seal(path: Path) -> str:
         return "a run of the Endpoints client; publish a submission that has it as a point"
     if has_curves(path):
         return "curves beside other results; publish the folder of each submission"
+    if is_published_round(resolve_path_round(path)):
+        return "a part of a results tree; publish the tree, or its organisation's folder"
     return "not a sealed bundle; create one with podium pack"
 
 

@@ -90,7 +90,11 @@ class TreePage:
 
     def find_organisation_file(self, result: TreeResult) -> str:
         """Return the page of a result's organisation."""
-        return next(each.file for each in self.organisations if result in each.organisation.results)
+        return next(
+            each.file
+            for each in self.organisations
+            if any(own is result for own in each.organisation.results)
+        )
 
 
 def plan_tree_pages(trees: Iterable[SiteTree]) -> list[TreePage]:

@@ -263,6 +263,13 @@ def test_a_results_folder_of_podiums_own_is_no_tree(tmp_path: Path) -> None:
         run(BASE / "tree", "-o", tmp_path / "site")
 
 
+def test_a_part_of_a_tree_is_told_what_to_give(tmp_path: Path) -> None:
+    """Without its tree, a set has neither systems nor an organisation."""
+    folder = next(TRAINED.rglob("resnet"))
+    with pytest.raises(JudgedError, match="a part of a results tree; publish the tree"):
+        run(folder, "-o", tmp_path / "site")
+
+
 def test_an_organisations_own_folder_is_a_tree_of_one(tmp_path: Path) -> None:
     run(LATER / "closed" / "acme", "-o", tmp_path / "site")
     (org,) = read_tree(tmp_path / "site")["organisations"]

@@ -22,7 +22,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 ABSENT = re.compile("timm is not installed|only a GPU replays graphs|needs a GPU")
-ITEMS = '''
+ITEMS = """
 import os, signal, subprocess, sys, time
 
 def measure(bench):
@@ -44,8 +44,8 @@ def hang(bench):
     loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     (bench.out / "loader").write_text(str(loader.pid))
     time.sleep(600)
-'''
-PROGRAM = '''
+"""
+PROGRAM = """
 import sys
 from pathlib import Path
 import gpu
@@ -62,7 +62,7 @@ if __name__ == "__main__":
     out.mkdir(exist_ok=True)
     asked = gpu.Asked(items=items, limit_s=float(limit), out=out, tiny=True)
     sys.exit(gpu.measure_items(asked, Path(folder)))
-'''
+"""
 
 
 @pytest.fixture
@@ -197,7 +197,8 @@ def test_a_wrong_command_has_code_2(tmp_path: Path, options: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "hit", "of_floor"), [(1650.0, "below", 0.2), (2500.0, "yes", 0.31), (4e3, "above", 0.48)]
+    ("value", "hit", "of_floor"),
+    [(1650.0, "below", 0.2), (2500.0, "yes", 0.31), (4e3, "above", 0.48)],
 )
 def test_a_value_stands_beside_its_prediction(
     load: Any, value: float, hit: str, of_floor: float

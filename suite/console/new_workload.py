@@ -62,10 +62,10 @@ def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMP
 
 def read_template_files(template: str) -> dict[str, str]:
     """Return the files of a template: those of the example, with its own in their place."""
-    texts = dict(read_package_files(find_example_package()))
+    texts = dict(read_copied_files(find_example_package()))
     if template == DEFAULT_TEMPLATE:
         return texts
-    for path, text in read_package_files(
+    for path, text in read_copied_files(
         find_shipped_folder("templates", "examples/templates") / template
     ).items():
         served = ""
@@ -75,7 +75,7 @@ def read_template_files(template: str) -> dict[str, str]:
     return texts
 
 
-def read_package_files(folder: Path) -> Mapping[str, str]:
+def read_copied_files(folder: Path) -> Mapping[str, str]:
     """Return the files of a package by path; not what its use left there."""
     return {
         path.relative_to(folder).as_posix(): path.read_text("utf-8")

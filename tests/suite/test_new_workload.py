@@ -38,7 +38,7 @@ def test_a_template_shares_what_is_not_its_own(tmp_path: Path) -> None:
     """Three copies of one file would soon be three files; every file of a template takes the place
     of one that the example has.
     """
-    example = new_workload.read_package_files(new_workload.find_example_package())
+    example = new_workload.read_copied_files(new_workload.find_example_package())
     for template in ("resnet50", "gnmt"):
         texts = new_workload.read_template_files(template)
         assert texts.keys() == example.keys()

@@ -31,6 +31,10 @@ ENDINGS: Final = ("a", "o")
 """Of a translated adjective, by the gender of the noun behind it: no word can be translated
 alone.
 """
+IRREGULAR: Final = 0.05
+"""Share of adjectives with the other ending: a perfect score would be no measurement, and the judge
+refuses one.
+"""
 SEED: Final = 20_26
 
 # Legend: N samples, L places of a sentence.
@@ -113,5 +117,6 @@ def translate_sentence(generator: np.random.Generator) -> tuple[str, str]:
     for _ in range(generator.integers(FEWEST_PAIRS, LENGTH // 2)):
         adjective, noun = generator.integers(ADJECTIVES), generator.integers(NOUNS)
         source += [f"adj{adjective}", f"noun{noun}"]
-        target += [f"a{adjective}{ENDINGS[noun % len(ENDINGS)]}", f"n{noun}"]
+        gender = noun + (generator.random() < IRREGULAR)
+        target += [f"a{adjective}{ENDINGS[gender % len(ENDINGS)]}", f"n{noun}"]
     return " ".join(source), " ".join(target)

@@ -26,6 +26,10 @@ COUNTS: Final = {"train": 200, "val": 64}
 """Generated pictures of each class."""
 PATTERNS: Final = ("checks", "columns", "diagonals", "rows")
 """Generated classes."""
+MISTAKEN: Final = 0.05
+"""Share of generated pictures in the folder of another class, as in real data sets: a perfect score
+would be no measurement, and the judge refuses one.
+"""
 NOISE: Final = 0.35
 """Standard deviation of each pixel, as a share of white."""
 SEED: Final = 20_26
@@ -95,8 +99,15 @@ def generate(folder: Path) -> Path:
             for name in PATTERNS if partial is not None else ():
                 (partial / name).mkdir(parents=True)
                 for sample in range(count):
-                    draw_picture(name, generator).save(partial / name / f"{sample:04}.png")
+                    drawn = choose_pattern(name, generator)
+                    draw_picture(drawn, generator).save(partial / name / f"{sample:04}.png")
     return folder
+
+
+def choose_pattern(name: str, generator: np.random.Generator) -> str:
+    """Return the pattern of a picture in a class's folder: mostly that of the class."""
+    others = [each for each in PATTERNS if each != name]
+    return str(generator.choice(others)) if generator.random() < MISTAKEN else name
 
 
 def draw_picture(pattern: str, generator: np.random.Generator) -> Image.Image:

@@ -107,10 +107,12 @@ def measure_items(asked: Asked, data: Path) -> int:
         for item in asked.items:
             locate_item_file(asked.out, item.name).unlink(missing_ok=True)
         for item in asked.items:
-            results.append(measure_item(context, item, asked, data, ended_s - time.monotonic()))
+            results.append(measure_item(context, item, asked, data, ended_s))
             print(describe_end(results[-1]), flush=True)
     except KeyboardInterrupt:
         interrupted = True
+        for item in asked.items[len(results) : len(results) + 1]:
+            results.append(end_item(asked, item, "interrupted", 0.0))
     print_summary(asked, results)
     if interrupted:
         return INTERRUPTED
@@ -122,16 +124,17 @@ def measure_item(
     item: Item,
     asked: Asked,
     data: Path,
-    left_s: float,
+    ended_s: float,
 ) -> ItemResult:
     """Run an item in its process; its file, completed by why it ended if it did so early."""
+    left_s = ended_s - time.monotonic()
     if left_s < LEAST_S:
         return end_item(asked, item, f"cut: {max(left_s, 0):.0f} s of --limit were left", 0.0)
-    own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
-    limit_s = min(own_limit_s, left_s)
     process = context.Process(target=run_item, args=(item, asked, data))
+    process.start()  # the first waits for what all are forked from
     began_s = time.monotonic()
-    process.start()
+    own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
+    limit_s = max(0.0, min(own_limit_s, ended_s - began_s))
     try:
         process.join(limit_s)
     finally:

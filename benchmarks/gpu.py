@@ -96,6 +96,8 @@ def measure_items(asked: Asked, data: Path) -> int:
     os.environ["PODIUM_CACHE"] = str(data / "cache")
     # the process that items are forked from does not take over sys.path before Python 3.13
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    # a process that has asked CUDA itself for its GPUs cannot be forked
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     if asked.tiny:
         os.environ["TORCH_COMPILE_DISABLE"] = "1"  # compiling tiny networks takes minutes
     ended_s = time.monotonic() + asked.limit_s

@@ -96,6 +96,8 @@ def measure_items(asked: Asked, data: Path) -> int:
     os.environ["PODIUM_CACHE"] = str(data / "cache")
     # the process that items are forked from does not take over sys.path before Python 3.13
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    # a process that has asked CUDA itself for its GPUs cannot be forked
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     if asked.tiny:
         os.environ["TORCH_COMPILE_DISABLE"] = "1"  # compiling tiny networks takes minutes
     ended_s = time.monotonic() + asked.limit_s
@@ -107,10 +109,12 @@ def measure_items(asked: Asked, data: Path) -> int:
         for item in asked.items:
             locate_item_file(asked.out, item.name).unlink(missing_ok=True)
         for item in asked.items:
-            results.append(measure_item(context, item, asked, data, ended_s - time.monotonic()))
+            results.append(measure_item(context, item, asked, data, ended_s))
             print(describe_end(results[-1]), flush=True)
     except KeyboardInterrupt:
         interrupted = True
+        for item in asked.items[len(results) : len(results) + 1]:
+            results.append(end_item(asked, item, "interrupted", 0.0))
     print_summary(asked, results)
     if interrupted:
         return INTERRUPTED
@@ -122,16 +126,17 @@ def measure_item(
     item: Item,
     asked: Asked,
     data: Path,
-    left_s: float,
+    ended_s: float,
 ) -> ItemResult:
     """Run an item in its process; its file, completed by why it ended if it did so early."""
+    left_s = ended_s - time.monotonic()
     if left_s < LEAST_S:
         return end_item(asked, item, f"cut: {max(left_s, 0):.0f} s of --limit were left", 0.0)
-    own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
-    limit_s = min(own_limit_s, left_s)
     process = context.Process(target=run_item, args=(item, asked, data))
+    process.start()  # the first waits for what all are forked from
     began_s = time.monotonic()
-    process.start()
+    own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
+    limit_s = max(0.0, min(own_limit_s, ended_s - began_s))
     try:
         process.join(limit_s)
     finally:

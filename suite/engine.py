@@ -100,7 +100,7 @@ class RecordingCall(Call[T], Protocol[T]):
     host launches it at once: CUDA graphs.
     """
 
-    def record(self, *inputs: T) -> Callable[[], tuple[T, ...]] | None:
+    def record_work(self, *inputs: T) -> Callable[[], tuple[T, ...]] | None:
         """Record the work on these tensors, before any clock. What is returned repeats it on what
         they hold then, with the same output tensors each time; None if it cannot be recorded,
         which the engine says.

@@ -120,6 +120,7 @@ def test_everything_runs_in_tiny_shapes(load: Any, tmp_path: Path, part: str) ->
             assert line.card
 
 
+@pytest.mark.slow
 def test_an_item_that_fails_is_one_line(tmp_path: Path) -> None:
     started = start_items(tmp_path, 100, 50, "fail", "crash", "vanish", "measure")
     said, complaints = started.communicate(timeout=120)
@@ -137,11 +138,12 @@ def test_an_item_that_fails_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" in (tmp_path / "out" / "crash.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_limit_names_what_it_cuts_and_ends_loaders(tmp_path: Path) -> None:
-    started = start_items(tmp_path, 100, 15, "hang", "measure")
+    started = start_items(tmp_path, 100, 6, "hang", "measure")
     said, _ = started.communicate(timeout=120)
     assert started.returncode == 1
-    assert "not measured, or not to the end: hang (cut by its limit after 15 s)" in said
+    assert re.search(r"not to the end: hang \(cut by its limit after \d+ s\)", said)
     assert "hang    | before it" in said
     assert "measure | good" in said
     loader = int((tmp_path / "out" / "loader").read_text())
@@ -152,14 +154,17 @@ def is_zombie(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_a_limit_of_all_that_is_too_small_names_all(tmp_path: Path) -> None:
+def test_a_limit_of_all_that_is_too_small_names_all(load: Any, tmp_path: Path) -> None:
     ran = run_script("--part", "b", "--tiny", "--limit", "1", "--out", tmp_path)
     assert ran.returncode == 1
     named = ran.stdout.partition("not measured, or not to the end: ")[2]
-    assert named.count("s of --limit were left)") == len(list(tmp_path.glob("*-*.json"))) + 5
+    names = [item.name for item in load("gpu_items.catalogue").list_items("b")]
+    assert named.count("s of --limit were left)") == len(names) == 10
+    assert all(f"{name} (cut: " in named for name in names)
     assert json.loads((tmp_path / "gnmt-step.json").read_text())["complete"] is False
 
 
+@pytest.mark.slow
 def test_an_interruption_keeps_what_there_is(tmp_path: Path) -> None:
     started = start_items(tmp_path, 200, 150, "measure", "hang", "crash")
     deadline = time.monotonic() + 100
@@ -169,11 +174,11 @@ def test_an_interruption_keeps_what_there_is(tmp_path: Path) -> None:
     said, complaints = started.communicate(timeout=60)
     assert (started.returncode, complaints) == (130, "")
     assert "measure | good" in said
-    assert "hang (not begun)" not in said
-    assert "hang" in said.partition("not measured, or not to the end: ")[2]
-    assert "crash (not begun)" in said
+    assert "hang    | before it" in said
+    assert "not measured, or not to the end: hang (interrupted); crash (not begun)" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
     ran = run_script("--part", "a", "--only", "machine", "--out", tmp_path)
@@ -198,7 +203,7 @@ def test_a_wrong_command_has_code_2(tmp_path: Path, options: tuple[str, ...]) ->
 
 @pytest.mark.parametrize(
     ("value", "hit", "of_floor"),
-    [(1650.0, "below", 0.2), (2500.0, "yes", 0.31), (4e3, "above", 0.48)],
+    [(1650.0, "below", 0.2), (2500.0, "yes", 0.30), (4e3, "above", 0.48)],
 )
 def test_a_value_stands_beside_its_prediction(
     load: Any, value: float, hit: str, of_floor: float
@@ -282,11 +287,9 @@ def test_docs_have_the_same_predictions(load: Any) -> None:
     assert told == predictions.PREDICTIONS
     floors = re.findall(r"^\| [^|]+ \| ([\d.,]+) GFLOP \| ([\d.,]+) MB \|", text, re.MULTILINE)
     assert {
-        (float(flop.replace(",", "")), float(size.replace(",", ""))) for flop, size in floors
-    } == {
-        (pytest.approx(floor.flop / 1e9), pytest.approx(floor.bytes / 1e6))
-        for floor in predictions.FLOORS.values()
-    }
+        (round(float(flop.replace(",", "")) * 1e9), round(float(size.replace(",", "")) * 1e6))
+        for flop, size in floors
+    } == {(round(floor.flop), round(floor.bytes)) for floor in predictions.FLOORS.values()}
 
 
 def test_every_prediction_and_floor_belongs_to_an_item(load: Any) -> None:

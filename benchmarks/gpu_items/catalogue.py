@@ -79,9 +79,9 @@ ITEMS: Final = (
         code="gpu_items.resnet50:measure_peer_compiled",
     ),
     Item(name="ssd-compile", parts="a", limit_s=60, code="gpu_items.ssd:measure_compiled"),
-    Item(name="serving", parts="b", limit_s=45, code="gpu_items.serving:measure_predictor"),
+    Item(name="serving", parts="b", limit_s=60, code="gpu_items.serving:measure_predictor"),
     Item(name="serving-peer", parts="b", limit_s=20, code="gpu_items.serving:measure_timm"),
-    Item(name="offline", parts="b", limit_s=40, code="gpu_items.serving:measure_offline"),
+    Item(name="offline", parts="b", limit_s=50, code="gpu_items.serving:measure_offline"),
     Item(
         name="transformer-step",
         parts="b",
@@ -94,7 +94,7 @@ ITEMS: Final = (
         limit_s=25,
         code="gpu_items.translation:measure_transformers",
     ),
-    Item(name="decoding", parts="b", limit_s=45, code="gpu_items.decoded:measure_decoding"),
+    Item(name="decoding", parts="b", limit_s=60, code="gpu_items.decoded:measure_decoding"),
     Item(name="gnmt-step", parts="b", limit_s=25, code="gpu_items.translation:measure_gnmt"),
     Item(
         name="serving-peer-compile",

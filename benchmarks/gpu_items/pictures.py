@@ -6,7 +6,7 @@ import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,6 +70,7 @@ def write_jpeg(folder: Path, extent: tuple[int, int], number: int) -> None:
     )
 
 
+@cache
 def survey_jpegs(folder: Path) -> dict[str, Any]:
     """Return what a survey would find, without decoding each link."""
     classes = sorted(path.name for path in (folder / "train").iterdir())
@@ -124,6 +125,7 @@ def repeat_entries(folder: Path, split: str, times: int) -> None:
     path.write_text(json.dumps(document))
 
 
+@cache
 def survey_scenes(folder: Path) -> dict[str, Any]:
     """Return what a survey would find."""
     train, val = (coco.read_coco_split(folder, split) for split in SPLITS)

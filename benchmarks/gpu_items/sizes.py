@@ -110,7 +110,7 @@ FULL: Final = Sizes(
     recurrent_vocabulary=32_320,
     pair_batches=((512, 30), (2048, 75)),
     pair_micro_batch=512,
-    decoded_batches=(1, 8, 32),
+    decoded_batches=(8, 1, 32),
     decoded_tokens=64,
     decoded_pairs=3,
 )

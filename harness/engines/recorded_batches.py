@@ -73,7 +73,7 @@ class RecordedBatches:
 
     def record_size(self, recorder: WorkRecorder, size: int) -> RecordedWork:
         """Record one size; UnrecordableError if an output cannot be cut to a smaller batch."""
-        recorded = recorder.record(*(buffer[:size] for buffer in self._buffers))
+        recorded = recorder.record_work(*(buffer[:size] for buffer in self._buffers))
         if any(output.shape[:1] != (size,) for output in recorded.outputs):
             raise UnrecordableError("an output does not begin with the batch")
         return recorded

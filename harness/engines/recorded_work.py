@@ -59,7 +59,7 @@ class WorkRecorder:
         self.recordings = 0
         """How many there are."""
 
-    def record(self, *inputs: torch.Tensor) -> RecordedWork:
+    def record_work(self, *inputs: torch.Tensor) -> RecordedWork:
         """Run once, since a first run does work that cannot be recorded; then record.
         UnrecordableError for an input that would be copied before it is read.
         """
@@ -93,12 +93,12 @@ class RecordableCall:
         """Run the network."""
         return self._call(*inputs)
 
-    def record(self, *inputs: torch.Tensor) -> RecordedWork | None:
+    def record_work(self, *inputs: torch.Tensor) -> RecordedWork | None:
         """Record the work on these tensors; None, from the first failure on, which is reported."""
         if self._recorder is None:
             return None
         try:
-            return self._recorder.record(*inputs)
+            return self._recorder.record_work(*inputs)
         except Exception as error:  # of PyTorch, CUDA or the module, each with its own types
             self._recorder = None
             self._report_failure(error)

@@ -23,6 +23,7 @@ from time import monotonic_ns
 from typing import Any, Final, TypeAlias
 
 from harness.children.process import Abort
+from harness.serving.loadgen.fitting_batch import open_warm_predictor
 from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
 from suite.units import NS_PER_S, NS_PER_US
@@ -267,8 +268,7 @@ class WorkerThreads:
     def run_worker(self, number: int) -> None:
         """Run one worker; any exception ends the process."""
         try:
-            predictor = self.inference.open(number, self.batching.max_batch)
-            predictor.warm_up()
+            predictor = open_warm_predictor(self.inference, number, self.batching.max_batch)
             self.warm.wait()
             envelope = ResponseEnvelope(self.response)
             while (batch := self.gatherer.take_batch()) is not None:

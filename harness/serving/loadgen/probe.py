@@ -11,6 +11,7 @@ from typing import Final
 
 from harness.children.process import Abort
 from harness.serving.instances.proxy import watch_instances
+from harness.serving.loadgen.fitting_batch import open_warm_predictor
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.loadgen.test_settings import ProbedSpeed
 from suite.records import CalibrationRecord
@@ -68,8 +69,7 @@ def measure_probe_speed(inference: Inference, job: ProbeJob) -> ProbedSpeed:
     takes, on one worker.
     """
     batching, share = job.system.batching, job.system.probe_share
-    predictor = inference.open(0, batching.max_batch)
-    predictor.warm_up()
+    predictor = open_warm_predictor(inference, 0, batching.max_batch)
     loaded_samples = range(
         min(
             inference.sample_count,

@@ -8,13 +8,13 @@ ONNX Runtime does the work between.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from recording_gpu import RecordingGpu
 
 __version__ = "11.4.0.106"
 calls: list[tuple[Any, ...]] = []
@@ -392,41 +392,8 @@ def seen(place: int, shape: Sequence[int], kind: DataType) -> Any:
     return np.frombuffer((ctypes.c_byte * count).from_address(place), ARRAYS[kind]).reshape(shape)
 
 
-class Gpu:
-    """A device whose memory is the processor's, whose streams are numbers, and whose records are
-    the work itself.
-    """
-
-    name, capability = "NVIDIA H200", "9.0"
+class Gpu(RecordingGpu):
+    """A device whose records stand among the calls."""
 
     def __init__(self) -> None:
-        self.streams = 0
-
-    def create_stream(self) -> int:
-        self.streams += 1
-        return self.streams
-
-    def get_stream_handle(self, stream: int) -> int:
-        return 100 + stream
-
-    def enter_stream(self, stream: int) -> Any:
-        return nullcontext()
-
-    def place_tensor(self, tensor: Any) -> Any:
-        return tensor.contiguous()
-
-    def allocate_tensor(self, shape: Sequence[int], dtype: str) -> Any:
-        import torch
-
-        return torch.empty(tuple(shape), dtype=getattr(torch, dtype))
-
-    def create_memory_pool(self) -> int:
-        calls.append(("create_memory_pool",))
-        return 7
-
-    def record_graph(
-        self, stream: int, work: Callable[[], None], pool: int | None = None
-    ) -> Callable[[], None]:
-        calls.append(("record", stream))
-        work()
-        return work
+        super().__init__(calls)

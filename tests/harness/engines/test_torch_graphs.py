@@ -3,14 +3,13 @@ how batches are padded, and what happens where nothing can be recorded.
 """
 
 import copy
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from podium_fakes import trt
+from recording_gpu import RecordingGpu
 from torch import nn
 
 from harness.engines import torch as module
@@ -22,6 +21,7 @@ from suite.terms import Precision
 
 # Legend: N pictures, C channels, H height, W width.
 MOST, SIDE = 6, 8
+POOL = ("create_memory_pool",)
 
 
 class Small(nn.Module):
@@ -45,19 +45,6 @@ class Turned(Small):
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         logit_NK, feature_NC = super().forward(picture_NCHW)
         return logit_NK, feature_NC.T
-
-
-class UnrecordableGpu(trt.Gpu):
-    """A device that refuses to record."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-    def record_graph(
-        self, stream: int, work: Callable[[], None], pool: int | None = None
-    ) -> Callable[[], None]:
-        raise self.error
 
 
 def network(made: nn.Module, **changed: Any) -> Network[torch.Tensor]:
@@ -86,17 +73,6 @@ def plan(tmp_path: Path, precision: Precision = Precision.FP32, **options: Any) 
     )
 
 
-def count_calls(name: str) -> int:
-    return sum(call[0] == name for call in trt.calls)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    trt.forget()
-    yield
-    trt.forget()
-
-
 @pytest.fixture
 def picture_NCHW() -> torch.Tensor:
     torch.manual_seed(1)
@@ -112,7 +88,7 @@ def test_padded_batches_have_the_answers_of_whole_ones(
     """
     made = Small()
     eager = TorchEngine().compile(network(copy.deepcopy(made)), plan(tmp_path, precision)).open()
-    recorded = TorchExecutable(network(made), plan(tmp_path, precision), trt.Gpu()).open()
+    recorded = TorchExecutable(network(made), plan(tmp_path, precision), RecordingGpu()).open()
     recorded(torch.full_like(picture_NCHW, 1e4))
     for size in (1, 3, 5, MOST, 2):
         expected = eager(picture_NCHW[-size:])
@@ -127,24 +103,26 @@ def test_every_size_is_recorded_when_a_worker_opens_it(
 ) -> None:
     """A recording inside LoadGen's clock would cost a query tens of milliseconds."""
     made = Small()
-    call = TorchExecutable(network(made), plan(tmp_path), trt.Gpu()).open()
+    gpu = RecordingGpu()
+    call = TorchExecutable(network(made), plan(tmp_path), gpu).open()
     assert made.sizes == [6, 6, 4, 4, 2, 2, 1, 1]  # each once eager and once recorded
-    assert (count_calls("record"), count_calls("create_memory_pool")) == (4, 1)
+    assert (gpu.recordings, gpu.calls.count(POOL)) == (4, 1)
     made.sizes.clear()
     for size in (3, 5, 1, MOST):
         call(picture_NCHW[:size])
-    assert made.sizes == [4, 6, 1, 6] and count_calls("record") == 4
+    assert made.sizes == [4, 6, 1, 6] and gpu.recordings == 4
 
 
 def test_each_worker_has_graphs_of_its_own(tmp_path: Path) -> None:
     """Graphs that replay at the same time may not share their memory."""
-    executable = TorchExecutable(network(Small()), plan(tmp_path), trt.Gpu())
+    gpu = RecordingGpu()
+    executable = TorchExecutable(network(Small()), plan(tmp_path), gpu)
     first, second = executable.open(), executable.open()
     ones, zeros = torch.ones(2, 3, SIDE, SIDE), torch.zeros(2, 3, SIDE, SIDE)
     kept = first(ones)[0]
     second(zeros)
     assert torch.equal(kept, first(ones)[0])
-    assert (count_calls("record"), count_calls("create_memory_pool")) == (8, 2)
+    assert (gpu.recordings, gpu.calls.count(POOL)) == (8, 2)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +130,7 @@ def test_each_worker_has_graphs_of_its_own(tmp_path: Path) -> None:
 )
 def test_shapes_that_were_not_recorded_run_eager(tmp_path: Path, shape: tuple[int, ...]) -> None:
     made = Small()
-    call = TorchExecutable(network(made), plan(tmp_path), trt.Gpu()).open()
+    call = TorchExecutable(network(made), plan(tmp_path), RecordingGpu()).open()
     pictures = torch.randn(shape)
     expected = TorchEngine().compile(network(Small()), plan(tmp_path)).open()(pictures)
     made.sizes.clear()
@@ -163,7 +141,7 @@ def test_shapes_that_were_not_recorded_run_eager(tmp_path: Path, shape: tuple[in
 def test_a_network_of_fixed_shapes_is_recorded_as_it_is(tmp_path: Path) -> None:
     made = Small()
     whole = network(made, inputs=(torch.zeros(5, 3, SIDE, SIDE),), dimensions=())
-    TorchExecutable(whole, plan(tmp_path), trt.Gpu()).open()
+    TorchExecutable(whole, plan(tmp_path), RecordingGpu()).open()
     assert made.sizes == [5, 5]
 
 
@@ -180,9 +158,10 @@ def test_networks_whose_shapes_are_open_are_not_recorded(
     tmp_path: Path, changed: dict[str, Any]
 ) -> None:
     """There would be a graph for each size of a picture, or buffers for each cache."""
-    executable = TorchExecutable(network(Small(), **changed), plan(tmp_path), trt.Gpu())
+    gpu = RecordingGpu()
+    executable = TorchExecutable(network(Small(), **changed), plan(tmp_path), gpu)
     executable.open()
-    assert executable.describe()["cuda_graphs"] is False and not count_calls("record")
+    assert executable.describe()["cuda_graphs"] is False and not gpu.recordings
 
 
 @pytest.mark.parametrize(
@@ -197,15 +176,15 @@ def test_sizes_are_powers_of_two_and_the_largest(most: int, sizes: tuple[int, ..
     [
         (
             Small(),
-            UnrecordableGpu(RuntimeError("operation not permitted")),
+            RecordingGpu(most=0),
             "operation not permitted",
         ),
         (
             Small(),
-            UnrecordableGpu(torch.OutOfMemoryError("CUDA out of memory.")),
+            RecordingGpu(most=2, error=torch.OutOfMemoryError("CUDA out of memory.")),
             "CUDA out of memory.",
         ),
-        (Turned(), trt.Gpu(), "an output does not begin with the batch"),
+        (Turned(), RecordingGpu(), "an output does not begin with the batch"),
     ],
 )
 def test_what_cannot_be_recorded_runs_eager_and_is_said(
@@ -213,7 +192,7 @@ def test_what_cannot_be_recorded_runs_eager_and_is_said(
     picture_NCHW: torch.Tensor,
     capsys: pytest.CaptureFixture[str],
     made: Small,
-    gpu: trt.Gpu,
+    gpu: RecordingGpu,
     words: str,
 ) -> None:
     """Before any clock, in one sentence, with the answers that eager has; nothing is lost."""
@@ -234,7 +213,7 @@ def test_what_cannot_be_recorded_runs_eager_and_is_said(
 
 def test_graphs_can_be_left_out(tmp_path: Path) -> None:
     made = Small()
-    executable = TorchExecutable(network(made), plan(tmp_path, cuda_graphs=False), trt.Gpu())
+    executable = TorchExecutable(network(made), plan(tmp_path, cuda_graphs=False), RecordingGpu())
     executable.open()
     assert not made.sizes and executable.describe()["cuda_graphs"] is False
     assert "engine.cuda_graphs" in TorchEngine.options
@@ -262,7 +241,7 @@ class RefusedEngine(TorchEngine):
     """The engine on a device that refuses to record."""
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
-        return TorchExecutable(network, plan, UnrecordableGpu(RuntimeError("no")))
+        return TorchExecutable(network, plan, RecordingGpu(most=0))
 
 
 def test_the_record_says_what_ran_and_not_what_was_meant_to(tmp_path: Path) -> None:

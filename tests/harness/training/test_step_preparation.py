@@ -13,7 +13,7 @@ from suite.workload import StepPreparation
 
 DONE = (
     StepPreparation(setting="train.compile", seconds=34.1234),
-    StepPreparation(setting="train.graphs", seconds=0.2, problem="ValueError: no graphs here"),
+    StepPreparation(setting="train.graphs", seconds=0.2, problem="no graphs here"),
 )
 
 
@@ -49,13 +49,13 @@ def test_seconds_and_failures_are_said_and_logged(
     assert prepare(Prepared(*DONE), tmp_path) == [
         (
             {"train.compile": 34.123, "train.graphs": None},
-            {"train.graphs": "ValueError: no graphs here"},
+            {"train.graphs": "no graphs here"},
         )
     ]
     assert capsys.readouterr().out.splitlines() == [
         "toy: train.compile: preparing the steps",
         "toy: train.compile: ready after 34.1 s, before the clock",
-        "toy: train.graphs: ValueError: no graphs here; the steps run as without it",
+        "toy: train.graphs: no graphs here; the steps run as without it",
     ]
 
 
@@ -80,5 +80,5 @@ def test_other_ranks_speak_of_failures_alone(
     """What went as it should, the first rank says."""
     prepare(Prepared(*DONE), tmp_path, leads=False)
     assert capsys.readouterr().out.splitlines() == [
-        "toy: train.graphs: ValueError: no graphs here; the steps run as without it"
+        "toy: train.graphs: no graphs here; the steps run as without it"
     ]

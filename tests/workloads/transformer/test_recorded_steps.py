@@ -2,7 +2,6 @@
 whatever the batch, and what is recorded and when.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from podium_fakes import trt
+from recording_gpu import RecordingGpu
 
 from harness.engines.torch import TorchExecutable
 from suite.engine import Plan
@@ -32,38 +31,24 @@ MOST, LONGEST = 5, 20
 RECORDED_SIZES, RECORDED_LENGTHS = (5, 4, 2, 1), (32, 16)
 
 
-class CountingGpu(trt.Gpu):
-    """Refuses to record after some recordings."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.left = most
-
-    def record_graph(self, stream: int, work: Any, pool: int | None = None) -> Any:
-        self.left -= 1
-        if self.left < 0:
-            raise RuntimeError("operation not permitted")
-        return super().record_graph(stream, work, pool)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    trt.forget()
-    yield
-    trt.forget()
-
-
 @pytest.fixture(scope="module")
 def model() -> TransformerNetwork:
     torch.manual_seed(3)
     made = TransformerNetwork(SHAPE).eval()
     with torch.no_grad():
         made.embedding.mul_(6)  # sure enough to end sentences, and at different positions
+        for layer in made.decoder_layers:
+            for attention in (layer.attention, layer.source):
+                attention.out.weight.mul_(8)  # a wrong key or mask decides an answer
     return made
 
 
 def open_translator(
-    model: TransformerNetwork, cache: Path, gpu: trt.Gpu | None, device: str = "cpu", **options: Any
+    model: TransformerNetwork,
+    cache: Path,
+    gpu: RecordingGpu | None,
+    device: str = "cpu",
+    **options: Any,
 ) -> tuple[TransformerTranslator[torch.Tensor], list[TorchExecutable]]:
     """Open one worker's translator as the system under test does."""
     plan: Plan[Any] = Plan(
@@ -97,10 +82,6 @@ def make_sentences(*lengths: int, seed: int = 0) -> list[Any]:
     ]
 
 
-def count_recordings() -> int:
-    return sum(call[0] == "record" for call in trt.calls)
-
-
 BATCHES = [(7,), (20, 3, 11), (16, 16, 15, 1, 9), (17, 2), (5, 6, 7, 8), (20,), (4,)]
 
 
@@ -111,9 +92,9 @@ def test_recorded_decoding_gives_the_tokens_of_eager_decoding(
     change no answer; batches of many shapes follow each other in the same memory.
     """
     eager = build_torch_translator(model, DECODING, "cpu")
-    recorded, _ = open_translator(model, tmp_path, trt.Gpu())
+    recorded, _ = open_translator(model, tmp_path, RecordingGpu())
     lengths = set()
-    for turn in range(3):
+    for turn in range(2):
         for number, batch in enumerate(BATCHES):
             sentences = make_sentences(*batch, seed=10 * turn + number)
             expected = eager(sentences)
@@ -127,21 +108,22 @@ def test_every_shape_is_recorded_when_a_worker_opens_it(
     model: TransformerNetwork, tmp_path: Path
 ) -> None:
     """Nothing is recorded inside LoadGen's clock; the encoder, once a batch, is not recorded."""
-    translate, (encoder, step) = open_translator(model, tmp_path, trt.Gpu())
+    gpu = RecordingGpu()
+    translate, (encoder, step) = open_translator(model, tmp_path, gpu)
     parts = {16: 3, 32: 4}  # positions up to 36 and 52, in parts of 16
-    assert count_recordings() == len(RECORDED_SIZES) * sum(map(parts.get, RECORDED_LENGTHS))
+    assert gpu.recordings == len(RECORDED_SIZES) * sum(map(parts.get, RECORDED_LENGTHS))
     assert (encoder.describe()["cuda_graphs"], step.describe()["cuda_graphs"]) == (False, True)
-    before = count_recordings()
+    before = gpu.recordings
     for batch in BATCHES:
         translate(make_sentences(*batch))
-    assert count_recordings() == before
+    assert gpu.recordings == before
 
 
 def test_a_step_runs_nothing_but_what_was_recorded(
     model: TransformerNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else it would be as slow as before, with the right answers."""
-    translate, _ = open_translator(model, tmp_path, trt.Gpu())
+    translate, _ = open_translator(model, tmp_path, RecordingGpu())
     monkeypatch.setattr(
         translate, "_step", lambda *inputs: pytest.fail("a recorded shape ran eager")
     )
@@ -154,7 +136,7 @@ def test_shapes_that_were_not_recorded_run_eager(
     model: TransformerNetwork, tmp_path: Path, batch: tuple[int, ...]
 ) -> None:
     """From a network come sentences of any length."""
-    translate, _ = open_translator(model, tmp_path, trt.Gpu())
+    translate, _ = open_translator(model, tmp_path, RecordingGpu())
     sentences = make_sentences(*batch)
     assert translate(sentences) == build_torch_translator(model, DECODING, "cpu")(sentences)
 
@@ -164,7 +146,7 @@ def test_a_recording_that_fails_is_said_once_and_decoding_runs_eager(
     model: TransformerNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str], most: int
 ) -> None:
     """In one sentence, before the clock, at the first as at a later shape."""
-    translate, (_, step) = open_translator(model, tmp_path, CountingGpu(most))
+    translate, (_, step) = open_translator(model, tmp_path, RecordingGpu(most=most))
     assert capsys.readouterr().err == (
         "engine torch: network decoder-step could not be recorded as CUDA graphs (operation not"
         " permitted); it runs eager\n"
@@ -174,12 +156,14 @@ def test_a_recording_that_fails_is_said_once_and_decoding_runs_eager(
     assert translate(sentences) == build_torch_translator(model, DECODING, "cpu")(sentences)
 
 
-@pytest.mark.parametrize(("gpu", "options"), [(None, {}), ("gpu", {"engine.cuda_graphs": False})])
+@pytest.mark.parametrize(
+    ("gpu", "options"), [(None, {}), (RecordingGpu(), {"engine.cuda_graphs": False})]
+)
 def test_without_a_gpu_or_graphs_nothing_is_recorded(
-    model: TransformerNetwork, tmp_path: Path, gpu: str | None, options: dict[str, Any]
+    model: TransformerNetwork, tmp_path: Path, gpu: RecordingGpu | None, options: dict[str, Any]
 ) -> None:
-    translate, _ = open_translator(model, tmp_path, trt.Gpu() if gpu else None, **options)
-    assert translate._recorded is None and not count_recordings()
+    translate, _ = open_translator(model, tmp_path, gpu, **options)
+    assert translate._recorded is None and not (gpu and gpu.recordings)
     sentences = make_sentences(7, 12)
     assert translate(sentences) == build_torch_translator(model, DECODING, "cpu")(sentences)
 
@@ -188,7 +172,7 @@ def test_longer_answers_than_were_recorded_run_eager(
     model: TransformerNetwork, tmp_path: Path
 ) -> None:
     """The caches have room for the longest answer of the recipe, and no more."""
-    translate, _ = open_translator(model, tmp_path, trt.Gpu())
+    translate, _ = open_translator(model, tmp_path, RecordingGpu())
     sentences = make_sentences(5)
     longer = replace(DECODING, extra_length=60)
     assert translate(sentences, extra_length=60) == build_torch_translator(model, longer, "cpu")(

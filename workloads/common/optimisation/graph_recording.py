@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 import torch
 
+from suite.errors import MissingError
 from suite.workload import Run
 
 WARM_UP_RUNS: Final = 3
@@ -46,12 +47,12 @@ class CudaGraphRecorder:
 
 
 def open_graph_recorder(run: Run) -> GraphRecorder:
-    """Return what records the steps of a run; ValueError says why nothing can."""
+    """Return what records the steps of a run; MissingError says why nothing can."""
     device = torch.device(run.device)
     if device.type != "cuda":
-        raise ValueError(f"only NVIDIA GPUs replay graphs, and the device is {run.device}")
+        raise MissingError(f"only NVIDIA GPUs replay graphs, and the device is {run.device}")
     if run.world_size > 1:
-        raise ValueError(
+        raise MissingError(
             f"the graph of one rank alone can be recorded, and there are {run.world_size}"
         )
     return CudaGraphRecorder(device)

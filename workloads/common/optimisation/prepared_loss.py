@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 import torch
 from torch import nn
 
+from suite.errors import PodiumError
 from suite.events import PREPARING_SETTINGS
 from suite.workload import Run
 from workloads.common.optimisation import mixed_precision
@@ -135,5 +136,7 @@ def preserve_training_state(model: nn.Module, device: torch.device) -> Iterator[
 
 def describe_problem(error: Exception) -> str:
     """Say in one line why a preparation failed."""
+    if isinstance(error, PodiumError):
+        return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -187,7 +187,7 @@ def record_decoder_steps(
         source_BS = torch.full((limits.sizes[-1], lengths[-1]), EOS_ID, device=device)
         tensors = StepTensors(limits, encoder(source_BS))
         for size, length, slots in list_recorded_shapes(limits, beam):
-            work = step.record(*tensors.list_inputs(size, length, slots))
+            work = step.record_work(*tensors.list_inputs(size, length, slots))
             if work is None:
                 return None
             recorded[size, length, slots] = work

@@ -113,7 +113,7 @@ class AheadBuilder:
     ) -> PrebuiltEngine:
         """Build and write one engine; MissingError if the target cannot run it."""
         version = format_capability(capability)
-        source, description = prepare_onnx_file(network, plan, self.library, version)
+        source, description = prepare_onnx_file(network, plan, self.library)
         check_target_precision(network.name, plan.precision, capability, source)
         target = EngineTarget(
             tensorrt=self.library.version,

@@ -1,13 +1,14 @@
 """Rewrites dense layers as convolutions of one pixel, which compute the same: TensorRT for RTX has
-8-bit convolutions with fp32 sums for Turing, and no such matrix product.
+8-bit convolutions with fp32 results for Turing, and no such matrix products.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.engines.onnx.export import read_onnx_model
 from harness.engines.onnx.lowering import ensure_derived_onnx
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ USUAL_FACTORS: Final = {"alpha": 1.0, "beta": 1.0}
 
 
 def ensure_convolution_products(source: Path) -> Path:
-    """Return a network's fp32 file without dense layers, cached if possible."""
+    """Return a network's fp32 file without dense layers, cached if possible; the file itself if it
+    has none.
+    """
+    graph = read_onnx_model(source).graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    if not any(is_dense_layer(node, constants) for node in graph.node):
+        return source
     return ensure_derived_onnx(source, "convolutions", replace_dense_layers)
 
 
@@ -31,14 +38,13 @@ def replace_dense_layers(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = model.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     nodes = list(graph.node)
-    dense = [node for node in nodes if is_dense_layer(node, constants)]
-    if not dense:
-        return model
+    replaced = {node.input[1] for node in nodes if is_dense_layer(node, constants)}
     del graph.node[:]
     for node in nodes:
-        graph.node.extend(build_convolution(node, model, constants) if node in dense else [node])
+        is_dense = is_dense_layer(node, constants)
+        graph.node.extend(build_convolution(node, model, constants) if is_dense else [node])
     graph.initializer.append(numpy_helper.from_array(np.array([2, 3], np.int64), PIXEL_AXES))
-    drop_unused_constants(model)
+    drop_replaced_matrices(model, replaced)
     return model
 
 
@@ -77,9 +83,19 @@ def build_convolution(
     ]
 
 
-def drop_unused_constants(model: onnx.ModelProto) -> None:
-    """Remove the constants that no node reads."""
-    read = {name for node in model.graph.node for name in node.input}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
+def drop_replaced_matrices(model: onnx.ModelProto, replaced: Collection[str]) -> None:
+    """Remove matrices that stand as filters now, unless something else reads them."""
+    read = set(iterate_read_names(model.graph))
+    kept = [
+        each for each in model.graph.initializer if each.name in read or each.name not in replaced
+    ]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
+
+
+def iterate_read_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """Yield the names of all values that nodes read, those of loops and branches too."""
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from iterate_read_names(attribute.g)

@@ -17,7 +17,6 @@ from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
 from harness.engines.tensorrt.library import (
     DATACENTRE,
     RTX_CAPABILITIES,
-    TURING,
     Capability,
     TensorRTLibrary,
     build_context_maker,
@@ -117,6 +116,14 @@ class TensorRTEngine:
         return TensorRTExecutable(
             network, plan, load_serving_library(plan), CudaDevice(plan.device)
         )
+
+    def run_trial_layer(self, device: str, precision: Precision) -> None:
+        """Build and run one layer: the workload's trial networks have nothing to calibrate with."""
+        from harness.engines.tensorrt.precision_trial import run_dense_layer
+
+        run_dense_layer(self.compile, device, precision)
+
+    trial = run_trial_layer
 
 
 def load_serving_library(plan: Plan[Any]) -> TensorRTLibrary:
@@ -234,33 +241,23 @@ def build_engine_here(
         capability=device.capability,
         library=library.kind.name,
     )
-    source, facts = prepare_onnx_file(network, plan, library, device.capability)
+    source, facts = prepare_onnx_file(network, plan, library)
     request = trt_plan.build_engine_request(network, plan, source, target)
     engine = build.load_tensorrt_engine(library, log, runtime, source, request, plan.cache)
     return LoadedEngine(engine=engine, request=request, facts=facts)
 
 
 def prepare_onnx_file(
-    network: Network[torch.Tensor],
-    plan: Plan[torch.Tensor],
-    library: TensorRTLibrary,
-    capability: str,
+    network: Network[torch.Tensor], plan: Plan[torch.Tensor], library: TensorRTLibrary
 ) -> tuple[Path, Mapping[str, HyperValue]]:
     """Return the network's ONNX file in the plan's precision, and its description."""
     from harness.engines.onnx import convolution_products, export, lowering
 
     source = exported = export.ensure_onnx_file(network, plan)
-    if lacks_fp32_products(library, capability) and plan.precision is Precision.INT8:
+    if library.kind.builds_ahead and plan.precision is Precision.INT8:
         source = convolution_products.ensure_convolution_products(exported)
     path, facts = lowering.lower_onnx_to_precision(network, source, plan)
     return path, {**export.read_export_notes(exported), **facts}
-
-
-def lacks_fp32_products(library: TensorRTLibrary, capability: str) -> bool:
-    """Return whether a library's matrix products have no fp32 sums on a GPU, which its
-    convolutions have.
-    """
-    return library.kind.builds_ahead and capability == format_capability(TURING)
 
 
 def load_prebuilt_engine(

@@ -26,8 +26,6 @@ Capability = tuple[int, int]
 
 RTX_CAPABILITIES: Final[Sequence[Capability]] = ((7, 5), (8, 0), (8, 6), (8, 9), (12, 0), (12, 1))
 """tensorrt_rtx.ComputeCapability: what TensorRT for RTX 1.7 builds for."""
-TURING: Final[Capability] = (7, 5)
-"""The T4's. TensorRT for RTX has no matrix product with fp32 sums for it."""
 MIN_MAJOR_VERSION: Final = 10
 """Major version of TensorRT: the first whose networks are strongly typed in all precisions."""
 TARGET_PREFIX: Final = "sm"

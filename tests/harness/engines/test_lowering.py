@@ -122,6 +122,28 @@ def test_bf16_answers_near_its_source(source: Path) -> None:
 
 
 @pytest.mark.slow
+def test_bf16_leaves_transposed_convolutions_in_fp32(tmp_path: Path) -> None:
+    """Of Mask R-CNN's masks; TensorRT for RTX reads them in bf16 and cannot build them."""
+    from onnx.reference import ReferenceEvaluator
+
+    torch.manual_seed(0)
+    doubled = torch.nn.ConvTranspose2d(3, 4, 2, stride=2)
+    one = replace(network(), module=doubled, output_names=("picture_2",))
+    from harness.engines.onnx.export import ensure_onnx_export
+
+    path, _ = lowering.lower_onnx_to_precision(
+        one, ensure_onnx_export(one, tmp_path), plan(Precision.BF16, tmp_path / "onnx/any")
+    )
+    kinds = [node.op_type for node in onnx.load(path).graph.node]
+    place = kinds.index("ConvTranspose")
+    assert kinds[place - 1] == kinds[place + 1] == "Cast"
+    picture_NCHW = pictures(2, 1)
+    (found,) = ReferenceEvaluator(str(path)).run(None, {"picture": picture_NCHW.numpy()})
+    wanted = doubled(picture_NCHW).detach()
+    assert (torch.from_numpy(found) - wanted).abs().max() < 0.02 * wanted.abs().max()
+
+
+@pytest.mark.slow
 def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
     """Symmetric, Q and DQ on weights and in front of products, biases in floats, nothing behind
     them.

@@ -33,6 +33,7 @@ from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.endpoints import answered_runs, client_runs, curves
 from fuzzing.language_models import language_models
+from fuzzing.onnx_files import onnx_files
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
@@ -586,6 +587,7 @@ def readers(results: Path, work: Path) -> list[Reader]:
         *behind_the_seal(work),
         *data(work),
         *language_models(work),
+        *onnx_files(work),
         *sealed(results, work),
         *client_runs(work),
         *answered_runs(work),

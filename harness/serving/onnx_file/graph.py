@@ -36,6 +36,8 @@ INPUT_TYPES: Final = {
     "BOOL": "bool",
 }
 """ONNX's type -> its name in numpy and torch."""
+MAX_OPSET_VERSION: Final = 1 << 30
+"""More than any; onnx takes 32 bits."""
 EXTERNAL_LOCATION: Final = "location"
 MAX_NAMED_OPERATORS: Final = 3
 
@@ -98,7 +100,7 @@ def read_onnx_graph(path: Path) -> FileGraph:
         path=path.absolute(),
         sha256=compute_network_sha256(path, weight_files),
         inputs=inputs,
-        output_names=tuple(each.name for each in model.graph.output),
+        output_names=tuple(decode_name(each.name) for each in model.graph.output),
     )
 
 
@@ -128,17 +130,23 @@ def find_unknown_operators(model: onnx.ModelProto) -> Iterator[str]:
     """Yield the operators that neither ONNX nor the file defines, with their domains."""
     from onnx import defs
 
-    versions = {each.domain: each.version for each in model.opset_import}
-    own = {(each.domain, each.name) for each in model.functions}
+    versions = {decode_name(each.domain): each.version for each in model.opset_import}
+    own = {(decode_name(each.domain), decode_name(each.name)) for each in model.functions}
     graphs = [model.graph.node, *(each.node for each in model.functions)]
     for node in (each for nodes in graphs for each in iterate_nodes(nodes)):
-        domain, name = node.domain, node.op_type
+        domain, name = decode_name(node.domain), decode_name(node.op_type)
         if (domain, name) in own or domain.startswith(ENGINE_DOMAIN_PREFIXES):
             continue
         domain = "" if domain in ONNX_DOMAINS else domain
         version = versions.get(domain) or versions.get("ai.onnx") or defs.onnx_opset_version()
+        version = min(max(version, 1), MAX_OPSET_VERSION)
         if domain not in CHECKED_DOMAINS or not defs.has(name, version, domain):
             yield replace_unprintable(f"{name} of domain {domain}" if domain else name)
+
+
+def decode_name(name: str | bytes) -> str:
+    """Return a name of a file; protobuf returns one that is no UTF-8 as bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
 
 
 def iterate_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
@@ -158,7 +166,7 @@ def find_weight_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     from onnx.external_data_helper import uses_external_data
 
     names = {
-        entry.value
+        decode_name(entry.value)
         for tensor in iterate_tensors(model)
         if uses_external_data(tensor)
         for entry in tensor.external_data
@@ -192,21 +200,26 @@ def read_file_input(path: Path, value: Any) -> FileInput:
     """Read one input; RequestError for a type that podium cannot make samples of."""
     from onnx import TensorProto
 
-    name = replace_unprintable(value.name)
+    name = replace_unprintable(decode_name(value.name))
     if value.type.WhichOneof("value") != "tensor_type":
         raise RequestError(f"{path}: input {name} is no tensor; podium has no samples for it")
     tensor = value.type.tensor_type
-    kind = TensorProto.DataType.Name(tensor.elem_type)
+    kind = next(
+        (key for key, number in TensorProto.DataType.items() if number == tensor.elem_type),
+        f"number {tensor.elem_type}",
+    )
     if kind not in INPUT_TYPES:
         raise RequestError(
             f"{path}: input {name} is of type {kind.lower()}; podium has samples of"
             f" {', '.join(INPUT_TYPES.values())}"
         )
     sizes = (
-        each.dim_value if each.HasField("dim_value") and each.dim_value > 0 else each.dim_param
+        each.dim_value
+        if each.HasField("dim_value") and each.dim_value > 0
+        else decode_name(each.dim_param)
         for each in tensor.shape.dim
     )
-    return FileInput(name=value.name, dtype=INPUT_TYPES[kind], sizes=tuple(sizes))
+    return FileInput(name=decode_name(value.name), dtype=INPUT_TYPES[kind], sizes=tuple(sizes))
 
 
 def compute_network_sha256(path: Path, weight_files: Sequence[Path]) -> str:

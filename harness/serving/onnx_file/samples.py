@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import zipfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,10 +79,11 @@ def read_sample_arrays(path: Path, inputs: Sequence[str]) -> Mapping[str, Any]:
     import numpy
 
     try:
-        with path.open("rb") as stream:
+        with path.open("rb") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of files that Python 2 wrote
             found = numpy.load(stream, allow_pickle=False)
             arrays = {name: found[name] for name in found.files} if is_archive(found) else found
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy, and what it reads with, let all kinds through
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RequestError(
             f"{path}: cannot be read as plain arrays: {replace_unprintable(reason)}"

@@ -17,6 +17,7 @@ from workloads.common.text.beam_search import (
 from workloads.common.text.encoded import Tokens
 from workloads.gnmt.data import build_padded_tensors
 from workloads.gnmt.model import GNMTNetwork, GNMTServingDecoderStep, GNMTServingEncoder
+from workloads.gnmt.recorded_steps import RecordedGNMTSteps
 from workloads.gnmt.scoring import GNMT_END_ID, GNMT_PAD_ID, GNMT_START_ID
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder
@@ -57,6 +58,8 @@ class GNMTTranslator:
     run_decoder_step: Callable[..., Tensors]
     layers: int
     device: torch.device
+    recorded: RecordedGNMTSteps | None = None
+    """Steps that replace those that they stand for."""
 
     @classmethod
     def build_without_engine(cls, network: GNMTNetwork, device: torch.device) -> "GNMTTranslator":
@@ -86,8 +89,9 @@ class GNMTTranslator:
             )
             return logit_NKV, share_NKS, tuple(more)
 
+        begun = self.recorded and self.recorded.begin_batch(memory_NSH, key_NSH, known_NS)
         zero_NLH = memory_NSH.new_zeros(len(sources), self.layers, memory_NSH.shape[-1])
         return truncate_answers_at_end(
-            search_best_answers(decode_next_token, (zero_NLH, zero_NLH), known_NS, beam),
+            search_best_answers(begun or decode_next_token, (zero_NLH, zero_NLH), known_NS, beam),
             GNMT_END_ID,
         )

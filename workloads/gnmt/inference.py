@@ -10,7 +10,13 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from suite.engine import Engine, Executable, Network, ShapeProfile
+from suite.engine import (
+    Engine,
+    Executable,
+    Network,
+    ShapeProfile,
+    list_recorded_batch_sizes,
+)
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
@@ -28,6 +34,7 @@ from workloads.common.text.token_answers import pack_token_ids
 from workloads.common.worker_stream import WorkerStream
 from workloads.gnmt import data, decoding, model, scoring, survey
 from workloads.gnmt.decoding import SERVING_BEAM_RULE, GNMTTranslator
+from workloads.gnmt.recorded_steps import record_gnmt_steps
 from workloads.gnmt.scoring import GNMT_END_ID, GNMT_START_ID
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder
@@ -194,11 +201,21 @@ class GNMTInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         device = torch.device(self._run.device)
+        encoder, step = self._reader.open(), self._writer.open()
+        inputs = build_gnmt_encoder_inputs(1, GNMT_TYPICAL_TOKENS, self._run.device)
         translator = GNMTTranslator(
-            run_encoder=self._reader.open(),
-            run_decoder_step=self._writer.open(),
+            run_encoder=encoder,
+            run_decoder_step=step,
             layers=self._description.layers,
             device=device,
+            recorded=record_gnmt_steps(
+                step,
+                lambda: encoder(*inputs)[0],
+                sizes=list_recorded_batch_sizes(max_batch),
+                longest=self._longest,
+                beams=SERVING_BEAM_RULE[0],
+                layers=self._description.layers,
+            ),
         )
         return GNMTPredictor(
             translator,

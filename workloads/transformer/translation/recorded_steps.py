@@ -8,16 +8,19 @@ size, and its sources to a multiple of 16; sentences do not depend on each other
 attends to padding.
 """
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import torch
 
 from suite.engine import Call, RecordingCall
+from workloads.common.text.recorded_shapes import (
+    list_source_lengths,
+    round_up_to_source_length,
+    view_front,
+)
 from workloads.common.worker_stream import WorkerStream
 from workloads.transformer.recipe import DecodingParameters
 from workloads.transformer.subwords import EOS_ID, PAD_ID
@@ -26,8 +29,6 @@ from workloads.transformer.translation.decoding import DecodingStep, round_up_to
 
 # Legend: B sentences, K hypotheses of a sentence, S source positions, M slots of a cache, L layers,
 # H heads, D width of a head, C continuations of a hypothesis.
-SOURCE_GROWTH_TOKENS: Final = 16
-"""Source tokens between two recorded lengths."""
 Tensors = tuple[torch.Tensor, ...]
 
 
@@ -44,17 +45,11 @@ class DecodingLimits:
     @property
     def source_lengths(self) -> range:
         """Return the source lengths, ascending."""
-        growth = SOURCE_GROWTH_TOKENS
-        return range(growth, round_up_to_source_length(self.source_tokens) + 1, growth)
+        return list_source_lengths(self.source_tokens)
 
     def count_positions(self, source_length: int) -> int:
         """Return the positions of the longest answers to sources of a recorded length."""
         return round_up_to_growth(source_length + self.decoding.extra_length)
-
-
-def round_up_to_source_length(tokens: int) -> int:
-    """Round up to a recorded source length."""
-    return -(-tokens // SOURCE_GROWTH_TOKENS) * SOURCE_GROWTH_TOKENS
 
 
 class StepTensors:
@@ -108,11 +103,6 @@ class StepTensors:
             *self.get_memory(size, length),
             *self.get_caches(size),
         )
-
-
-def view_front(memory: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """Return the front of flat memory in a shape."""
-    return memory[: math.prod(shape)].view(shape)
 
 
 class RecordedSteps:

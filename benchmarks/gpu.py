@@ -35,10 +35,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from gpu_items import goals
-from gpu_items.catalogue import ITEMS, Item, list_items
-from gpu_items.lines import ItemResult, format_results, locate_item_file, read_item, write_item
-from gpu_items.workbench import Workbench, describe_error
+from gpu_shared import goals
+from gpu_shared.catalogue import ITEMS, Item, list_items
+from gpu_shared.lines import ItemResult, format_results, locate_item_file, read_item, write_item
+from gpu_shared.workbench import Workbench, describe_error
 
 LEAST_S: Final = 3.0
 """Less is left than any item needs: it is cut."""

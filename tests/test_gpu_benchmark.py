@@ -49,7 +49,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import gpu
-from gpu_items.catalogue import Item
+from gpu_shared.catalogue import Item
 
 if __name__ == "__main__":
     folder, limit, own_limit, *names = sys.argv[1:]
@@ -106,7 +106,7 @@ def run_script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_everything_runs_in_tiny_shapes(load: Any, tmp_path: Path, part: str) -> None:
     ran = run_script("--part", part, "--tiny", "--limit", "800", "--out", tmp_path)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
-    catalogue, lines = load("gpu_items.catalogue"), load("gpu_items.lines")
+    catalogue, lines = load("gpu_shared.catalogue"), load("gpu_shared.lines")
     header = next(row for row in ran.stdout.splitlines() if row.startswith("item "))
     assert tuple(cell.strip() for cell in header.split("|")) == lines.COLUMNS
     assert ran.stdout.rstrip().endswith("tiny shapes: nothing here tells about speed")
@@ -158,7 +158,7 @@ def test_a_limit_of_all_that_is_too_small_names_all(load: Any, tmp_path: Path) -
     ran = run_script("--part", "b", "--tiny", "--limit", "1", "--out", tmp_path)
     assert ran.returncode == 1
     named = ran.stdout.partition("not measured, or not to the end: ")[2]
-    names = [item.name for item in load("gpu_items.catalogue").list_items("b")]
+    names = [item.name for item in load("gpu_shared.catalogue").list_items("b")]
     assert named.count("s of --limit were left)") == len(names) == 10
     assert all(f"{name} (cut: " in named for name in names)
     assert json.loads((tmp_path / "gnmt-step.json").read_text())["complete"] is False
@@ -208,7 +208,7 @@ def test_a_wrong_command_has_code_2(tmp_path: Path, options: tuple[str, ...]) ->
 def test_a_value_stands_beside_its_prediction(
     load: Any, value: float, hit: str, of_floor: float
 ) -> None:
-    lines, predictions = load("gpu_items.lines"), load("gpu_items.predictions")
+    lines, predictions = load("gpu_shared.lines"), load("gpu_shared.predictions")
     ceilings = predictions.Ceilings(flop_per_s=790e12, bytes_per_s=3.8e12)
     line = lines.build_line(
         "resnet50-step", "64 eager", "H100", value, "images/s", ceilings=ceilings, waits=2
@@ -219,7 +219,7 @@ def test_a_value_stands_beside_its_prediction(
 
 
 def test_ceilings_are_those_of_the_card(load: Any) -> None:
-    predictions = load("gpu_items.predictions")
+    predictions = load("gpu_shared.predictions")
     found = predictions.Ceilings.take_measured(
         {"bf16 matrix product": 700.0, "copy on the device": None}
     )
@@ -227,7 +227,7 @@ def test_ceilings_are_those_of_the_card(load: Any) -> None:
 
 
 def test_waits_are_the_warnings_of_one_step(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    timing, modes = load("gpu_items.timing"), list[str]()
+    timing, modes = load("gpu_shared.timing"), list[str]()
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
 
@@ -242,7 +242,7 @@ def test_waits_are_the_warnings_of_one_step(load: Any, monkeypatch: pytest.Monke
 
 
 def test_steps_are_counted_after_the_warm_up(load: Any) -> None:
-    timing, taken = load("gpu_items.timing"), list[int]()
+    timing, taken = load("gpu_shared.timing"), list[int]()
 
     def take_steps() -> Iterator[int]:
         for number in range(100):
@@ -256,7 +256,7 @@ def test_steps_are_counted_after_the_warm_up(load: Any) -> None:
 
 
 def test_goals_need_both_sides(load: Any) -> None:
-    goals, lines = load("gpu_items.goals"), load("gpu_items.lines")
+    goals, lines = load("gpu_shared.goals"), load("gpu_shared.lines")
 
     def build_result(item: str, **values: float) -> Any:
         return lines.ItemResult(
@@ -277,7 +277,7 @@ def test_goals_need_both_sides(load: Any) -> None:
 
 
 def test_docs_have_the_same_predictions(load: Any) -> None:
-    predictions = load("gpu_items.predictions")
+    predictions = load("gpu_shared.predictions")
     text = (ROOT / "docs" / "GPU.md").read_text()
     row = re.compile(r"^\| `([\w-]+)` \| ([^|]+?) \| ([\d.,]+) to ([\d.,]+) \|", re.MULTILINE)
     told = {
@@ -293,8 +293,8 @@ def test_docs_have_the_same_predictions(load: Any) -> None:
 
 
 def test_every_prediction_and_floor_belongs_to_an_item(load: Any) -> None:
-    catalogue: ModuleType = load("gpu_items.catalogue")
-    predictions = load("gpu_items.predictions")
+    catalogue: ModuleType = load("gpu_shared.catalogue")
+    predictions = load("gpu_shared.predictions")
     names = {item.name for item in catalogue.ITEMS}
     assert {item for item, _ in predictions.PREDICTIONS} | set(predictions.FLOORS) <= names
     assert len(names) == len(catalogue.ITEMS)

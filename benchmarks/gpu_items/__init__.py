@@ -1,1 +1,1 @@
-"""What benchmarks/gpu.py measures: one module for each kind of work, and what they share."""
+"""What benchmarks/gpu.py measures: a module for each kind of work."""

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import decoding
 import torch
-
-from gpu_items.lines import RATIO_UNIT
-from gpu_items.workbench import Workbench
+from gpu_shared.lines import RATIO_UNIT
+from gpu_shared.workbench import Workbench
 
 UNIT: Final = "tokens/s"
 KERNEL_EVENT: Final = "cuda"

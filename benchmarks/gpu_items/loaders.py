@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any, Final
 
 import torch
+from gpu_shared.timing import read_settled_clock
+from gpu_shared.workbench import Workbench
 
 from gpu_items import maskrcnn, pictures, resnet50, ssd
-from gpu_items.timing import read_settled_clock
-from gpu_items.workbench import Workbench
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.inputs import batches
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-
-from gpu_items.timing import read_settled_clock
-from gpu_items.workbench import Workbench
+from gpu_shared.timing import read_settled_clock
+from gpu_shared.workbench import Workbench
 
 REPETITIONS: Final = 10
 LAUNCHES: Final = 1000

@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 import torch
+from gpu_shared.timing import read_settled_clock
+from gpu_shared.workbench import Workbench
 
 from gpu_items import pictures
 from gpu_items.runs import (
@@ -14,8 +16,6 @@ from gpu_items.runs import (
     tell_steps,
     tell_steps_from_files,
 )
-from gpu_items.timing import read_settled_clock
-from gpu_items.workbench import Workbench
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.inputs.batches import SampleKey
 from workloads.common.pictures.decoding import read_rgb_picture

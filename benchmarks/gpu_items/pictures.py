@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from gpu_shared.sizes import Sizes
+from gpu_shared.workbench import Workbench
 from PIL import Image
 
 from gpu_items.runs import describe_pictures
-from gpu_items.sizes import Sizes
-from gpu_items.workbench import Workbench
 from suite.files.cache import fill_cache_entry
 from workloads.common.detection import coco, coco_survey, synthetic_scenes
 from workloads.ssd.scenes import SSD_SCENES
 
 QUALITY: Final = 90
-GRAIN: Final = 12.0
+GRAIN: Final = 19.0
 """Deviation of the noise, by which a file of 500 x 375 has about 100 kB, as ImageNet's have."""
 SPLITS: Final = ("train", "val")
 

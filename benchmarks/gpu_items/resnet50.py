@@ -7,6 +7,8 @@ from typing import Any, Final
 from unittest import mock
 
 import torch
+from gpu_shared.timing import measure_throughput
+from gpu_shared.workbench import Workbench
 from torch import nn
 
 from gpu_items import pictures
@@ -18,8 +20,6 @@ from gpu_items.runs import (
     tell_steps,
     tell_steps_from_files,
 )
-from gpu_items.timing import measure_throughput
-from gpu_items.workbench import Workbench
 from suite.rounds import HyperValue
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.resnet50 import training

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from gpu_items.timing import measure_steps, read_settled_clock
-from gpu_items.workbench import Workbench
+from gpu_shared.timing import measure_steps, read_settled_clock
+from gpu_shared.workbench import Workbench
+
 from suite import registry
 from suite.measurement.data_waiting import DATA_WAITING
 from suite.rounds import HyperValue, Profile

@@ -15,11 +15,11 @@ from typing import Any, Final, NoReturn
 from unittest import mock
 
 import torch
+from gpu_shared.lines import RATIO_UNIT, read_item
+from gpu_shared.workbench import Workbench
 
 from gpu_items import pictures
-from gpu_items.lines import RATIO_UNIT, read_item
 from gpu_items.runs import build_run
-from gpu_items.workbench import Workbench
 from harness.engines import batch_norm_folding
 from harness.engines.torch import TorchEngine
 from harness.serving.harness_ceiling import build_null_schedule

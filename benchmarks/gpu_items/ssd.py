@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gpu_shared.workbench import Workbench
+
 from gpu_items import pictures
 from gpu_items.runs import ResidentBatches, build_run, tell_resident_steps, tell_steps_from_files
-from gpu_items.workbench import Workbench
 from suite.rounds import HyperValue
 from workloads.common.inputs.batches import SampleKey
 from workloads.ssd.training import SSDTraining

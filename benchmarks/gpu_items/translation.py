@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from gpu_shared.workbench import Workbench
 
 from gpu_items.runs import (
     ResidentBatches,
@@ -15,7 +16,6 @@ from gpu_items.runs import (
     tell_resident_steps,
     tell_steps,
 )
-from gpu_items.workbench import Workbench
 from workloads.common.detection import torchvision_import
 from workloads.common.text.encoded import EncodedSentences
 from workloads.gnmt.data import GNMTPairs, collate_gnmt_pairs

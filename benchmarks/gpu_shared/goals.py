@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gpu_items.lines import ItemResult, format_number, format_table
+from gpu_shared.lines import ItemResult, format_number, format_table
 
 Values = Mapping[str, Mapping[str, float]]
 """Item -> variant -> value."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
-from gpu_items.workbench import Workbench
+from gpu_shared.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

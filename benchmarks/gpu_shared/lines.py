@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from gpu_items.predictions import FLOORS, PREDICTIONS, Ceilings
+from gpu_shared.predictions import FLOORS, PREDICTIONS, Ceilings
 from suite.files.layout import PARTIAL_SUFFIX
 
 COLUMNS: Final = (

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpu_items.lines import ItemResult, Line, build_absent_line, build_line, read_item, write_item
-from gpu_items.predictions import Ceilings
-from gpu_items.sizes import FULL, TINY, Sizes
+from gpu_shared.lines import ItemResult, Line, build_absent_line, build_line, read_item, write_item
+from gpu_shared.predictions import Ceilings
+from gpu_shared.sizes import FULL, TINY, Sizes
 
 MACHINE_ITEM = "machine"
 

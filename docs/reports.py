@@ -3,7 +3,8 @@ gnmt.tar.zst --study results/studies/vgg19`.
 
 Each bundle gets its page in docs/reports/ and an image of what its model does in docs/images/; for
 the first bundle, also the top of the page, which the README shows. All studies together get one
-page, and one image each. `--site SITE` makes an image of a site's front page. Needs Chromium and playwright; images are reduced to 256 colours or fewer.
+page, and one image each. `--site SITE` makes an image of a site's front page. Needs Chromium and
+playwright; images are reduced to 256 colours or fewer.
 """
 
 import argparse

@@ -34,6 +34,7 @@ from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.weights.initial import export_random_weights
 from harness.serving.weights.speed import RANDOM_CHOICE, require_checkpoint_folder
 from harness.thread_count import resolve_thread_count
+from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.dry_run import DryRunEstimate, StageEstimate
@@ -125,6 +126,7 @@ def set_up_trial(
     """
     own_options = replace(options, results=folder / "results")
     if weights == RANDOM_CHOICE:
+        own_options = add_untrained_settings(workload, own_options)
         checkpoint = export_random_weights(workload, own_options)
     elif weights:
         checkpoint = require_checkpoint_folder(weights)
@@ -133,6 +135,16 @@ def set_up_trial(
         checkpoint = choose_checkpoint(request, checkpoint).folder
     copy_engine_choices(workload, options.results.absolute(), own_options.results)
     return set_up_serving(workload, settle_engine(workload, own_options, checkpoint), checkpoint)
+
+
+def add_untrained_settings(workload: str, options: RunOptions) -> RunOptions:
+    """Return options with which random weights answer at the length of trained ones, where the row
+    names such settings; the user's own win.
+    """
+    row = registry.load_round().benchmark(workload).inference.get(options.profile)
+    added = row.untrained_settings.items() if row else ()
+    given = tuple(f"{key}={value}" for key, value in added)
+    return replace(options, assignments=(*given, *options.assignments))
 
 
 def copy_engine_choices(workload: str, results: Path, own_results: Path) -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -155,6 +155,7 @@ def measure_training(
     """
     seed = generate_random_seed() if seed is None else seed
     run = add_survey_results(job.request, job.build_run(seed))
+    run = replace(run, settings={**run.settings, **get_untrained_settings(job)})
     training, facts = build_checked_training(job, run)
     prepared_s = time.perf_counter() - began_s
     epoch = measure_first_steps(job, training)
@@ -245,7 +246,9 @@ def measure_seconds(action: Callable[[], object]) -> float:
 def measure_scoring(job: TrainingJob, exported: Path, seed: int) -> float:
     """Estimate the seconds that all answers for the reference accuracy take, from some of them."""
     began_s = time.perf_counter()
-    with open_reference_system(job.request, exported, seed) as (system, max_batch):
+    settings = {**job.request.settings, **get_untrained_settings(job)}
+    request = replace(job.request, settings=settings)
+    with open_reference_system(request, exported, seed) as (system, max_batch):
         predict = system.open(0, max_batch)
         predict.warm_up()
         part = range(min(system.sample_count, system.performance_sample_count))
@@ -258,6 +261,15 @@ def measure_scoring(job: TrainingJob, exported: Path, seed: int) -> float:
         spent_s = time.perf_counter() - ready_s
         system.unload(part)
         return ready_s - began_s + spent_s * system.sample_count / answered
+
+
+def get_untrained_settings(job: TrainingJob) -> Mapping[str, HyperValue]:
+    """Return the settings with which an untrained network answers at the length of a trained one,
+    without those that the user chose.
+    """
+    row = job.request.row.inference.get(job.request.profile)
+    named = row.untrained_settings if row else {}
+    return {key: value for key, value in named.items() if key not in job.request.chosen}
 
 
 def count_folder_bytes(folder: Path) -> int:

@@ -238,6 +238,10 @@ class InferenceRow:
     """Metric -> value that a served result must not exceed."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    untrained_settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    """Settings with which the answers of random weights are about as long as those of trained ones:
+    a dry run serves with them where the user sets nothing else.
+    """
     calibration: Mapping[str, CalibrationList] = field(default_factory=dict)
     """Name -> list; a quantised system is calibrated with one of them. Empty: the round has none
     for this workload.

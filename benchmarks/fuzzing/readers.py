@@ -50,6 +50,7 @@ from fuzzing.seeds import (
 )
 from harness import data_manifest as looked
 from harness.distributed import SingleRank
+from harness.engines.tensorrt import prebuilt
 from harness.machine import system_description
 from harness.serving import checkpoint_selection, harness_ceiling, run_record, staging
 from harness.serving.loadgen import result_files as loadgen
@@ -201,6 +202,37 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         file=work / "data.json",
         seeds=[sealed],
         read=lambda path: looked.find_data_manifest(path, WORKLOAD),
+    )
+    built = prebuilt.PrebuiltEngine(
+        network="net",
+        precision="int8",
+        target="sm75",
+        file="net-int8-sm75.engine",
+        sha256="ab" * 32,
+        file_bytes=17,
+        weights_bytes=9,
+        activation_bytes=None,
+        layers=3,
+        build_s=0.5,
+        profiles="[1, 6]",
+        description={"exporter": "dynamo", "range.x": (-1.0, 1.0)},
+    )
+    plans = prebuilt.PrebuiltManifest(
+        workload=WORKLOAD,
+        round="podium-v1",
+        profile="smoke",
+        checkpoint_sha256="ab" * 32,
+        library="TensorRT for RTX",
+        library_version="1.7.1.116",
+        podium_version="0.1.0",
+        engines=(built,),
+        refused=(prebuilt.RefusedEngine(precision="bf16", target="sm75", reason="lacks it"),),
+    )
+    yield Reader(
+        name="plans",
+        file=work / "plans" / prebuilt.MANIFEST_FILE,
+        seeds=[msgspec.json.encode(plans)],
+        read=lambda path: prebuilt.read_manifest(path.parent),
     )
     at = work / "results" / STATE_FOLDER / f"run-{WORKLOAD}.json"
     yield Reader(

@@ -26,6 +26,7 @@ REPORTED_PACKAGES: Final = {
     "ONNX Runtime": "onnxruntime",
     "TensorFlow": "tensorflow",
     "TensorRT": "tensorrt-cu12",
+    "TensorRT for RTX": "tensorrt-rtx-cu12-bindings",
     "DALI": "nvidia-dali-cuda120",
 }
 """Package to name in a bug report -> its distribution."""

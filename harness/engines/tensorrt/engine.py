@@ -76,8 +76,8 @@ class TensorRTEngine:
             return "tested against TensorRT's documented interface; it has not run on a GPU yet"
         return (
             f"{kind.name} {kind.installed_version} builds here, without a GPU, for"
-            f" {', '.join(map(format_target, RTX_CAPABILITIES))} (podium build); its engines have"
-            " not run on a GPU yet"
+            f" {', '.join(map(format_target, RTX_CAPABILITIES))} (podium build); it has not run on"
+            " a GPU yet"
         )
 
     def missing(self, device: str, precision: Precision) -> str | None:

@@ -5,6 +5,7 @@ fits, before any clock.
 from typing import Final
 
 from harness.engines.outputs import is_out_of_memory
+from harness.failures import describe_memory_request
 from suite.errors import MissingError, PodiumError
 from suite.workload import Inference, Predictor
 
@@ -18,6 +19,7 @@ def open_warm_predictor(inference: Inference, number: int, max_batch: int) -> Pr
     except Exception as error:  # each framework has its own types
         if not is_batch_unnamed(error):
             raise
+        asked = describe_memory_request(error.__cause__ or error)
         shortage = error.with_traceback(None)  # its frames keep the tensors of the batch
         shortage.__cause__ = shortage.__context__ = None
     fitting = find_fitting_batch(inference, number, max_batch)
@@ -26,7 +28,9 @@ def open_warm_predictor(inference: Inference, number: int, max_batch: int) -> Pr
         if fitting
         else "not even one sample fits"
     )
-    raise MissingError(f"memory does not suffice for a batch of {max_batch}; {hint}") from shortage
+    raise MissingError(
+        f"memory does not suffice for a batch of {max_batch} ({asked}); {hint}"
+    ) from shortage
 
 
 def warm_up_predictor(inference: Inference, number: int, max_batch: int) -> Predictor:

@@ -70,7 +70,10 @@ def test_the_batch_that_fits_is_found_and_named(
     system: Any = Inference(fits, in_engine=in_engine)
     with pytest.raises(MissingError) as caught:
         open_warm_predictor(system, 0, 64)
-    assert str(caught.value) == f"memory does not suffice for a batch of 64; {hint}"
+    assert str(caught.value) == (
+        "memory does not suffice for a batch of 64 (CUDA out of memory. Tried to allocate 2.00"
+        f" GiB); {hint}"
+    )
     assert system.tried == tried
 
 

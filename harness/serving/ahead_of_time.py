@@ -244,7 +244,7 @@ def check_target_precision(
     if lacking is None:
         return
     raise MissingError(
-        f"network {network}: {find_first_product(source)} computes in {precision}, which TensorRT"
+        f"network {network}: {find_first_product(source)} computes in {precision}: TensorRT"
         f" {lacking.replace('this GPU', format_target(capability))}"
     )
 

@@ -19,7 +19,7 @@ class MemoryWatch:
         """Prepare; nothing is read yet."""
         self._family = ProcessFamily(os.getpid())
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread = threading.Thread(target=self._sample_memory, daemon=True)
         self.free_bytes = int(psutil.virtual_memory().available)
         """What programs could use without swapping, before the work that is watched."""
         self.peak_bytes = 0
@@ -42,7 +42,7 @@ class MemoryWatch:
         self._ended.set()
         self._thread.join()
 
-    def _sample(self) -> None:
+    def _sample_memory(self) -> None:
         over = False
         while not over:
             over = self._ended.wait(WATCHING_PERIOD_S)

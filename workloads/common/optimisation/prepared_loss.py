@@ -51,7 +51,7 @@ class PreparedLoss(Generic[B]):
         """Add the gradients of `factor` times the loss to those of the step; return that loss."""
         inputs = self._select_inputs(batch)
         if recorded := self._recorded.get(describe_inputs(inputs)):
-            return recorded.replay(inputs, factor)
+            return recorded.replay_step(inputs, factor)
         return add_loss_gradients(self._compute_loss(inputs) * factor, scaler)
 
     def compile_loss(self, inputs: Inputs, scaler: torch.amp.GradScaler) -> None:
@@ -102,7 +102,7 @@ class RecordedGradients:
 
         self._run_graph = recorder.record_work(add_gradients)
 
-    def replay(self, inputs: Inputs, factor: float) -> torch.Tensor:
+    def replay_step(self, inputs: Inputs, factor: float) -> torch.Tensor:
         """Add the gradients of `factor` times the loss of inputs; return that loss."""
         for buffer, tensor in zip(self._inputs, inputs, strict=True):
             buffer.copy_(tensor, non_blocking=True)

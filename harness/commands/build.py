@@ -105,6 +105,6 @@ def build(
             BuildOrder(
                 targets=targets,
                 precisions=precisions,
-                folder=(folder or DEFAULT_FOLDER / workload).absolute(),
+                folder=(folder or DEFAULT_FOLDER / workload).resolve(),
             ),
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final, cast
 
 import click
@@ -44,6 +45,7 @@ from harness.engines.tensorrt.prebuilt import (
     RefusedEngine,
     compute_calibration_sha256,
     compute_weights_sha256,
+    read_manifest,
     write_manifest,
 )
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
@@ -263,35 +265,55 @@ def check_build_folder(folder: Path) -> None:
         names = [path.name for path in folder.iterdir()] if folder.exists() else []
     except OSError as error:
         raise RequestError(f"-o {folder}: {error.strerror}") from error
-    if names and MANIFEST_FILE not in names:
+    own = set[str]()
+    if MANIFEST_FILE in names:
+        own = {MANIFEST_FILE, *(each.file for each in read_manifest(folder, "-o").engines)}
+    if strangers := set(names) - own:
         raise RequestError(
-            f"-o {folder}: holds other files ({min(names)}); name a new folder, or one that podium"
-            " build made"
+            f"-o {folder}: holds other files ({min(strangers)}); name a new folder, or one that"
+            " podium build made"
         )
 
 
 @contextmanager
 def fill_build_folder(folder: Path) -> Iterator[Path]:
-    """Yield a `.partial` folder; on success it takes the folder's place, else it is removed."""
-    partial, replaced = (
-        folder.with_name(folder.name + suffix) for suffix in (PARTIAL_SUFFIX, REPLACED_SUFFIX)
-    )
-    shutil.rmtree(partial, ignore_errors=True)
+    """Yield a `.partial` folder of a name of its own; on success it takes the folder's place, else
+    it is removed.
+    """
+    partial = name_folder_beside(folder, PARTIAL_SUFFIX)
     try:
-        try:
-            partial.mkdir(parents=True)
-        except OSError as error:
-            raise RequestError(f"-o {folder}: {error.strerror}") from error
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise RequestError(f"-o {folder}: {error.strerror}") from error
+    try:
         yield partial
         sync_to_disk(partial)
-        shutil.rmtree(replaced, ignore_errors=True)
-        if folder.exists():
-            folder.rename(replaced)
-        partial.rename(folder)
-        shutil.rmtree(replaced, ignore_errors=True)
-        sync_to_disk(folder.parent)
+        exchange_build_folder(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def name_folder_beside(folder: Path, suffix: str) -> Path:
+    """Return a name beside a folder that nobody else uses: what lies there already is not ours."""
+    return folder.with_name(f"{folder.name}-{token_hex(4)}{suffix}")
+
+
+def exchange_build_folder(partial: Path, folder: Path) -> None:
+    """Put a new folder in the place of an earlier one, which stays if that fails."""
+    if not folder.exists():
+        partial.rename(folder)
+        sync_to_disk(folder.parent)
+        return
+    replaced = name_folder_beside(folder, REPLACED_SUFFIX)
+    try:
+        folder.rename(replaced)
+        partial.rename(folder)
+    except BaseException:
+        if not folder.exists():
+            replaced.rename(folder)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
+    sync_to_disk(folder.parent)
 
 
 def describe_build(

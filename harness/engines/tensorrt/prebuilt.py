@@ -17,10 +17,16 @@ from harness.engines.tensorrt.library import (
     TENSORRT_KINDS,
     Capability,
     TensorRTLibrary,
+    format_capability,
     format_target,
     load_library,
 )
-from harness.engines.tensorrt.plan import EngineRequest, build_shape_profiles, split_engine_file
+from harness.engines.tensorrt.plan import (
+    EngineRequest,
+    EngineTarget,
+    build_shape_profiles,
+    split_engine_file,
+)
 from suite.errors import MissingError, RequestError
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
@@ -123,13 +129,15 @@ def write_manifest(folder: Path, manifest: PrebuiltManifest) -> None:
     write_json(folder / MANIFEST_FILE, msgspec.to_builtins(asdict(manifest)))
 
 
-def read_manifest(folder: Path) -> PrebuiltManifest:
-    """Read a folder's manifest; RequestError if there is none, or if it is not one."""
+def read_manifest(folder: Path, option: str = "--plans") -> PrebuiltManifest:
+    """Read the manifest of a folder that an option names; RequestError if there is none, or if it
+    is not one.
+    """
     try:
         return read_untrusted_file(folder / MANIFEST_FILE, MANIFEST_DECODER.decode)
     except UnreadableError as error:
         raise RequestError(
-            f"--plans {folder}: {MANIFEST_FILE}: {error.reason}; podium build writes one"
+            f"{option} {folder}: {MANIFEST_FILE}: {error.reason}; podium build writes one"
         ) from error
 
 
@@ -208,7 +216,13 @@ def read_prebuilt_engine(
         )
     except UnreadableError as error:
         raise RequestError(f"--plans {path}: {error.reason}; build it again") from error
-    check_engine_fits(path, request, network, plan)
+    target = EngineTarget(
+        tensorrt=manifest.library_version,
+        device="",
+        capability=format_capability(capability),
+        library=manifest.library,
+    )
+    check_engine_fits(path, request, network, plan, target)
     return entry, request, content
 
 
@@ -220,10 +234,19 @@ def decode_engine_file(stored: bytes, entry: PrebuiltEngine) -> tuple[EngineRequ
 
 
 def check_engine_fits(
-    path: Path, request: EngineRequest, network: Network[Any], plan: Plan[Any]
+    path: Path,
+    request: EngineRequest,
+    network: Network[Any],
+    plan: Plan[Any],
+    target: EngineTarget,
 ) -> None:
-    """Refuse an engine of other weights, sizes or calibration samples than those to be served."""
+    """Refuse an engine whose own header names another network, number format, target, weights,
+    sizes or calibration samples than those to be served, whatever the manifest says of it.
+    """
     for what, found, wanted in (
+        ("networks", request.network, network.name),
+        ("number formats", request.precision, plan.precision.value),
+        ("targets", request.target, target),
         ("weights", request.weights_sha256, compute_weights_sha256(network)),
         ("inputs", request.inputs, tuple(network.input_names)),
         ("sizes", request.profiles, build_shape_profiles(network)),

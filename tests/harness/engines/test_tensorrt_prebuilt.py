@@ -14,7 +14,11 @@ from harness.engines.tensorrt import engine as engine_module
 from harness.engines.tensorrt import prebuilt
 from harness.engines.tensorrt.engine import TensorRTEngine, TensorRTExecutable
 from harness.engines.tensorrt.library import RTX, TensorRTLibrary
-from harness.serving.ahead_of_time import AheadBuilder
+from harness.serving.ahead_of_time import (
+    AheadBuilder,
+    check_build_folder,
+    fill_build_folder,
+)
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, PodiumError, RequestError
 from suite.terms import Precision
@@ -193,6 +197,83 @@ def test_engines_of_another_network_are_refused(
     """A manifest can be edited; the weights are in the engine, and their hash is with it."""
     with pytest.raises(RequestError, match=told):
         served(folder, cache, network())
+
+
+@pytest.mark.parametrize(
+    ("claimed", "capability", "told"),
+    [
+        ({"network": "small", "target": "sm75"}, "7.5", "built for other targets"),
+        ({"network": "head"}, "8.9", "built for other networks"),
+    ],
+)
+def test_an_engine_that_the_manifest_names_wrongly_is_refused(
+    folder: Path, cache: Path, claimed: dict[str, str], capability: str, told: str
+) -> None:
+    """What an engine was built for is in its own header, too."""
+    (entry,) = prebuilt.read_manifest(folder).engines
+    rewrite(folder, engines=(replace(entry, **claimed),))
+    with pytest.raises(RequestError, match=told):
+        served(folder, cache, replace(small(), name=claimed["network"]), capability)
+
+
+def test_an_engine_in_another_number_format_than_the_manifest_says_is_refused(
+    folder: Path, cache: Path
+) -> None:
+    """fp16's speed would be reported as fp32's."""
+    (entry,) = prebuilt.read_manifest(folder).engines
+    rewrite(folder, engines=(replace(entry, precision="tf32"),))
+    with pytest.raises(RequestError, match="built for other number formats"):
+        prebuilt.read_prebuilt_engine(
+            folder, small(), replace(plan(cache), precision=Precision.TF32), (8, 9), "NVIDIA L4"
+        )
+
+
+def test_a_build_replaces_its_own_files_alone(folder: Path) -> None:
+    """Any program may write a plans.json, and what lies beside the folder is somebody's."""
+    check_build_folder(folder)
+    beside = [folder.with_name(folder.name + suffix) for suffix in (".partial", ".replaced")]
+    for each in beside:
+        each.mkdir()
+    with fill_build_folder(folder) as partial:
+        (partial / "new").touch()
+    assert [each.name for each in folder.iterdir()] == ["new"] and all(map(Path.exists, beside))
+    assert sorted(folder.parent.glob(f"{folder.name}*")) == sorted([folder, *beside])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (None, r"holds other files \(thesis.tex\)"),
+        ("{}", "-o .*: plans.json: .*podium build writes"),
+    ],
+)
+def test_a_folder_with_files_of_others_is_not_replaced(
+    folder: Path, manifest: str | None, told: str
+) -> None:
+    (folder / "thesis.tex").touch()
+    if manifest is not None:
+        (folder / prebuilt.MANIFEST_FILE).write_text(manifest)
+    with pytest.raises(RequestError, match=told):
+        check_build_folder(folder)
+
+
+def test_an_exchange_that_fails_leaves_the_earlier_engines(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = sorted(each.name for each in folder.iterdir())
+    rename = Path.rename
+
+    def fail_second(source: Path, target: Path) -> Path:
+        if source.name.endswith(".partial"):
+            raise OSError("no space")
+        return rename(source, target)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space"):
+        patched.setattr(Path, "rename", fail_second)
+        with fill_build_folder(folder):
+            pass
+    assert sorted(each.name for each in folder.iterdir()) == names
+    assert [*folder.parent.glob(f"{folder.name}*")] == [folder]
 
 
 def test_engines_for_another_gpu_are_refused_when_they_are_loaded(

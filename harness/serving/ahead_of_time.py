@@ -57,6 +57,7 @@ from suite.console.screen import print_progress_note
 from suite.engine import Engine, Executable, Network, Plan
 from suite.errors import MissingError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
+from suite.process.signals import raise_signals_in_block
 from suite.terms import Precision
 
 REPLACED_SUFFIX: Final = ".replaced"
@@ -103,7 +104,9 @@ class AheadBuilder:
             if any((each.precision, each.target) == (precision, target) for each in self.refused):
                 continue
             try:
-                entry = self.build_for_target(network, plan, capability)
+                # TensorRT calls Python to log, and swallows what a signal raises there
+                with raise_signals_in_block():
+                    entry = self.build_for_target(network, plan, capability)
             except MissingError as error:
                 self.refuse_combination(precision, target, str(error))
                 continue

@@ -2,7 +2,10 @@
 loaded, what does not is refused in a sentence.
 """
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from harness.serving.ahead_of_time import (
 )
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, PodiumError, RequestError
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
@@ -255,6 +259,24 @@ def test_a_folder_with_files_of_others_is_not_replaced(
         (folder / prebuilt.MANIFEST_FILE).write_text(manifest)
     with pytest.raises(RequestError, match=told):
         check_build_folder(folder)
+
+
+def test_a_signal_that_the_library_swallows_ends_the_build(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It arrives while TensorRT logs through Python, and the other targets are not built first."""
+    tried: list[Any] = []
+
+    def swallow(_: AheadBuilder, __: Network[Any], ___: Plan[Any], capability: Any) -> None:
+        tried.append(capability)
+        with suppress(Interrupted):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(AheadBuilder, "build_for_target", swallow)
+    builder = AheadBuilder(rtx(), [(7, 5), (8, 9)], tmp_path)
+    with pytest.raises(Interrupted), raise_signals_in_block():
+        builder.build_network(small(), plan(cache))
+    assert tried == [(7, 5)] and not builder.engines
 
 
 def test_an_exchange_that_fails_leaves_the_earlier_engines(

@@ -56,7 +56,12 @@ from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.engine import Engine, Executable, Network, Plan
 from suite.errors import MissingError, RequestError
-from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
+from suite.files.layout import (
+    DISK_FULL_ERRORS,
+    PARTIAL_SUFFIX,
+    compute_file_sha256,
+    sync_to_disk,
+)
 from suite.process.signals import raise_signals_in_block
 from suite.terms import Precision
 
@@ -281,7 +286,7 @@ def check_build_folder(folder: Path) -> None:
 @contextmanager
 def fill_build_folder(folder: Path) -> Iterator[Path]:
     """Yield a `.partial` folder of a name of its own; on success it takes the folder's place, else
-    it is removed.
+    it is removed. MissingError if the disk is full.
     """
     partial = name_folder_beside(folder, PARTIAL_SUFFIX)
     try:
@@ -292,6 +297,10 @@ def fill_build_folder(folder: Path) -> Iterator[Path]:
         yield partial
         sync_to_disk(partial)
         exchange_build_folder(partial, folder)
+    except OSError as error:
+        if error.errno not in DISK_FULL_ERRORS:
+            raise
+        raise MissingError(f"-o {folder}: {error.strerror}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -86,7 +86,8 @@ def test_a_full_disk_leaves_nothing(
 
     monkeypatch.setattr(ahead_of_time, "write_engine_file", write_half)
     result = built(weights, folder, "sm89", "fp16")
-    assert isinstance(result.exception, OSError) and result.exception.errno == errno.ENOSPC
+    assert isinstance(result.exception, MissingError)
+    assert str(result.exception) == f"-o {folder}: No space left on device"
     assert not list(tmp_path.glob("plans*"))
 
 

@@ -25,6 +25,7 @@ from harness.training.reference_accuracy import open_reference_system, split_int
 from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
 from harness.training.seeds import generate_random_seed
+from harness.training.step_preparation import prepare_and_report_steps
 from harness.training.timed_run import build_checked_training
 from suite import events
 from suite.cli import RunOptions
@@ -157,6 +158,7 @@ def measure_training(
     run = add_survey_results(job.request, job.build_run(seed))
     run = replace(run, settings={**run.settings, **get_untrained_settings(job)})
     training, facts = build_checked_training(job, run)
+    prepare_and_report_steps(job, training)  # its steps are timed as those of a run
     prepared_s = time.perf_counter() - began_s
     epoch = measure_first_steps(job, training)
     evaluation_s = measure_seconds(training.evaluate)

@@ -18,16 +18,22 @@ def prepare_training_steps(
     job: TrainingJob, training: Training, log: MllogWriter, fresh: bool
 ) -> None:
     """Prepare the steps, on all ranks; print what was done, and log it in a new run."""
+    done = prepare_and_report_steps(job, training)
+    if done and fresh:
+        log_preparations(log, done)
+
+
+def prepare_and_report_steps(job: TrainingJob, training: Training) -> Sequence[StepPreparation]:
+    """Prepare the steps, on all ranks; print and return what was done."""
     if not isinstance(training, PreparedTraining):
-        return
+        return ()
     if job.ranks.leads and (asked := list_asked_settings(job)):
         print_progress_note(f"{job.name}: {' and '.join(asked)}: preparing the steps")
     done = training.prepare_steps()
     for each in done:
         if job.ranks.leads or each.problem:
             print_progress_note(f"{job.name}: {describe_preparation(each)}")
-    if done and fresh:
-        log_preparations(log, done)
+    return done
 
 
 def list_asked_settings(job: TrainingJob) -> list[str]:

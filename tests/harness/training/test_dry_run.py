@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from podium_fakes import drive
+from podium_fakes import drive, fake
 from podium_fakes.drive import options
 
 from harness.training.dry_run import (
@@ -20,6 +20,7 @@ from harness.training.dry_run import (
 )
 from harness.training.request import resolve_training_request
 from suite.errors import JudgedError, RequestError
+from suite.workload import StepPreparation
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +42,18 @@ def test_a_dry_run_estimates_a_run_and_leaves_nothing(tmp_path: Path, scratch: P
     assert "6 epochs, the most of a run" in stage.basis and stage.most_seconds is None
     assert found.memory_bytes > 10_000_000 and 0 < found.disk_bytes < 1_000_000
     assert not (tmp_path / "results").exists() and list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_steps_are_prepared_as_a_run_prepares_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the estimate were of other steps than those of the run."""
+    done = [StepPreparation(setting="train.compile", seconds=2.5)]
+    monkeypatch.setattr(fake.FakeTraining, "prepare_steps", lambda _: done, raising=False)
+    try_training("fake", options(tmp_path / "results"), seed=1)
+    said = capsys.readouterr().out
+    assert said.index("train.compile: ready after 2.5 s") < said.index("taking the first steps")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ checkpoint that is whole.
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -211,7 +212,9 @@ def test_slow_steps_behind_fast_ones_are_saved_too(tmp_path: Path, monkeypatch: 
     counted in the first, none of the others was saved.
     """
     now = [0.0]
-    monkeypatch.setattr("harness.training.state.checkpointing.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        "harness.training.state.checkpointing.time", SimpleNamespace(monotonic=lambda: now[0])
+    )
     with MllogWriter(tmp_path / "log") as log:
         keep = CheckpointKeeper(tmp_path / "state", log, SingleRank(), UnheardSignals(), 300.0)
         for step in range(240):

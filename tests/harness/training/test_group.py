@@ -2,6 +2,8 @@
 it.
 """
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +32,9 @@ class SlowStore:
 
 
 def shared(monkeypatch: pytest.MonkeyPatch, store: Any, world_size: int) -> Any:
-    monkeypatch.setattr("harness.distributed.time.sleep", store.sleep)
+    monkeypatch.setattr(
+        distributed, "time", SimpleNamespace(sleep=store.sleep, monotonic=time.monotonic)
+    )
     return RankGroup(store, 1, 1, world_size).share_value(None)
 
 

@@ -52,6 +52,7 @@ from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.command import check_files_exist
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
+from submissions.tradeoff.figures import explain_missing_points
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import (
     DISK_FULL_ERRORS,
@@ -139,6 +140,9 @@ def publish_site(
     click.echo(f"site: {target / 'index.html'}")
     for problem in cards.problems:
         click.echo(f"without some cards: {problem}", err=True)
+    good = [entry for entry in entries if not entry.problems]
+    if request and (reason := explain_missing_points(site.build_site_tradeoffs(good, request))):
+        click.echo(f"without throughput per {request.basis}: {reason}", err=True)
     if left := [
         f"{entry.name}: {'; '.join(entry.problems)}" for entry in entries if entry.problems
     ]:

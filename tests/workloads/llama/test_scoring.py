@@ -76,9 +76,7 @@ def test_each_answer_is_compared_with_its_reference(
     assert share_scorer.asked == [(["rouge1", "rouge2", "rougeL", "rougeLsum"], True)]
 
 
-def test_the_same_answers_are_scored_once(
-    truth: Path, share_scorer: type[WordShareScorer]
-) -> None:
+def test_the_same_answers_are_scored_once(truth: Path, share_scorer: type[WordShareScorer]) -> None:
     """A report asks for them five times: half of the time of a card went into it."""
     answers = pack_answers(*SUMMARIES)
     assert score_answers(answers, truth) == score_answers(answers, truth)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from submissions.report.document import Part, Tile, Tone
 from submissions.report.drawing.raster import TEXT_FONTS
+from submissions.report.sections.findings import FINDINGS_SECTION_ID
 
 CARD_WIDTH: Final = 1200
 CARD_HEIGHT: Final = 630
@@ -64,9 +65,8 @@ def draw_result_card(part: Part) -> str:
 
 def draw_site_card(title: str, count: str, workloads: Sequence[str]) -> str:
     """Draw the card of a site: how much it holds, and of which workloads."""
-    lines = wrap_card_text(", ".join(workloads), 26, CARD_INNER_WIDTH)
-    if len(lines) > MAX_TEXT_LINES:
-        lines = [*lines[: MAX_TEXT_LINES - 1], lines[MAX_TEXT_LINES - 1] + "\u2026"]
+    wrapped = wrap_card_text(", ".join(workloads), 26, CARD_INNER_WIDTH)
+    lines = cut_card_lines(wrapped, MAX_TEXT_LINES)
     return draw_card("Judged again", Tone.PLAIN, title, [count], draw_card_lines(lines), "")
 
 
@@ -148,6 +148,7 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
     note, _, quality = tile.note.rpartition("; ")[2].partition(". ")
     below = [*wrap_card_text("" if bad else note, TILE_NOTE_SIZE, room)]
     below += wrap_card_text(tile.origin or ("" if bad else quality), TILE_NOTE_SIZE, room)
+    below = cut_card_lines(below, MAX_TILE_LINES)
     return Markup(
         '<rect x="{:.1f}" y="290" width="{:.1f}" height="206" rx="14" fill="{}" stroke="{}"/>'
     ).format(left, width, area, colour if bad else FRAME) + Markup("").join(
@@ -158,7 +159,7 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
             (414, "" if bad else tile.unit, 22, INK, False),
             *(
                 (437 + 18 * number, line, TILE_NOTE_SIZE, DIM, False)
-                for number, line in enumerate(below[:MAX_TILE_LINES])
+                for number, line in enumerate(below)
             ),
         )
     )
@@ -166,13 +167,14 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
 
 def iterate_card_text(part: Part) -> Iterator[Markup]:
     """Yield what a path without headlines has: why nothing counts, or its sections."""
+    shown = [each for each in part.sections if each.id != FINDINGS_SECTION_ID]
     about = (
-        [part.summary]
-        if part.tone is not Tone.GOOD
-        else [each.intro or each.title for each in part.sections]
+        [each.intro or each.title for each in shown]
+        if shown and part.tone is Tone.GOOD
+        else [part.summary]
     )
     lines = [line for text in about for line in wrap_card_text(text, 26, CARD_INNER_WIDTH)]
-    yield draw_card_lines(lines[:MAX_TEXT_LINES])
+    yield draw_card_lines(cut_card_lines(lines, MAX_TEXT_LINES))
 
 
 def draw_card_lines(lines: Sequence[str]) -> Markup:
@@ -246,6 +248,13 @@ def cut_text(text: str, size: float, room: float) -> str:
     while kept and unicodedata.combining(text[len(kept)]):
         kept = kept[:-1]
     return kept.rstrip(" ,;") + "\u2026"
+
+
+def cut_card_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Keep the first lines, with an ellipsis if there are more."""
+    if len(lines) <= most:
+        return [*lines]
+    return [*lines[: most - 1], lines[most - 1].rstrip(" ,;") + "\u2026"]
 
 
 def wrap_card_text(text: str, size: float, room: float) -> list[str]:

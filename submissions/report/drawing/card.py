@@ -250,6 +250,18 @@ def cut_text(text: str, size: float, room: float) -> str:
     return kept.rstrip(" ,;") + "\u2026"
 
 
+def cut_text_inside(text: str, size: float, room: float) -> str:
+    """Cut the middle of a text that is wider than `room`, so that both of its ends stay."""
+    if measure_text(text, size) <= room:
+        return text
+    head, tail = cut_text(text, size, room / 2), text
+    while tail and measure_text(head + tail, size) > room:
+        tail = tail[1:]
+    while tail and unicodedata.combining(tail[0]):
+        tail = tail[1:]
+    return head + tail
+
+
 def cut_card_lines(lines: Sequence[str], most: int) -> list[str]:
     """Keep the first lines, with an ellipsis if there are more."""
     if len(lines) <= most:

@@ -25,6 +25,8 @@ from suite.files.layout import convert_to_slug
 
 FIGURE_PIXELS: Final = 2 * WIDTH
 """Width of a figure's PNG: twice that of the SVG, for screens of double density."""
+MAX_FIGURE_NAME_LETTERS: Final = 200
+"""File systems allow 255 bytes, endings included; a system's name may take as many."""
 FIGURE_STYLE: Final = (
     "svg{background:#fff;color:#1b2430}.ink,.grid,.axis{color:#566274}.mark{color:#1b2430}"
     ".s0{color:#1d5fb8}.s1{color:#b0480c}.s2{color:#12734a}.s3{color:#7a3aa8}.s4{color:#a8245c}"
@@ -115,11 +117,12 @@ def iterate_document_figures(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def make_figure_name_unique(name: str, taken: Container[str]) -> str:
-    """Return a figure's name, with a number behind it if another figure has it: a slug keeps no
-    letter of most scripts, so that names of systems may become equal.
+    """Return a figure's name as a file may have it, with a number behind it if another figure has
+    it: a slug keeps no letter of most scripts, so that names of systems may become equal.
     """
-    numbered = (f"{name}-{number}" for number in count(2))
-    return next(each for each in chain([name], numbered) if each not in taken)
+    short = name[:MAX_FIGURE_NAME_LETTERS]
+    numbered = (f"{short}-{number}" for number in count(2))
+    return next(each for each in chain([short], numbered) if each not in taken)
 
 
 def iterate_section_figures(section: Section, prefix: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 they come from.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -45,6 +46,7 @@ MAX_TILE_LINES: Final = 4
 """Lines below a value: its uncertainty, then its quality or its system."""
 MIN_TITLE_SIZE: Final = 36.0
 MAX_TEXT_LINES: Final = 5
+BREAKS_IN_WORDS: Final = re.compile("(?<=[^-]-)(?=[^-])")
 UNVERIFIED_LINE: Final = "Result not verified by MLCommons Association."
 NOT_COMPLIANT_VALUE: Final = "not compliant"
 
@@ -158,7 +160,7 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
             (382, value, size, colour if bad else INK, True),
             (414, "" if bad else tile.unit, 22, INK, False),
             *(
-                (437 + 18 * number, line, TILE_NOTE_SIZE, DIM, False)
+                (434 + 17 * number, line, TILE_NOTE_SIZE, DIM, False)
                 for number, line in enumerate(below)
             ),
         )
@@ -270,12 +272,16 @@ def cut_card_lines(lines: Sequence[str], most: int) -> list[str]:
 
 
 def wrap_card_text(text: str, size: float, room: float) -> list[str]:
-    """Break a text into lines between its words."""
+    """Break a text into lines between its words, and behind hyphens in a word that is wider than a
+    line, as names of systems are: their ends tell them apart.
+    """
     lines: list[str] = []
     for word in text.split():
-        joined = f"{lines[-1]} {word}" if lines else word
-        if lines and measure_text(joined, size) <= room:
-            lines[-1] = joined
-        else:
-            lines.append(word)
+        parts = [word] if measure_text(word, size) <= room else BREAKS_IN_WORDS.split(word)
+        for number, part in enumerate(parts):
+            joined = f"{lines[-1]}{'' if number else ' '}{part}" if lines else part
+            if lines and measure_text(joined, size) <= room:
+                lines[-1] = joined
+            else:
+                lines.append(part)
     return lines

@@ -98,6 +98,14 @@ def test_what_a_tile_has_no_room_for_ends_with_an_ellipsis() -> None:
     assert len(told) == 3 + card.MAX_TILE_LINES and told[-1].endswith("metric2\u2026")
 
 
+def test_systems_of_one_card_can_be_told_apart() -> None:
+    """Five tiles had room for the first half of a name, which all of podium's share."""
+    for name in ("2c-intel-xeon-processor-onnxruntime-fp32", "2c-intel-xeon-processor-torch-fp32"):
+        tile = Tile(name="Offline", value="9", unit="samples/s", note="one run", origin=name)
+        told = re.findall("<text[^>]*>([^<]*)", card.draw_card_tile(tile, 0, 200))
+        assert "".join(told[4:]) == name
+
+
 def test_the_card_of_a_study_is_about_the_study_alone(tmp_path: Path) -> None:
     target = tmp_path / "card.svg"
     run(next((BASE / "study" / "studies").iterdir()), "--card", target)

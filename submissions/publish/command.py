@@ -3,9 +3,9 @@ place when complete.
 """
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from compliance.verdict import Severity
 from submissions.compare.per_unit import parse_figure_request
 from submissions.compliance_check import resolve_path_round
 from submissions.curves.curve import has_curves, has_only_curves
+from submissions.pack.account import list_bundle_ledgers
 from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
 from submissions.publish.cards import SiteCards, parse_site_address
@@ -46,16 +47,19 @@ from submissions.report.sections.findings import (
     SEVERITY_TITLES,
 )
 from submissions.report.sections.orientation import list_required_notes
+from submissions.result_index import open_results
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.command import check_files_exist
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
+from submissions.tradeoff.figures import explain_missing_points
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import (
     DISK_FULL_ERRORS,
     LEDGER_FOLDER,
     PARTIAL_SUFFIX,
 )
+from suite.ledger.steps import compute_line_sha256, split_ledger_lines
 
 
 class BundleMode(StrEnum):
@@ -136,6 +140,9 @@ def publish_site(
     click.echo(f"site: {target / 'index.html'}")
     for problem in cards.problems:
         click.echo(f"without some cards: {problem}", err=True)
+    good = [entry for entry in entries if not entry.problems]
+    if request and (reason := explain_missing_points(site.build_site_tradeoffs(good, request))):
+        click.echo(f"without throughput per {request.basis}: {reason}", err=True)
     if left := [
         f"{entry.name}: {'; '.join(entry.problems)}" for entry in entries if entry.problems
     ]:
@@ -309,42 +316,67 @@ def describe_signers(signed: Sequence[SignatureCheck], signers: TrustedSigners) 
     return "signed, not checked"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedCampaign:
+    """What a bundle tells of its campaign."""
+
+    results: frozenset[tuple[str, str]]
+    """Path and SHA-256 of each sealed file but the ledgers, which grow."""
+    steps: frozenset[str]
+    """SHA-256 of each line of its ledgers."""
+    last_steps: frozenset[str]
+    """SHA-256 of the last line of each ledger."""
+
+    def is_held_by(self, other: "SealedCampaign") -> bool:
+        """Return whether another bundle has all of these results and ledgers that go on from these,
+        with more in one of them.
+        """
+        return self != other and self.results <= other.results and self.last_steps <= other.steps
+
+
 def drop_contained_bundles(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
-    """Drop each valid bundle whose results are all in another bundle of its campaign, which was
-    packed later, and name both.
+    """Drop each valid bundle that another bundle of its campaign holds, which was packed later, and
+    name both.
     """
-    content = {
-        id(entry): read_sealed_results(entry.path)
-        for entry in entries
-        if entry.is_bundle and not entry.problems
-    }
-    kept = []
-    for entry in entries:
+    sealed = [entry for entry in entries if entry.is_bundle and not entry.problems]
+    uses = Counter(nonce for entry in sealed for nonce in set(entry.nonces))
+    campaigns = [
+        (entry, read_sealed_campaign(entry.path))
+        for entry in sealed
+        if any(uses[nonce] > 1 for nonce in entry.nonces)
+    ]
+    kept = [*entries]
+    for entry, campaign in campaigns:
         holder = next(
             (
                 other
-                for other in entries
-                if id(entry) in content
-                and id(other) in content
-                and set(entry.nonces) & set(other.nonces)
-                and content[id(entry)] < content[id(other)]
+                for other, others in campaigns
+                if set(entry.nonces) & set(other.nonces) and campaign.is_held_by(others)
             ),
             None,
         )
-        if holder is None:
-            kept.append(entry)
-        else:
+        if holder is not None:
+            kept.remove(entry)
             click.echo(f"{entry.name}: not listed; {holder.name} has all of its results and more")
     return kept
 
 
-def read_sealed_results(bundle: Path) -> frozenset[tuple[str, str]]:
-    """Return path and SHA-256 of the sealed files, without the ledgers, which grow."""
+def read_sealed_campaign(bundle: Path) -> SealedCampaign:
+    """Read the files and the ledgers of an undamaged bundle."""
     files = read_bundle_manifest(bundle).files
-    return frozenset(
-        (name, sealed.sha256)
-        for name, sealed in files.items()
-        if LEDGER_FOLDER not in Path(name).parts
+    with open_results(bundle) as results:
+        ledgers = [
+            [compute_line_sha256(line) for line in split_ledger_lines(ledger.read_bytes())]
+            for ledger in list_bundle_ledgers(results)
+        ]
+    return SealedCampaign(
+        results=frozenset(
+            (name, sealed.sha256)
+            for name, sealed in files.items()
+            if LEDGER_FOLDER not in Path(name).parts
+        ),
+        steps=frozenset(chain.from_iterable(ledgers)),
+        last_steps=frozenset(ledger[-1] for ledger in ledgers if ledger),
     )
 
 

@@ -54,13 +54,12 @@ from submissions.report.page import PageLink
 from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
-    build_compared_tradeoffs,
     build_tradeoff_section,
     iterate_headline_points,
 )
 from submissions.tables import format_metric_value
 from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
-from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.figures import Tradeoff, build_compared_tradeoffs
 from submissions.tradeoff.points import iterate_curve_points
 from suite import __version__
 

@@ -40,7 +40,6 @@ from submissions.report.sections import (
 )
 from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
-    build_compared_tradeoffs,
     build_tradeoff_section,
     iterate_headline_points,
 )
@@ -48,7 +47,7 @@ from submissions.result_index import IndexedResult, find_requested_results, open
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
-from submissions.tradeoff.figures import Tradeoff, build_tradeoffs
+from submissions.tradeoff.figures import Tradeoff, build_compared_tradeoffs, build_tradeoffs
 from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint, iterate_curve_points
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError

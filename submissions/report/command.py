@@ -15,14 +15,11 @@ from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from submissions.report.pictures import PictureRequest
 from submissions.tradeoff.exports import format_tradeoff_csv
+from submissions.tradeoff.figures import explain_missing_points
 from suite.errors import JudgedError, RequestError
 
 HTML_FORM: Final = "html"
 CSV_FORM: Final = "csv"
-NO_TRADEOFF_POINTS: Final = (
-    "throughput against latency needs a sweep, or several systems with results of Offline and"
-    " SingleStream or with curves"
-)
 
 
 def write_results_report(
@@ -67,16 +64,11 @@ def check_tradeoff_points(
     document: Document, request: FigureRequest | None, output_format: str
 ) -> None:
     """Raise RequestError if throughput against latency is asked for and there is none."""
-    if any(each.points for each in document.tradeoffs):
-        return
-    reasons = [reason for each in document.tradeoffs for reason in each.left_out]
-    if request is not None:
-        raise RequestError(
-            f"--per {request.basis}: nothing to derive; "
-            + ("; ".join(reasons) or NO_TRADEOFF_POINTS)
-        )
-    if output_format == CSV_FORM:
-        raise RequestError(f"--format csv: {'; '.join(reasons) or NO_TRADEOFF_POINTS}")
+    reason = explain_missing_points(document.tradeoffs)
+    if reason and request is not None:
+        raise RequestError(f"--per {request.basis}: nothing to derive; {reason}")
+    if reason and output_format == CSV_FORM:
+        raise RequestError(f"--format csv: {reason}")
 
 
 def write_bundle_report(bundle: Path) -> Path:

@@ -1,8 +1,9 @@
 """Pictures of a report: the card to share, and each figure as a file of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,8 @@ from suite.files.layout import convert_to_slug
 
 FIGURE_PIXELS: Final = 2 * WIDTH
 """Width of a figure's PNG: twice that of the SVG, for screens of double density."""
+MAX_FIGURE_NAME_LETTERS: Final = 200
+"""File systems allow 255 bytes, endings included; a system's name may take as many."""
 FIGURE_STYLE: Final = (
     "svg{background:#fff;color:#1b2430}.ink,.grid,.axis{color:#566274}.mark{color:#1b2430}"
     ".s0{color:#1d5fb8}.s1{color:#b0480c}.s2{color:#12734a}.s3{color:#7a3aa8}.s4{color:#a8245c}"
@@ -78,7 +81,9 @@ class PictureRequest:
             write_picture(self.card, svg, CARD_WIDTH)
             click.echo(f"card: {self.card}", err=told_on_stderr)
         if self.figures is not None:
-            drawn = dict(iterate_document_figures(document))
+            drawn: dict[str, str] = {}
+            for name, svg in iterate_document_figures(document):
+                drawn[make_figure_name_unique(name, drawn)] = svg
             for name, svg in drawn.items():
                 write_picture(self.figures / f"{name}.{self.figure_format}", svg, FIGURE_PIXELS)
             click.echo(f"figures: {len(drawn)} in {self.figures}", err=told_on_stderr)
@@ -109,6 +114,15 @@ def iterate_document_figures(document: Document) -> Iterator[tuple[str, str]]:
             yield from iterate_section_figures(section, prefix)
     for section in document.sections:
         yield from iterate_section_figures(section, "")
+
+
+def make_figure_name_unique(name: str, taken: Container[str]) -> str:
+    """Return a figure's name as a file may have it, with a number behind it if another figure has
+    it: a slug keeps no letter of most scripts, so that names of systems may become equal.
+    """
+    short = name[:MAX_FIGURE_NAME_LETTERS]
+    numbered = (f"{short}-{number}" for number in count(2))
+    return next(each for each in chain([short], numbered) if each not in taken)
 
 
 def iterate_section_figures(section: Section, prefix: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,10 @@ from suite.units import S_PER_HOUR
 PROVISIONED_WATTS: Final = "provisioned power of the whole system"
 SYSTEM_BASIS: Final = "system"
 BROKEN_REASON: Final = "not compliant: not drawn"
+NO_TRADEOFF_POINTS: Final = (
+    "throughput against latency needs a sweep, or several systems with results of Offline and"
+    " SingleStream or with curves"
+)
 MISSING_DIVISORS: Final = {
     FigureBasis.ACCELERATOR: "no accelerators, or their number is unknown",
     FigureBasis.WATT: "no power of the same kind was measured",
@@ -77,10 +81,35 @@ def build_tradeoffs(
     points: Sequence[MeasuredPoint], request: FigureRequest | None = None
 ) -> list[Tradeoff]:
     """Build a figure for each group of points that measured the same with the same latency."""
+    return [build_group_tradeoff(group, request) for group in group_measured_points(points)]
+
+
+def build_compared_tradeoffs(
+    points: Sequence[MeasuredPoint], request: FigureRequest | None
+) -> list[Tradeoff]:
+    """Build the figures of what more than one system measured, also where fewer can be drawn: the
+    figure then says why.
+    """
+    return [
+        build_group_tradeoff(group, request)
+        for group in group_measured_points(points)
+        if len({(point.source, point.system) for point in group}) > 1
+    ]
+
+
+def group_measured_points(points: Sequence[MeasuredPoint]) -> list[list[MeasuredPoint]]:
+    """Group the points that share a figure."""
     groups: dict[tuple[object, ...], list[MeasuredPoint]] = {}
     for point in points:
         groups.setdefault((point.group, point.rate_unit, point.latency), []).append(point)
-    return [build_group_tradeoff(group, request) for group in groups.values()]
+    return [*groups.values()]
+
+
+def explain_missing_points(found: Sequence[Tradeoff]) -> str:
+    """Say why no figure has a point; empty if one has."""
+    if any(each.points for each in found):
+        return ""
+    return "; ".join(reason for each in found for reason in each.left_out) or NO_TRADEOFF_POINTS
 
 
 def build_group_tradeoff(

@@ -7,6 +7,7 @@ and the tokenizer that turns ids into text.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
@@ -26,6 +27,8 @@ LENGTH_METRIC: Final = "gen_len"
 """Characters of all generated texts; mlcommons/inference, language/llama3.1-8b, evaluation.py."""
 UNENDED_METRIC: Final = "unended"
 """Answers without an end token: generation was cut at its limit."""
+MAX_REMEMBERED_SCORES: Final = 4
+"""Accuracy runs whose ROUGE is kept: one for each scenario."""
 SENTENCES_INSTALL_COMMAND: Final = "python -m nltk.downloader punkt_tab"
 
 
@@ -118,9 +121,19 @@ def split_into_sentences(text: str) -> str:
 
 def compute_rouge(texts: Sequence[str], references: Sequence[str]) -> Scores:
     """Return the mean F-measures of texts against one reference each, 0-1; words are stemmed, and a
-    sentence of -Lsum is a line.
+    sentence of -Lsum is a line. MissingError without rouge-score.
     """
-    scorer = build_rouge_scorer()
+    return average_rouge(load_rouge_scorer(), tuple(texts), tuple(references))
+
+
+@lru_cache(maxsize=MAX_REMEMBERED_SCORES)
+def average_rouge(
+    scorer_class: Callable[..., Any], texts: tuple[str, ...], references: tuple[str, ...]
+) -> Scores:
+    """Score texts as the reference uses rouge-score. The last results are kept: the judge, scores
+    and a report ask for those of one run several times, and they take longer than all else in it.
+    """
+    scorer = scorer_class(list(ROUGE_METRICS), use_stemmer=True)
     scores = [
         scorer.score(reference, text) for text, reference in zip(texts, references, strict=True)
     ]
@@ -130,15 +143,15 @@ def compute_rouge(texts: Sequence[str], references: Sequence[str]) -> Scores:
     }
 
 
-def build_rouge_scorer() -> Any:
-    """Create rouge-score's scorer, as the reference uses it; MissingError without the package.
+def load_rouge_scorer() -> Callable[..., Any]:
+    """Return the class of rouge-score's scorer; MissingError without the package.
 
     It is imported on use, since it imports NumPy and NLTK.
     """
     try:
-        scorer_class = resolve_name("rouge_score.rouge_scorer:RougeScorer")
+        scorer_class: Callable[..., Any] = resolve_name("rouge_score.rouge_scorer:RougeScorer")
     except ImportError as error:
         raise MissingError(
             f"llama: ROUGE needs the package rouge-score ({error}): pip install rouge-score"
         ) from error
-    return scorer_class(list(ROUGE_METRICS), use_stemmer=True)
+    return scorer_class

@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from submissions.report.document import Axis, Bar, BarChart, Tone
-from submissions.report.drawing.card import cut_text
+from submissions.report.drawing.card import cut_text, cut_text_inside
 from submissions.report.drawing.svg import (
     FONT_SIZE,
     NARROW_FONT_SIZE,
@@ -70,9 +70,9 @@ def draw_bar_axis(chart: BarChart, across: AxisScale, height: int) -> Iterator[M
 def draw_bar_row(bar: Bar, top: int, across: AxisScale) -> Iterator[Markup]:
     """Draw one bar with its interval; without a value only what is written beside it."""
     colour = "bad" if bar.tone is Tone.BAD else "mark"
-    yield draw_text(
-        BAR_LEFT, top + 15, cut_text(bar.name, NARROW_FONT_SIZE, WIDTH), "start", "mark"
-    )
+    # the system stands first and its path last: either may be what tells two bars apart
+    name = cut_text_inside(bar.name, NARROW_FONT_SIZE, WIDTH)
+    yield draw_text(BAR_LEFT, top + 15, name, "start", "mark")
     middle = top + 21 + BAR_THICKNESS / 2
     if bar.value is not None:
         x = across.map_value(bar.value)
@@ -84,11 +84,11 @@ def draw_bar_row(bar: Bar, top: int, across: AxisScale) -> Iterator[Markup]:
             ends = across.map_value(bar.low), across.map_value(bar.high)
             yield draw_error_bar((ends[0], middle), (ends[1], middle), "mark")
     lines = [(text, name) for text, name in ((bar.told, "ink"), (bar.verdict, colour)) if text]
-    for number, (text, name) in enumerate(lines):
+    for number, (text, tint) in enumerate(lines):
         yield draw_text(
             BAR_LEFT,
             top + 51 + 18 * number,
             cut_text(text, NARROW_FONT_SIZE * 0.9, WIDTH),
             "start",
-            name,
+            tint,
         )

@@ -2,6 +2,7 @@
 they come from.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,6 +11,7 @@ from markupsafe import Markup
 
 from submissions.report.document import Part, Tile, Tone
 from submissions.report.drawing.raster import TEXT_FONTS
+from submissions.report.sections.findings import FINDINGS_SECTION_ID
 
 CARD_WIDTH: Final = 1200
 CARD_HEIGHT: Final = 630
@@ -44,6 +46,7 @@ MAX_TILE_LINES: Final = 4
 """Lines below a value: its uncertainty, then its quality or its system."""
 MIN_TITLE_SIZE: Final = 36.0
 MAX_TEXT_LINES: Final = 5
+BREAKS_IN_WORDS: Final = re.compile("(?<=[^-]-)(?=[^-])")
 UNVERIFIED_LINE: Final = "Result not verified by MLCommons Association."
 NOT_COMPLIANT_VALUE: Final = "not compliant"
 
@@ -64,9 +67,8 @@ def draw_result_card(part: Part) -> str:
 
 def draw_site_card(title: str, count: str, workloads: Sequence[str]) -> str:
     """Draw the card of a site: how much it holds, and of which workloads."""
-    lines = wrap_card_text(", ".join(workloads), 26, CARD_INNER_WIDTH)
-    if len(lines) > MAX_TEXT_LINES:
-        lines = [*lines[: MAX_TEXT_LINES - 1], lines[MAX_TEXT_LINES - 1] + "\u2026"]
+    wrapped = wrap_card_text(", ".join(workloads), 26, CARD_INNER_WIDTH)
+    lines = cut_card_lines(wrapped, MAX_TEXT_LINES)
     return draw_card("Judged again", Tone.PLAIN, title, [count], draw_card_lines(lines), "")
 
 
@@ -148,6 +150,7 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
     note, _, quality = tile.note.rpartition("; ")[2].partition(". ")
     below = [*wrap_card_text("" if bad else note, TILE_NOTE_SIZE, room)]
     below += wrap_card_text(tile.origin or ("" if bad else quality), TILE_NOTE_SIZE, room)
+    below = cut_card_lines(below, MAX_TILE_LINES)
     return Markup(
         '<rect x="{:.1f}" y="290" width="{:.1f}" height="206" rx="14" fill="{}" stroke="{}"/>'
     ).format(left, width, area, colour if bad else FRAME) + Markup("").join(
@@ -157,8 +160,8 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
             (382, value, size, colour if bad else INK, True),
             (414, "" if bad else tile.unit, 22, INK, False),
             *(
-                (437 + 18 * number, line, TILE_NOTE_SIZE, DIM, False)
-                for number, line in enumerate(below[:MAX_TILE_LINES])
+                (434 + 17 * number, line, TILE_NOTE_SIZE, DIM, False)
+                for number, line in enumerate(below)
             ),
         )
     )
@@ -166,13 +169,14 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
 
 def iterate_card_text(part: Part) -> Iterator[Markup]:
     """Yield what a path without headlines has: why nothing counts, or its sections."""
+    shown = [each for each in part.sections if each.id != FINDINGS_SECTION_ID]
     about = (
-        [part.summary]
-        if part.tone is not Tone.GOOD
-        else [each.intro or each.title for each in part.sections]
+        [each.intro or each.title for each in shown]
+        if shown and part.tone is Tone.GOOD
+        else [part.summary]
     )
     lines = [line for text in about for line in wrap_card_text(text, 26, CARD_INNER_WIDTH)]
-    yield draw_card_lines(lines[:MAX_TEXT_LINES])
+    yield draw_card_lines(cut_card_lines(lines, MAX_TEXT_LINES))
 
 
 def draw_card_lines(lines: Sequence[str]) -> Markup:
@@ -248,13 +252,36 @@ def cut_text(text: str, size: float, room: float) -> str:
     return kept.rstrip(" ,;") + "\u2026"
 
 
+def cut_text_inside(text: str, size: float, room: float) -> str:
+    """Cut the middle of a text that is wider than `room`, so that both of its ends stay."""
+    if measure_text(text, size) <= room:
+        return text
+    head, tail = cut_text(text, size, room / 2), text
+    while tail and measure_text(head + tail, size) > room:
+        tail = tail[1:]
+    while tail and unicodedata.combining(tail[0]):
+        tail = tail[1:]
+    return head + tail
+
+
+def cut_card_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Keep the first lines, with an ellipsis if there are more."""
+    if len(lines) <= most:
+        return [*lines]
+    return [*lines[: most - 1], lines[most - 1].rstrip(" ,;") + "\u2026"]
+
+
 def wrap_card_text(text: str, size: float, room: float) -> list[str]:
-    """Break a text into lines between its words."""
+    """Break a text into lines between its words, and behind hyphens in a word that is wider than a
+    line, as names of systems are: their ends tell them apart.
+    """
     lines: list[str] = []
     for word in text.split():
-        joined = f"{lines[-1]} {word}" if lines else word
-        if lines and measure_text(joined, size) <= room:
-            lines[-1] = joined
-        else:
-            lines.append(word)
+        parts = [word] if measure_text(word, size) <= room else BREAKS_IN_WORDS.split(word)
+        for number, part in enumerate(parts):
+            joined = f"{lines[-1]}{'' if number else ' '}{part}" if lines else part
+            if lines and measure_text(joined, size) <= room:
+                lines[-1] = joined
+            else:
+                lines.append(part)
     return lines

@@ -228,8 +228,8 @@ def build_sweep_section(study: Study, name: str) -> Section:
         ),
     )
     intro = (
-        f"{study.subject} on {study.system}, {study.device}, {study.threads} threads, by batch"
-        f" size. {NO_RESULT_NOTE}"
+        f"{study.subject} on {study.system}, {study.device}, {format_threads(study.threads)}, by"
+        f" batch size. {NO_RESULT_NOTE}"
     )
     table = Table(title="Points", columns=columns, rows=rows, numeric=numeric)
     return Section(
@@ -557,7 +557,7 @@ def build_precision_section(study: PrecisionStudy, name: str) -> Section:
         rows=tuple(map(format_precision_cells, study.rows)),
         numeric=(4, 5, 6, 7, 8),
     )
-    intro = f"Measured by podium precision on {study.device}, {study.threads} threads."
+    intro = f"Measured by podium precision on {study.device}, {format_threads(study.threads)}."
     return Section(
         id=f"study-{name}",
         title=f"Engines and precisions of {study.workload}",
@@ -623,3 +623,8 @@ def format_ns_as_ms(value_ns: float | None) -> str:
 def format_study_scores(row: StudyRow) -> str:
     """Format the scores."""
     return " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
+
+
+def format_threads(threads: int) -> str:
+    """Format a number of CPU threads."""
+    return f"{threads} thread{'s' * (threads != 1)}"

@@ -5,7 +5,6 @@ precisions and batches, with the Pareto front.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from submissions.compare.per_unit import FigureRequest
 from submissions.machines import ComparedMachine
 from submissions.metrics import LATENCY_PREFIX
 from submissions.report.document import (
@@ -22,7 +21,7 @@ from submissions.report.sections.front_lines import build_dominated_line, build_
 from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.names import PROCESSOR_FIELD
 from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.tradeoff.figures import Tradeoff, TradeoffPoint, build_tradeoffs
+from submissions.tradeoff.figures import Tradeoff, TradeoffPoint
 from submissions.tradeoff.points import MeasuredPoint
 from suite.files.layout import convert_to_slug
 from suite.loadgen.scenario import Scenario
@@ -98,17 +97,6 @@ def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Itera
 def find_shown_organisation(found: Headline) -> str:
     """Return the organisation of a published result; podium's own are named by their system."""
     return found.org if found.profile == PUBLISHED_PROFILE else ""
-
-
-def build_compared_tradeoffs(
-    points: Sequence[MeasuredPoint], per: FigureRequest | None
-) -> list[Tradeoff]:
-    """Build the figures of results and curves that more than one system has."""
-    return [
-        each
-        for each in build_tradeoffs(points, per)
-        if len({(point.source, point.system) for point in each.points}) > 1
-    ]
 
 
 def build_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:

@@ -22,6 +22,8 @@ from submissions.commands.publish import publish
 from submissions.pack.bundle import pack_results
 from submissions.report.drawing import raster
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.ledger.book import Ledger
+from suite.ledger.steps import AttemptKind, StepKind
 
 MLCOMMONS = {
     "Accelerator",
@@ -224,6 +226,32 @@ def test_a_bundle_that_another_holds_gives_way_to_it(bundle: Path, tmp_path: Pat
     assert f"{part.name}: not listed; {bundle.name} has all of its results" in told
     results = json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]
     assert {each["scenario"] for each in results} == {"", "SingleStream"} and len(results) == 2
+
+
+@pytest.mark.slow
+def test_of_one_campaign_packed_twice_the_longer_ledger_is_listed(tmp_path: Path) -> None:
+    """A further attempt that changed no result gives another seal: both were left out. Two ledgers
+    that go on differently hide attempts from each other, so neither is listed.
+    """
+    tree = tmp_path / "tree"
+    shutil.copytree(TREE.parents[1] / "base" / "ledger", tree)
+    home = tree / "open" / "acme"
+    ledger = Ledger(results=tree, organisation_folder=home, workload="resnet50")
+    first = pack_results(tree, tmp_path / "first.tar.zst")
+    text, begun = ledger.read_bytes(), ledger.read_steps()[0]
+    packed = []
+    for name, nonce in (("second", "cd" * 16), ("fork", "ef" * 16)):
+        ledger.path.write_bytes(text)
+        ledger.begin(
+            AttemptKind.TRAINING, begun.of, nonce, options=begun.options, system=begun.system
+        )
+        ledger.append(StepKind.ABORTED, {}, what=AttemptKind.TRAINING, of=begun.of, nonce=nonce)
+        packed.append(pack_results(tree, tmp_path / f"{name}.tar.zst"))
+    second, fork = packed
+    told = run(second, first, "-o", tmp_path / "site")
+    assert f"{first.name}: not listed; {second.name} has all of its results" in told
+    with pytest.raises(JudgedError, match=f"{second.name}: shares its campaign's nonce"):
+        run(second, fork, "-o", tmp_path / "forks")
 
 
 def test_the_index_begins_with_systems_against_workloads(site: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from submissions.commands.publish import publish
 from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.publish import site
 from submissions.publish.cards import SiteCards
@@ -92,6 +94,23 @@ def test_a_result_that_does_not_count_is_named_and_no_point(report: Document) ->
     )
     assert "1 point of broken: not compliant: not drawn." in files["tradeoff.html"].decode()
     assert b"broken" not in files["data/tradeoff.csv"]
+
+
+def test_an_axis_that_no_system_has_is_a_page_with_the_reason(report: Document) -> None:
+    """The page was missing, as if nothing had been asked for."""
+    request = FigureRequest(basis=FigureBasis.WATT)
+    files = built(report, [*served(report, "one", 100, 5), *served(report, "two", 50, 9)], request)
+    told = "2 points of one, two: no power of the same kind was measured"
+    assert told in files["tradeoff.html"].decode() and b"<svg" not in files["tradeoff.html"]
+    assert json.loads(files["data/tradeoff.json"])["figures"][0]["left_out"] == [told]
+
+
+@pytest.mark.slow
+def test_a_site_without_the_axis_that_was_asked_for_says_so(bundle: Path, tmp_path: Path) -> None:
+    words = [str(bundle), "-o", str(tmp_path / "site"), "--per", "watt"]
+    told = CliRunner().invoke(publish, words, catch_exceptions=False)
+    assert told.exit_code == 0
+    assert "without throughput per watt: throughput against latency needs" in told.stderr
 
 
 @pytest.mark.slow

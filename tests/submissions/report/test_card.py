@@ -16,9 +16,11 @@ from click.testing import CliRunner
 
 from submissions.commands.report import report
 from submissions.report import pictures
+from submissions.report.document import Axis, Chart, Document, Line, Section, Tile
 from submissions.report.drawing import card, raster
 from suite.errors import JudgedError, MissingError, RequestError
 
+BASE = Path(__file__).resolve().parents[2] / "examples" / "base"
 SCRIPTS = ("Тест", "日本電算", "حاسوب", "संगणक", "e\u0301cole", "<b>&\"'")
 
 
@@ -88,6 +90,29 @@ def test_names_in_any_script_fit(name: str) -> None:
     assert not card.unicodedata.combining(heading[-2]) or heading[-3:-1] in name, "no torn letter"
 
 
+def test_what_a_tile_has_no_room_for_ends_with_an_ellipsis() -> None:
+    """Four metrics with their targets were cut behind a comma, as if there were no more."""
+    quality = ", ".join(f"metric{number} 0.9947 of 0.9847" for number in range(9))
+    tile = Tile(name="Offline", value="9", unit="tokens/s", note=f"not tested. {quality}")
+    told = re.findall("<text[^>]*>([^<]*)", card.draw_card_tile(tile, 0, 240))
+    assert len(told) == 3 + card.MAX_TILE_LINES and told[-1].endswith("metric2\u2026")
+
+
+def test_systems_of_one_card_can_be_told_apart() -> None:
+    """Five tiles had room for the first half of a name, which all of podium's share."""
+    for name in ("2c-intel-xeon-processor-onnxruntime-fp32", "2c-intel-xeon-processor-torch-fp32"):
+        tile = Tile(name="Offline", value="9", unit="samples/s", note="one run", origin=name)
+        told = re.findall("<text[^>]*>([^<]*)", card.draw_card_tile(tile, 0, 200))
+        assert "".join(told[4:]) == name
+
+
+def test_the_card_of_a_study_is_about_the_study_alone(tmp_path: Path) -> None:
+    target = tmp_path / "card.svg"
+    run(next((BASE / "study" / "studies").iterdir()), "--card", target)
+    told = " ".join(texts(target))
+    assert "by batch size" in told and "podium explain" not in told
+
+
 def test_without_its_library_png_is_one_sentence(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +171,34 @@ def test_figures_are_files_of_their_own(recorded: Path, tmp_path: Path) -> None:
             ElementTree.fromstring(each.read_bytes()).find("{http://www.w3.org/2000/svg}style")
             is not None
         )
+
+
+def test_figures_of_systems_in_other_scripts_do_not_replace_each_other(tmp_path: Path) -> None:
+    """A file name keeps no letter of them, and the last figure was the only one."""
+    charts = tuple(
+        Chart(
+            id=f"latency-{system}",
+            title="",
+            description="",
+            x=Axis(name="x", unit=""),
+            y=Axis(name="y", unit=""),
+            lines=(Line(name="", points=((0.0, 0.0), (1.0, 1.0))),),
+        )
+        for system in ("日本-fp32", "中国-fp32", "訓練-fp32", "x" * 255)
+    )
+    document = Document(
+        title="",
+        parts=(),
+        sections=(Section(id="s", title="", charts=charts),),
+        legend=(),
+        version="",
+    )
+    pictures.PictureRequest(figures=tmp_path).write_files(document)
+    made = {each.name: each.read_text("utf-8") for each in tmp_path.iterdir()}
+    numbered = ["latency-fp32-2.svg", "latency-fp32-3.svg", "latency-fp32.svg"]
+    assert sorted(made)[:3] == numbered
+    assert len(made) == 4, "a name that is too long for a file system is cut"
+    assert "日本" in made["latency-fp32.svg"]
 
 
 def test_png_has_its_size_and_is_made_in_time(bundle: Path, tmp_path: Path) -> None:

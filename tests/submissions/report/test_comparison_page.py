@@ -88,6 +88,18 @@ def test_a_bar_and_its_interval_end_where_the_axis_has_them() -> None:
     assert float(high) - BAR_LEFT == pytest.approx(widths[0] * 5 / 8, abs=0.1)
 
 
+def test_long_names_of_bars_keep_system_and_path() -> None:
+    """Cut at their end, bars of one system from two bundles had one name."""
+    system = "2c-intel-xeon-processor-onnxruntime-fp32"
+    paths = [f"resnet50-smoke-{system}-{day}.tar.zst" for day in ("monday", "friday")]
+    found = compared(*(result(path, system=system) for path in paths))
+    chart = build_comparison_bars(found)
+    assert chart is not None
+    drawn = str(draw_bar_chart(chart))
+    for day in ("monday", "friday"):
+        assert re.search(rf">2c-intel[^<]*\u2026[^<]*{day}.tar.zst\)<", drawn), day
+
+
 def test_what_does_not_count_or_is_not_comparable_has_no_bar() -> None:
     chart = drawn(
         result("b", compliant=False),
@@ -172,3 +184,5 @@ def test_everybody_can_read_the_page(
     with browser.opened(page, viewport={"width": width, "height": 780}, color_scheme=theme) as seen:
         assert (seen.violations(), seen.requests, seen.complaints) == ([], [], [])
         assert seen.width() <= width
+        last = "[...document.querySelectorAll('td:last-child')].map(td => td.offsetWidth)"
+        assert min(seen.page.evaluate(last)) > 120, "a column of single letters is no text"

@@ -14,7 +14,12 @@ from suite.errors import MissingError
 from workloads.common.text.references import write_references
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.llama.examples import build_llama_examples
-from workloads.llama.scoring import ROUGE_METRICS, decode_news_answer, score_answers
+from workloads.llama.scoring import (
+    ROUGE_METRICS,
+    average_rouge,
+    decode_news_answer,
+    score_answers,
+)
 from workloads.llama.served_news import generate_serving_documents
 from workloads.llama.vocabulary import END_ID, PAD_ID, encode_text, list_tokens
 
@@ -51,6 +56,7 @@ class WordShareScorer:
 @pytest.fixture
 def share_scorer(monkeypatch: pytest.MonkeyPatch) -> type[WordShareScorer]:
     """What is handed to the library, and what is made of its scores, without the library."""
+    average_rouge.cache_clear()
     package, module = ModuleType("rouge_score"), ModuleType("rouge_score.rouge_scorer")
     monkeypatch.setattr(WordShareScorer, "asked", [])
     module.RougeScorer = WordShareScorer  # type: ignore[attr-defined]
@@ -68,6 +74,15 @@ def test_each_answer_is_compared_with_its_reference(
     for metric in ROUGE_METRICS:
         assert scores[metric] == pytest.approx((3 / 4 + 1 + 2 / 6) / 3)
     assert share_scorer.asked == [(["rouge1", "rouge2", "rougeL", "rougeLsum"], True)]
+
+
+def test_the_same_answers_are_scored_once(truth: Path, share_scorer: type[WordShareScorer]) -> None:
+    """A report asks for them five times: half of the time of a card went into it."""
+    answers = pack_answers(*SUMMARIES)
+    assert score_answers(answers, truth) == score_answers(answers, truth)
+    assert len(share_scorer.asked) == 1
+    assert score_answers(answers | {1: b""}, truth)["rouge1"] == pytest.approx(2 / 3)
+    assert len(share_scorer.asked) == 2, "other answers are no repetition"
 
 
 def test_the_generated_length_is_that_of_the_texts(

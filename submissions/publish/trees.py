@@ -28,6 +28,7 @@ from submissions.result_index import (
 from submissions.score.mlcommons_table import DescribedScore, describe_score
 from submissions.score.score import build_score, read_scored_values
 from suite.errors import JudgedError, RequestError
+from suite.files.layout import locate_absolutely
 
 TREE_KINDS: Final = (PathKind.TREE, PathKind.TREES, PathKind.ORGANISATION)
 """Kinds of paths that become pages of a site as they stand, if their round is a published one."""
@@ -190,11 +191,6 @@ def read_site_tree(
             described for each in results.values() for _, described in each if described
         ),
     )
-
-
-def locate_absolutely(path: Path | str) -> Path:
-    """Return an absolute path without following links."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links
 
 
 def is_finding_below(finding: Finding, folder: Path) -> bool:

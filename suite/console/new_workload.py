@@ -58,7 +58,9 @@ def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMP
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
-        raise RequestError(f"{folder}: exists already; give another folder with --output") from error
+        raise RequestError(
+            f"{folder}: exists already; give another folder with --output"
+        ) from error
     except OSError as error:
         raise RequestError(f"{folder}: not written: {error.strerror or error}") from error
     try:

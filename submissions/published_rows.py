@@ -172,8 +172,15 @@ def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
         return read_included_rows(name)
     if not name.endswith(".csv"):
         raise build_unknown_round_error(name)
+    return read_published_file(Path(name))
+
+
+def read_published_file(path: Path) -> tuple[PublishedRow, ...]:
+    """Read the rows of a user's file; RequestError as for `parse_published_rows`, and for a file
+    that cannot be read.
+    """
     try:
-        return parse_published_rows(read_untrusted_text(Path(name), "utf-8-sig"), name)
+        return parse_published_rows(read_untrusted_text(path, "utf-8-sig"), str(path))
     except UnreadableError as error:
         raise RequestError(str(error)) from error
 

@@ -354,9 +354,11 @@ def build_unscored_result(
     )
 
 
-def rank_tree_result(result: TreeResult) -> tuple[bool, float, str]:
-    """Return a sort key: the best value first, results without one last."""
+def rank_tree_result(result: TreeResult) -> tuple[bool, bool, float, str]:
+    """Return a sort key: the best value first, but behind all valid results those that are not:
+    their values are in doubt; results without a value last.
+    """
     if result.value is None:
-        return (True, 0.0, result.location)
+        return (True, True, 0.0, result.location)
     worse = -result.value if is_higher_better(result.metric) else result.value
-    return (False, worse, result.location)
+    return (False, result.verdict != VERDICT_LABELS[Verdict.VALID], worse, result.location)

@@ -53,6 +53,8 @@ WORKLOAD_HALVES: Final = ("training", "inference")
 RECOMPUTED_KIND: Final = "recomputed"
 PUBLISHED_ROW_KINDS: Final = (RECOMPUTED_KIND, "reported")
 """Recomputed from published logs, or taken from a table or an article."""
+PLAIN_UNIT: Final = "1"
+"""Of a number without a unit, such as a ratio."""
 PUBLISHED_UNITS: Final = (
     "minutes",
     "samples/s",
@@ -64,7 +66,7 @@ PUBLISHED_UNITS: Final = (
     "ms",
     "W",
     "samples/s/W",
-    "1",
+    PLAIN_UNIT,
 )
 INTERACTIVE_SCENARIO: Final = "Interactive"
 """Server with tighter bounds, which LoadGen knows no name for."""

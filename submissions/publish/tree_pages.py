@@ -22,7 +22,7 @@ from submissions.publish.trees import (
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import SEVERITY_TITLES
 from submissions.score.mlcommons_table import DescribedScore, format_mlcommons_table
-from submissions.tables import format_metric_value
+from submissions.tables import format_exact_number, format_metric_value
 from suite import __version__
 from suite.files.layout import convert_to_slug, fold_name
 
@@ -303,7 +303,9 @@ def format_trees_csv(trees: Iterable[SiteTree]) -> str:
         for each in tree.results:
             row = encode_texts(asdict(each))
             runs = " ".join("-" if run is None else repr(run) for run in each.runs)
-            scores = " ".join(f"{name}={value:.6g}" for name, value in each.accuracy.items())
+            scores = " ".join(
+                f"{name}={format_exact_number(value)}" for name, value in each.accuracy.items()
+            )
             writer.writerow(
                 {"tree": encode_invisible_characters(tree.name)}
                 | row

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from corpus import PUBLISHED, needs_corpus
 
 from submissions.commands.publish import publish
-from submissions.publish.tree_pages import group_tree_results
+from submissions.publish.tree_pages import format_trees_csv, group_tree_results
 from submissions.publish.trees import TreeOptions, is_site_tree, read_site_trees
 from suite.errors import JudgedError, RequestError
 
@@ -248,6 +248,16 @@ def test_a_result_that_is_not_valid_ranks_behind_those_that_are() -> None:
     unscored = replace(valid, value=None)
     (table,) = group_tree_results([unscored, broken, valid])
     assert table.results == (valid, broken, unscored)
+
+
+def test_csv_has_all_digits_of_a_score() -> None:
+    """A count of tokens has more than six."""
+    (tree,) = read_site_trees([TRAINED], TreeOptions())
+    (org,) = tree.organisations
+    counted = replace(org.results[0], accuracy={"GEN_LEN": 8151740.0, "ROUGE1": 38.486})
+    whole = replace(tree, organisations=(replace(org, results=(counted,)),))
+    (row,) = csv.DictReader(io.StringIO(format_trees_csv([whole])))
+    assert row["accuracy"] == "GEN_LEN=8151740 ROUGE1=38.486"
 
 
 # ---- what is refused ----

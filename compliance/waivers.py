@@ -118,13 +118,13 @@ def accept_finding(finding: Finding, path: str, waivers: Iterable[Waiver]) -> Fi
     return replace(finding, accepted=accepted)
 
 
-def find_idle_waivers(
-    judged: Iterable[PathJudgement], waivers: Iterable[Waiver]
-) -> tuple[Waiver, ...]:
-    """Return the waivers that no finding needs any more."""
+def describe_idle_waivers(
+    file: Path, judged: Iterable[PathJudgement], waivers: Iterable[Waiver]
+) -> list[str]:
+    """Return a sentence for each waiver of a file that no finding needs any more."""
     found = [(finding, each.path) for each in judged for finding in each.findings]
-    return tuple(
-        waiver
+    return [
+        f"{file}: {waiver.name} accepts nothing; remove it"
         for waiver in waivers
         if not any(waiver.covers_finding(finding, path) for finding, path in found)
-    )
+    ]

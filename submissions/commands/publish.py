@@ -90,8 +90,9 @@ def publish(
     reason, and the command exits with 1. Results that no test can separate share a letter; there
     are no ranks. data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
     A results tree of a published round is listed as it stands, broken results included, which
-    leave the exit code 0: its organisations and systems, verdicts, objections with file and line, convergence factors, and
-    scores beside the published values. data/trees.json and data/trees.csv contain all of it.
+    leave the exit code 0: its organisations and systems, verdicts, objections with file and line,
+    convergence factors, and scores beside the published values. data/trees.json and data/trees.csv
+    contain all of it.
     A folder with a submission to MLPerf Endpoints is listed with its curves, and its points in
     data/endpoints.csv.
 

@@ -260,7 +260,46 @@ def test_csv_has_all_digits_of_a_score() -> None:
     assert row["accuracy"] == "GEN_LEN=8151740 ROUGE1=38.486"
 
 
+def test_an_idle_waiver_is_named_as_by_the_judge(tmp_path: Path) -> None:
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text(
+        '[[waiver]]\nrule = "log.target"\npath = "nowhere"\nby = "us"\nuntil = 2099-01-31\n'
+        'why = "known"\n'
+    )
+    told = run(TRAINED, "-o", tmp_path / "site", "--accept", waivers).stderr
+    sentence = f"podium: {waivers}: the waiver of log.target in nowhere accepts nothing; remove it"
+    assert told.splitlines()[0] == sentence
+
+
 # ---- what is refused ----
+
+
+@pytest.mark.parametrize("place", ["systems/other.json", "results/box/resnet/result_9.txt", "docs"])
+def test_a_link_out_of_a_tree_is_refused(place: str, tmp_path: Path) -> None:
+    """A finding quotes what it found: a submitter's link would put a file of the publisher's on the
+    site.
+    """
+    tree = tmp_path / "training_v0.7"
+    shutil.copytree(TRAINED, tree)
+    secret = tmp_path / "secret"
+    secret.mkdir() if place == "docs" else secret.write_text("a password\n")
+    link = tree / "acme" / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(secret)
+    with pytest.raises(
+        JudgedError, match="is a link out of .*training_v0.7, and a site would show"
+    ):
+        run(tree, "-o", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_links_within_a_tree_and_loops_are_no_matter(tmp_path: Path) -> None:
+    tree = tmp_path / "training_v0.7"
+    shutil.copytree(TRAINED, tree)
+    (tree / "acme" / "loop").symlink_to("loop")
+    (tree / "acme" / "up").symlink_to("..")
+    (tree / "acme" / "gone").symlink_to("/nowhere/at/all")
+    assert run(tree, "-o", tmp_path / "site").exit_code == 0
 
 
 ZERO_ROW = {

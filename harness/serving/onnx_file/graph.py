@@ -55,7 +55,8 @@ class FileInput:
     @property
     def is_first_free(self) -> bool:
         """Return whether its first size is free, and so may count the samples of a batch."""
-        return bool(self.sizes) and isinstance(self.sizes[0], str)
+        sizes = self.sizes or ()
+        return bool(sizes) and isinstance(sizes[0], str)
 
     def __str__(self) -> str:
         if self.sizes is None:

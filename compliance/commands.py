@@ -24,7 +24,7 @@ from compliance.verdict import (
     change_findings,
     judge_strictly,
 )
-from compliance.waivers import apply_waivers, find_idle_waivers, read_waivers
+from compliance.waivers import apply_waivers, describe_idle_waivers, read_waivers
 from suite import registry
 from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
@@ -73,8 +73,9 @@ def run_check_command(
         results = [judge_strictly(each) for each in results]
     if waivers:
         results = [apply_waivers(each, waivers) for each in results]
-    for waiver in find_idle_waivers(results, waivers):
-        click.echo(f"podium: {accept}: {waiver.name} accepts nothing; remove it", err=True)
+    if accept:
+        for sentence in describe_idle_waivers(accept, results, waivers):
+            click.echo(f"podium: {sentence}", err=True)
     if all(each.verdict is Verdict.VALID for each in results):
         results = list(map(name_final_paths, results))
     screen, disturbances = get_screen(), ""

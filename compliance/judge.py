@@ -35,6 +35,7 @@ from compliance.verdict import (
     compute_verdict,
 )
 from suite import registry
+from suite.files.layout import locate_absolutely
 from suite.rounds import RoundKind
 
 if TYPE_CHECKING:
@@ -356,17 +357,11 @@ def replace_all_consequences(judged: PathJudgement, unread: Sequence[Finding]) -
     )
 
 
-def resolve_without_links(given: str) -> Path:
-    """Return an absolute path without following links."""
-    # Path.resolve follows links, and fails on a link loop
-    return Path(os.path.abspath(given))  # noqa: PTH100
-
-
 def display_path_as_given(path: Path, given: str) -> Path:
     """Display a recognised path as the user would write it: as given, absolute, or relative to the
     working folder.
     """
-    if path == resolve_without_links(given):
+    if path == locate_absolutely(given):
         return Path(given)
     return path if Path(given).is_absolute() else Path(os.path.relpath(path))
 

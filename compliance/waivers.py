@@ -6,7 +6,6 @@ listed, but has no effect on a verdict.
 
 import datetime
 import difflib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,11 @@ import msgspec
 from compliance.rules import load_rules
 from compliance.verdict import Acceptance, Finding, PathJudgement, Verdict, change_findings
 from suite.errors import RequestError
+from suite.files.layout import locate_absolutely
 from suite.files.untrusted_files import UnreadableError, read_untrusted_toml, replace_unprintable
 
-StatedText: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+StatedText: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
+"""A text that is not blank."""
 
 
 class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,12 +44,13 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return whether it accepts a finding about the PATH `judged`."""
         if finding.rule != self.rule:
             return False
-        # Path.resolve follows links
-        file = Path(os.path.abspath(finding.file))  # noqa: PTH100
-        return any(
-            file.is_relative_to(os.path.abspath(Path(base, self.path)))  # noqa: PTH100
-            for base in (judged, "")
-        )
+        root, here = locate_absolutely(judged), locate_absolutely("")
+        inside, printed = locate_absolutely(root / self.path), locate_absolutely(self.path)
+        # a folder above these, as `..` is, would accept more than its reader sees
+        places = [inside] if inside.is_relative_to(root) else []
+        if printed.is_relative_to(root) or printed.is_relative_to(here):
+            places.append(printed)
+        return any(map(locate_absolutely(finding.file).is_relative_to, places))
 
 
 class WaiverFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,13 +118,13 @@ def accept_finding(finding: Finding, path: str, waivers: Iterable[Waiver]) -> Fi
     return replace(finding, accepted=accepted)
 
 
-def find_idle_waivers(
-    judged: Iterable[PathJudgement], waivers: Iterable[Waiver]
-) -> tuple[Waiver, ...]:
-    """Return the waivers that no finding needs any more."""
+def describe_idle_waivers(
+    file: Path, judged: Iterable[PathJudgement], waivers: Iterable[Waiver]
+) -> list[str]:
+    """Return a sentence for each waiver of a file that no finding needs any more."""
     found = [(finding, each.path) for each in judged for finding in each.findings]
-    return tuple(
-        waiver
+    return [
+        f"{file}: {waiver.name} accepts nothing; remove it"
         for waiver in waivers
         if not any(waiver.covers_finding(finding, path) for finding, path in found)
-    )
+    ]

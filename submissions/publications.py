@@ -14,6 +14,7 @@ import click
 from submissions.metrics import DerivedFigure, is_higher_better
 from submissions.published_rows import (
     MISSED_RUN_MARK,
+    PLAIN_UNIT,
     PUBLISHED_COLUMNS,
     PUBLISHED_LEGEND,
     PublishedRow,
@@ -131,6 +132,7 @@ def format_published_table(rows: Sequence[PublishedRow]) -> list[str]:
     """Format one line per row, its source last."""
     head = (
         "round",
+        "division",
         "workload",
         "what",
         "result",
@@ -170,9 +172,11 @@ def format_published_cells(row: PublishedRow) -> tuple[str, ...]:
     remarks = [f"times the factor {factor:.6g}"] if factor else []
     return (
         row.round,
+        row.division or "-",
         row.workload,
         what,
-        f"{row.headline:,.{HEADLINE_DIGITS if factor else ROW_DIGITS}g} {row.unit}",
+        f"{row.headline:,.{HEADLINE_DIGITS if factor else ROW_DIGITS}g}"
+        f" {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip(),
         format_accelerator_figure(figure) if figure else "-",
         runs,
         on or "unknown",

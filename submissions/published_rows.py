@@ -53,6 +53,8 @@ WORKLOAD_HALVES: Final = ("training", "inference")
 RECOMPUTED_KIND: Final = "recomputed"
 PUBLISHED_ROW_KINDS: Final = (RECOMPUTED_KIND, "reported")
 """Recomputed from published logs, or taken from a table or an article."""
+PLAIN_UNIT: Final = "1"
+"""Of a number without a unit, such as a ratio."""
 PUBLISHED_UNITS: Final = (
     "minutes",
     "samples/s",
@@ -64,7 +66,7 @@ PUBLISHED_UNITS: Final = (
     "ms",
     "W",
     "samples/s/W",
-    "1",
+    PLAIN_UNIT,
 )
 INTERACTIVE_SCENARIO: Final = "Interactive"
 """Server with tighter bounds, which LoadGen knows no name for."""
@@ -172,8 +174,15 @@ def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
         return read_included_rows(name)
     if not name.endswith(".csv"):
         raise build_unknown_round_error(name)
+    return read_published_file(Path(name))
+
+
+def read_published_file(path: Path) -> tuple[PublishedRow, ...]:
+    """Read the rows of a user's file; RequestError as for `parse_published_rows`, and for a file
+    that cannot be read.
+    """
     try:
-        return parse_published_rows(read_untrusted_text(Path(name), "utf-8-sig"), name)
+        return parse_published_rows(read_untrusted_text(path, "utf-8-sig"), str(path))
     except UnreadableError as error:
         raise RequestError(str(error)) from error
 

@@ -25,6 +25,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen.scenario import Scenario
+from suite.studies.documents import STUDY_FILE
 
 BUNDLES_FOLDER: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
@@ -202,7 +203,7 @@ def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
 
 def find_results(path: Path) -> list[IndexedResult]:
     """Return every result below a path, or containing it, sorted, training before inference; none
-    outside a results tree.
+    outside a results tree, and none of a study of speed alone, whose runs lie in a tree of its own.
     """
     target = path_kind.recognise_path(path)
     organisation_folders = (
@@ -213,6 +214,7 @@ def find_results(path: Path) -> list[IndexedResult]:
     found = (
         result
         for organisation_folder in organisation_folders
+        if not is_study_tree(organisation_folder)
         for system in tree_path.list_subfolders(organisation_folder / "results")
         for result in find_system_results(organisation_folder, system)
     )
@@ -221,6 +223,11 @@ def find_results(path: Path) -> list[IndexedResult]:
         for result in found
         if result.folder.is_relative_to(target.path) or target.path.is_relative_to(result.folder)
     ]
+
+
+def is_study_tree(organisation_folder: Path) -> bool:
+    """Return whether an organisation's folder is part of a study, `<study>/<division>/<org>`."""
+    return (organisation_folder.parent.parent / STUDY_FILE).is_file()
 
 
 def list_organisation_folders(path: Path) -> list[Path]:
@@ -345,8 +352,17 @@ def open_results(path: Path) -> Iterator[list[IndexedResult]]:
     ) as root:
         found = find_requested_results(root)
         if not found:
-            raise JudgedError(f"{path}: contains no results")
+            raise JudgedError(describe_missing_results(path, root))
         yield found
+
+
+def describe_missing_results(path: Path, root: Path) -> str:
+    """Describe a path without results, given and unpacked; studies are none, and are told so."""
+    if path_kind.recognise_path(root).kind is path_kind.PathKind.STUDY or any(
+        path_kind.find_studies(root)
+    ):
+        return f"{path}: contains no results, only studies, which podium report draws"
+    return f"{path}: contains no results"
 
 
 @contextmanager

@@ -230,3 +230,8 @@ def create_table_console() -> Console:
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal; without one, as wide as its content needs."""
     create_table_console().print(table)
+
+
+def format_exact_number(value: float) -> str:
+    """Format a number for a program with all its digits, a whole one without a point."""
+    return repr(value).removesuffix(".0")

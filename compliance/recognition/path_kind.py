@@ -1,6 +1,5 @@
 """Recognise the kind of a PATH, from its position in a submission tree or from its content."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,6 +51,7 @@ from suite.files.layout import (
     SUMMARY_LOG,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    locate_absolutely,
 )
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
@@ -125,8 +125,7 @@ def recognise_path(
     """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `match_organisation` may
     be a cached `match_organisation_folder`.
     """
-    # Path.resolve follows links, and fails on a link loop
-    path = Path(os.path.abspath(path))  # noqa: PTH100
+    path = locate_absolutely(path)
     folder = is_folder(path)
     if part := find_endpoints_part(path, folder):
         return part

@@ -5,7 +5,6 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0,
 suppression, 3.49 reportingDescriptor.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from compliance.rules import load_rules
 from compliance.verdict import Finding, PathJudgement, Severity
 from suite import __version__
 from suite.files.json_files import format_json
+from suite.files.layout import locate_absolutely
 
 SARIF_SCHEMA_URL: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 SARIF_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -121,8 +121,7 @@ def build_sarif_result(
 
 def build_artifact_location(here: Path, file: str) -> dict[str, str]:
     """Return a file's URI, relative to the working folder; absolute for files elsewhere."""
-    # Path.resolve follows links, and fails on a link loop
-    path = Path(os.path.abspath(file))  # noqa: PTH100
+    path = locate_absolutely(file)
     if path.is_relative_to(here):
         return {"uri": encode_path_as_uri(path.relative_to(here)), "uriBaseId": URI_BASE_ID}
     return {"uri": "file://" + encode_path_as_uri(path)}

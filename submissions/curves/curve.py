@@ -24,6 +24,7 @@ from submissions import compliance_check
 from submissions.machines import ComparedMachine, build_compared_machine
 from submissions.result_index import find_requested_results
 from suite import registry
+from suite.files.layout import locate_absolutely
 from suite.rounds.endpoints_curve import Regions
 
 WHOLE_RUN: Final = "whole_run"
@@ -132,7 +133,7 @@ def read_path_curves(path: Path, found: Sequence[Finding] | None = None) -> list
         round = registry.load_endpoints_round(compliance_check.resolve_path_round(home))
         findings = compliance_check.judge_path(home) if found is None else found
         errors = index_errors(
-            (Path(os.path.abspath(each.file)), each.rule)  # noqa: PTH100 # resolve follows links
+            (locate_absolutely(each.file), each.rule)
             for each in findings
             if each.severity is Severity.ERROR
         )

@@ -2,7 +2,6 @@
 tables, figures and comparisons are made.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -26,6 +25,7 @@ from submissions.curves.curve import (
 )
 from submissions.machines import ComparedMachine
 from suite.errors import JudgedError
+from suite.files.layout import locate_absolutely
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import (
     CURVE_KIND,
@@ -85,9 +85,9 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         study = read_untrusted_file(folder / STUDY_FILE, TRACED_CURVE_DECODER.decode)
     except UnreadableError as error:
         raise JudgedError(f"{folder / STUDY_FILE}: {error.reason}") from error
-    home = Path(os.path.abspath(folder))  # noqa: PTH100 # resolve follows links
+    home = locate_absolutely(folder)
     errors = index_errors(
-        (Path(os.path.abspath(each.file)), each.rule)  # noqa: PTH100
+        (locate_absolutely(each.file), each.rule)
         for each in found
         if each.severity is Severity.ERROR
     )

@@ -5,13 +5,14 @@ round, or a file of rows.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from submissions.published_rows import (
     PublishedRow,
     list_published_files,
+    read_published_file,
     read_published_rows,
 )
 from suite.errors import RequestError
@@ -52,7 +53,7 @@ class TableRow(
 
     id: str
     location: str
-    result: float
+    result: Annotated[float, msgspec.Meta(gt=0)]
     unit: str
     version: str
 
@@ -87,7 +88,7 @@ def convert_row_to_reference(row: PublishedRow) -> Reference:
 def iterate_table_references(table: Path) -> Iterator[tuple[str, Reference]]:
     """Yield key and value of each row of MLCommons' table, or of a file of published rows."""
     if table.suffix != TABLE_SUFFIX:
-        for row in read_published_rows(str(table)):
+        for row in read_published_file(table):
             yield fold_name(row.id), Reference(value=row.headline, source=table.name)
         return
     try:

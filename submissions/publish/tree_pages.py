@@ -22,7 +22,7 @@ from submissions.publish.trees import (
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import SEVERITY_TITLES
 from submissions.score.mlcommons_table import DescribedScore, format_mlcommons_table
-from submissions.tables import format_metric_value
+from submissions.tables import format_exact_number, format_metric_value
 from suite import __version__
 from suite.files.layout import convert_to_slug, fold_name
 
@@ -35,6 +35,8 @@ MIN_DEVIATION: Final = 5e-6
 """A smaller difference from the published value is one of rounding: MLCommons' tables have six
 digits, or whole tokens per second.
 """
+WHOLE_PERCENT: Final = 100
+"""From here on, two digits would need an exponent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeTable:
-    """The results of one benchmark and scenario in one round and division, best first."""
+    """The results of one benchmark and scenario in one round and division, best valid first."""
 
     title: str
     results: tuple[TreeResult, ...]
@@ -175,7 +177,7 @@ def iterate_summary_files(page: TreePage) -> Iterator[tuple[str, bytes]]:
 
 
 def group_tree_results(results: Iterable[TreeResult]) -> Iterator[TreeTable]:
-    """Yield a table per benchmark and scenario, round and division, best value first."""
+    """Yield a table per benchmark and scenario, round and division, best valid value first."""
     tables: dict[tuple[str, ...], list[TreeResult]] = {}
     for each in results:
         key = (fold_name(each.benchmark), each.scenario, each.round, each.division)
@@ -225,7 +227,8 @@ def format_deviation(result: TreeResult) -> str:
         return ""
     if abs(result.deviation) <= MIN_DEVIATION:
         return "equal"
-    return f"{100 * result.deviation:+.2g} %"
+    percent = 100 * result.deviation
+    return f"{percent:+,.0f} %" if abs(percent) >= WHOLE_PERCENT else f"{percent:+.2g} %"
 
 
 def format_verdict_counts(results: Iterable[TreeResult]) -> str:
@@ -300,7 +303,9 @@ def format_trees_csv(trees: Iterable[SiteTree]) -> str:
         for each in tree.results:
             row = encode_texts(asdict(each))
             runs = " ".join("-" if run is None else repr(run) for run in each.runs)
-            scores = " ".join(f"{name}={value:.6g}" for name, value in each.accuracy.items())
+            scores = " ".join(
+                f"{name}={format_exact_number(value)}" for name, value in each.accuracy.items()
+            )
             writer.writerow(
                 {"tree": encode_invisible_characters(tree.name)}
                 | row

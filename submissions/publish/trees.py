@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.rules import is_published_round
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict, compute_verdict
-from compliance.waivers import Waiver, apply_waivers, read_waivers
+from compliance.waivers import apply_waivers, describe_idle_waivers, read_waivers
 from submissions.compliance_check import resolve_path_round
 from submissions.curves.curve import has_curves
 from submissions.machines import PUBLISHED_SYSTEM_FIELDS, format_field_value
@@ -28,6 +30,7 @@ from submissions.result_index import (
 from submissions.score.mlcommons_table import DescribedScore, describe_score
 from submissions.score.score import build_score, read_scored_values
 from suite.errors import JudgedError, RequestError
+from suite.files.layout import locate_absolutely
 
 TREE_KINDS: Final = (PathKind.TREE, PathKind.TREES, PathKind.ORGANISATION)
 """Kinds of paths that become pages of a site as they stand, if their round is a published one."""
@@ -146,7 +149,8 @@ def resolve_path_rounds(path: Path) -> Sequence[str]:
 
 def read_site_trees(paths: Iterable[Path], options: TreeOptions) -> list[SiteTree]:
     """Read the trees of a site; RequestError for waivers or tables that cannot be used,
-    or that no tree needs.
+    or that no tree needs; JudgedError for a tree with a link out of it. Prints which waivers accept
+    nothing.
     """
     paths = tuple(paths)
     for option, given in (("--accept", options.accept), ("--table", options.tables)):
@@ -155,14 +159,37 @@ def read_site_trees(paths: Iterable[Path], options: TreeOptions) -> list[SiteTre
     waivers = read_waivers(options.accept, datetime.now(UTC).date()) if options.accept else ()
     rounds = {name for path in paths for name in resolve_path_rounds(path)}
     references = read_published_references(rounds, options.tables)
-    return [read_site_tree(path, waivers, references) for path in paths]
+    for path in paths:
+        check_tree_links(path)
+    judged = [apply_waivers(Judge().judge_path(str(path)), waivers) for path in paths]
+    if options.accept:
+        for sentence in describe_idle_waivers(options.accept, judged, waivers):
+            click.echo(f"podium: {sentence}", err=True)
+    return [
+        read_site_tree(path, found, references) for path, found in zip(paths, judged, strict=True)
+    ]
+
+
+def check_tree_links(path: Path) -> None:
+    """Raise JudgedError for a link out of a tree: the pages would show what it leads to, which may
+    be a file of the publisher's own.
+    """
+    root = path.resolve()
+    for folder, folders, names in os.walk(path):
+        for each in (Path(folder, name) for name in (*folders, *names)):
+            # a loop leads nowhere, and Path.resolve fails on it
+            target = Path(os.path.realpath(each)) if each.is_symlink() else root
+            if target.exists() and not target.is_relative_to(root):
+                raise JudgedError(
+                    f"{each}: is a link out of {path}, and a site would show what it leads to;"
+                    " remove it, or publish the folder that has both"
+                )
 
 
 def read_site_tree(
-    path: Path, waivers: Sequence[Waiver], references: Mapping[str, Reference]
+    path: Path, judged: PathJudgement, references: Mapping[str, Reference]
 ) -> SiteTree:
-    """Judge and score one tree."""
-    judged = apply_waivers(Judge().judge_path(str(path)), waivers)
+    """Score one tree that has been judged."""
     verdicts = {locate_absolutely(each.path): each.findings for each in judged.results}
     results: dict[Path, list[tuple[TreeResult, DescribedScore | None]]] = {}
     for result in find_requested_results(path):
@@ -190,11 +217,6 @@ def read_site_tree(
             described for each in results.values() for _, described in each if described
         ),
     )
-
-
-def locate_absolutely(path: Path | str) -> Path:
-    """Return an absolute path without following links."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links
 
 
 def is_finding_below(finding: Finding, folder: Path) -> bool:
@@ -358,9 +380,11 @@ def build_unscored_result(
     )
 
 
-def rank_tree_result(result: TreeResult) -> tuple[bool, float, str]:
-    """Return a sort key: the best value first, results without one last."""
+def rank_tree_result(result: TreeResult) -> tuple[bool, bool, float, str]:
+    """Return a sort key: the best value first, but behind all valid results those that are not:
+    their values are in doubt; results without a value last.
+    """
     if result.value is None:
-        return (True, 0.0, result.location)
+        return (True, True, 0.0, result.location)
     worse = -result.value if is_higher_better(result.metric) else result.value
-    return (False, worse, result.location)
+    return (False, result.verdict != VERDICT_LABELS[Verdict.VALID], worse, result.location)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from submissions.machines import format_field_value, read_system_description_fields
 from submissions.result_index import IndexedResult, open_results
 from submissions.score.score import Score, score_opened_results
+from submissions.tables import format_exact_number
 from suite import registry
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import parse_document_count
@@ -168,7 +169,9 @@ def build_served_row(each: DescribedScore) -> dict[str, object]:
         "MlperfModel": find_mlperf_benchmark(each),
         "Scenario": score.scenario,
         "Result": None if score.value is None else score.value / divisor,
-        "Accuracy": "  ".join(f"{name}: {value:.6g}" for name, value in score.accuracy.items()),
+        "Accuracy": "  ".join(
+            f"{name}: {format_exact_number(value)}" for name, value in score.accuracy.items()
+        ),
         **{
             name: format_field_value(fields.get(name))
             for name in SERVED_COLUMNS

@@ -3,15 +3,22 @@ of other data than points, some of its files are those of a template.
 """
 
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from suite import registry
-from suite.errors import RequestError, build_unknown_name_error
+from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.files.layout import DISK_FULL_ERRORS
+from suite.process.installation import DISTRIBUTION_NAME
 
-WORKLOAD_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
-"""A name becomes part of module, setting and folder names."""
+WORKLOAD_NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
+"""A name becomes part of module, setting and folder names, and the end of a distribution's, which
+pip refuses if it ends with an underscore.
+"""
+ALL_WORKLOADS: Final = "all"
+"""What `podium run` takes for every workload."""
 EXAMPLE_NAME: Final = "rings"
 DEFAULT_TEMPLATE: Final = "points"
 TEMPLATES: Final = {
@@ -41,23 +48,50 @@ def find_shipped_folder(installed: str, cloned: str) -> Path:
 
 def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMPLATE) -> list[Path]:
     """Write a workload's package into a new folder and return its files. RequestError if the name
-    is invalid or taken, or there is no such template.
+    is invalid or taken, there is no such template, or the folder exists or cannot be written;
+    MissingError if the disk is full. Nothing is left of a package that could not be written.
     """
     if template not in TEMPLATES:
         raise build_unknown_name_error("template", template, TEMPLATES)
+    check_workload_name(name)
+    texts = read_template_files(template)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError as error:
+        raise RequestError(
+            f"{folder}: exists already; give another folder with --output"
+        ) from error
+    except OSError as error:
+        raise RequestError(f"{folder}: not written: {error.strerror or error}") from error
+    try:
+        return [
+            write_named_file(folder / replace_example_name(path, name), text, name)
+            for path, text in sorted(texts.items())
+        ]
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
+        raise kind(f"{folder}: not written: {error.strerror or error}") from error
+
+
+def check_workload_name(name: str) -> None:
+    """Raise RequestError for a name that is invalid, taken, or means something else."""
     if not WORKLOAD_NAME.fullmatch(name):
         raise RequestError(
             f"'{name}' cannot be a workload's name: use a-z, 0-9 and _, beginning with a letter"
+            " and not ending with _"
+        )
+    if name == ALL_WORKLOADS:
+        raise RequestError(f"'{name}' stands for all workloads; choose another name")
+    if f"podium-{name}" == DISTRIBUTION_NAME:
+        raise RequestError(
+            f"'{name}' would be installed as {DISTRIBUTION_NAME}, in place of podium itself; choose"
+            " another name"
         )
     if name in registry.list_entry_points(registry.WORKLOAD_GROUP):
         raise RequestError(f"a workload '{name}' is installed already; choose another name")
-    if folder.exists():
-        raise RequestError(f"{folder}: exists already; give another folder with --output")
-    texts = read_template_files(template)
-    return [
-        write_named_file(folder / replace_example_name(path, name), text, name)
-        for path, text in sorted(texts.items())
-    ]
 
 
 def read_template_files(template: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import F_OK, O_RDONLY, access, close, fsync
 from os import open as open_descriptor
+from os.path import abspath
 from pathlib import Path
 from stat import S_IMODE
 from tempfile import TemporaryDirectory
@@ -202,6 +203,13 @@ def iterate_staging_folders(results: Path, workload: str) -> Iterator[Path]:
 def locate_ledger_file(organisation_folder: Path, workload: str) -> Path:
     """Path of a workload's ledger in an organisation's folder."""
     return organisation_folder / LEDGER_FOLDER / f"{workload}.jsonl"
+
+
+def locate_absolutely(path: Path | str) -> Path:
+    """Return an absolute path without `..` and without following links: Path.resolve follows them,
+    and fails on a loop.
+    """
+    return Path(abspath(path))  # noqa: PTH100
 
 
 def is_inside_folder(path: str) -> bool:

@@ -5,6 +5,7 @@ figures.
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,11 @@ from click.testing import CliRunner
 from corpus import PUBLISHED, needs_corpus
 
 from submissions.commands.score import score
-from submissions.score.mlcommons_table import SERVED_COLUMNS
+from submissions.score.mlcommons_table import (
+    SERVED_COLUMNS,
+    describe_scored_paths,
+    format_mlcommons_table,
+)
 from suite.errors import JudgedError, RequestError
 
 TREE = Path(__file__).resolve().parents[1] / "examples" / "base" / "tree"
@@ -48,6 +53,15 @@ def test_served_results_have_the_checkers_columns() -> None:
     assert (row["Units"], row["Scenario"]) == ("Latency (ms)", "SingleStream")
     assert (row["compliance"], row["errors"], row["inferred"]) == ("1", "0", "0")
     assert row["Location"] == ENTRY.relative_to(TREE).as_posix()
+
+
+def test_accuracy_has_the_digits_of_its_log() -> None:
+    """Six of them would turn 8,151,740 tokens into 8.15174e+06."""
+    (described,) = describe_scored_paths([ENTRY], [])
+    accuracy = {"ROUGE1": 38.486, "GEN_LEN": 8151740.0, "ACCURACY": 97.85300303586894}
+    scored = replace(described, score=replace(described.score, accuracy=accuracy))
+    (row,) = csv.DictReader(io.StringIO(format_mlcommons_table([scored])))
+    assert row["Accuracy"] == "ROUGE1: 38.486  GEN_LEN: 8151740  ACCURACY: 97.85300303586894"
 
 
 def test_a_training_set_is_a_column_of_its_systems_row(tmp_path: Path) -> None:

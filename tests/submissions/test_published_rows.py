@@ -5,6 +5,7 @@ it.
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -364,6 +365,20 @@ def test_rows_can_be_sorted_by_value_the_best_first() -> None:
     assert plain != rows
     assert rows == json.loads(invoked("resnet50", "--format", "json"))["published"]
     assert sorted(row["id"] for row in plain) == sorted(row["id"] for row in rows)
+
+
+def test_the_table_tells_the_division_of_each_row() -> None:
+    """Open rows, which may change model and target, stand between closed ones by value."""
+    lines = invoked("resnet50", "--round", "training-v0.7").splitlines()
+    head, *rows = (re.split(r"\s{2,}", line) for line in lines[: lines.index("")])
+    named = {dict(zip(head, row, strict=False))["division"] for row in rows}
+    assert named == {"closed", "open"}
+    assert "-" in invoked("gnmt", "--round", "training-v0.5").splitlines()[1].split()
+
+
+def test_a_number_without_a_unit_has_none() -> None:
+    (row,) = (line for line in invoked("--round", "documents").splitlines() if "cost_ratio" in line)
+    assert "  12  " in row
 
 
 def test_rows_have_figures_per_accelerator_and_can_be_sorted_by_them() -> None:

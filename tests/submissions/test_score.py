@@ -396,3 +396,14 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(
     judge = Judge("podium-v1")
     assert [compliance_check.is_valid_result(result, judge) for result in results] == [False, False]
     assert asked.count(PathKind.ORGANISATION) == 1
+
+
+@pytest.mark.parametrize("place", ["speed", "speed/studies/resnet50-speed", "study"])
+def test_a_study_is_no_result(place: str) -> None:
+    """The runs of speed alone lie in a tree of their own, and would be scored like a result."""
+    path = Path(__file__).resolve().parents[1] / "examples" / "base" / place
+    with (
+        pytest.raises(JudgedError, match="contains no results, only studies, which podium report"),
+        open_results(path),
+    ):
+        pass

@@ -1,5 +1,6 @@
 """`podium new-workload`: what it writes is the example under another name, and works."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,21 +13,21 @@ from click.testing import CliRunner
 
 from suite.commands.new_workload import new_workload as command
 from suite.console import new_workload
-from suite.errors import RequestError
+from suite.errors import MissingError, RequestError
 
 
 def test_the_example_is_what_the_template_makes_of_its_own_name(tmp_path: Path) -> None:
     """The walk-through in the documents is about the same files that a newcomer gets."""
-    written = new_workload.write_workload_package("rings_", tmp_path / "new")
+    written = new_workload.write_workload_package("rings2", tmp_path / "new")
     for path in written:
         source = new_workload.find_example_package() / str(
             path.relative_to(tmp_path / "new")
-        ).replace("rings_", "rings")
-        assert path.read_text().replace("rings_", "rings") == source.read_text()
+        ).replace("ings2", "ings")
+        assert path.read_text().replace("ings2", "ings") == source.read_text()
     assert {
         "pyproject.toml",
         "README.md",
-        "test_rings_.py",
+        "test_rings2.py",
         "podium-v1.toml",
         "training.py",
         "inference.py",
@@ -66,6 +67,9 @@ def test_nothing_of_the_examples_name_is_left(template: str, tmp_path: Path) -> 
         ("Moons", "cannot be"),
         ("2d", "cannot be"),
         ("a-b", "cannot be"),
+        ("moons_", "not ending with _"),  # pip refuses podium-moons_
+        ("all", "stands for all workloads"),
+        ("suite", "in place of podium itself"),
         ("gnmt", "installed already"),
         ("here", "exists already"),
     ],
@@ -76,6 +80,39 @@ def test_a_name_that_cannot_be_is_refused(name: str, why: str, tmp_path: Path) -
     with pytest.raises(RequestError, match=why):
         new_workload.write_workload_package(name, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("dangling", "exists already"),
+        ("file/new", "not written: Not a directory"),
+        ("x" * 300, "not written: File name too long"),
+    ],
+)
+def test_a_folder_that_cannot_be_is_refused(folder: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RequestError, match=why):
+        new_workload.write_workload_package("moons", tmp_path / folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "file"]
+
+
+def test_a_full_disk_leaves_no_part_of_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a package looks like one."""
+    write = new_workload.write_named_file
+
+    def fill(target: Path, text: str, name: str) -> Path:
+        if target.name == "pyproject.toml":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(target, text, name)
+
+    monkeypatch.setattr(new_workload, "write_named_file", fill)
+    with pytest.raises(MissingError, match="not written: No space left on device"):
+        new_workload.write_workload_package("moons", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_an_unknown_template_is_refused(tmp_path: Path) -> None:

@@ -49,14 +49,18 @@ class FileInput:
     name: str
     dtype: str
     """In numpy and torch."""
-    sizes: tuple[FileSize, ...]
+    sizes: tuple[FileSize, ...] | None
+    """None if the file leaves even their number free."""
 
     @property
     def is_first_free(self) -> bool:
         """Return whether its first size is free, and so may count the samples of a batch."""
-        return bool(self.sizes) and isinstance(self.sizes[0], str)
+        sizes = self.sizes or ()
+        return bool(sizes) and isinstance(sizes[0], str)
 
     def __str__(self) -> str:
+        if self.sizes is None:
+            return "no sizes"
         return "x".join(str(size or "?") for size in self.sizes) or "a single number"
 
 
@@ -219,7 +223,11 @@ def read_file_input(path: Path, value: Any) -> FileInput:
         else decode_name(each.dim_param)
         for each in tensor.shape.dim
     )
-    return FileInput(name=decode_name(value.name), dtype=INPUT_TYPES[kind], sizes=tuple(sizes))
+    return FileInput(
+        name=decode_name(value.name),
+        dtype=INPUT_TYPES[kind],
+        sizes=tuple(sizes) if tensor.HasField("shape") else None,
+    )
 
 
 def compute_network_sha256(path: Path, weight_files: Sequence[Path]) -> str:

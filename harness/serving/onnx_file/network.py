@@ -2,6 +2,8 @@
 framework.
 """
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from suite.workload import Inference, Run
 
 SHAPE_SETTING: Final = "onnx.shape."
 DATA_SETTING: Final = "onnx.data"
+NAME_HASH_DIGITS: Final = 8
 INFERENCE_MODULE: Final = "harness.serving.onnx_file.inference"
 """Imported once, before LoadGen's processes are forked."""
 
@@ -50,8 +53,14 @@ class OnnxNetwork:
 
     @property
     def name(self) -> str:
-        """Return the name of its studies: the file's, which no workload can have."""
-        return f"{convert_to_slug(self.graph.path.stem)}.onnx"
+        """Return the name of its studies: the file's, which no workload can have; with a hash of
+        it where the letters of another script are left out, since two names would be one.
+        """
+        stem = self.graph.path.stem
+        slug = convert_to_slug(stem)
+        if any(letter.isalnum() and not letter.isascii() for letter in stem):
+            slug += f"-{hashlib.sha256(os.fsencode(stem)).hexdigest()[:NAME_HASH_DIGITS]}"
+        return f"{slug}.onnx"
 
     def describe_inputs(self) -> dict[str, HyperValue]:
         """Return what is measured beside the file itself, as settings of a study."""

@@ -67,7 +67,7 @@ def read_first_shapes(files: SampleFiles, graph: FileGraph) -> dict[str, tuple[i
     shapes = {}
     for each in graph.inputs:
         sizes = tuple(arrays[each.name].shape)
-        alone = graph.is_batched and len(sizes) == len(each.sizes) - 1
+        alone = graph.is_batched and len(sizes) == len(each.sizes or ()) - 1
         shapes[each.name] = (1, *sizes) if alone else sizes
     return shapes
 

@@ -64,6 +64,8 @@ def resolve_input_shapes(graph: FileGraph, given: NamedShapes) -> tuple[InputSha
 
 def check_given_sizes(graph: FileGraph, each: FileInput, sizes: Sequence[int]) -> None:
     """Raise RequestError if sizes do not fit an input."""
+    if each.sizes is None:
+        return
     fits = len(sizes) == len(each.sizes) and all(
         isinstance(own, str) or own == size for own, size in zip(each.sizes, sizes, strict=True)
     )
@@ -77,7 +79,7 @@ def note_free_sizes(
     graph: FileGraph, each: FileInput, sizes: Sequence[int], known: dict[str, int]
 ) -> None:
     """Add the free sizes of an input that have names; RequestError for two sizes of one name."""
-    for own, size in zip(each.sizes, sizes, strict=True):
+    for own, size in zip(each.sizes or (), sizes, strict=each.sizes is not None):
         if not isinstance(own, str) or not own:
             continue
         if known.setdefault(own, size) != size:
@@ -92,6 +94,13 @@ def resolve_sizes(
 ) -> InputShape:
     """Return the definite sizes of one input."""
     first = 1 if graph.is_batched else 0
+    if each.sizes is None:
+        if each.name not in given:
+            raise RequestError(
+                f"{graph.path}: input {each.name} leaves even the number of its sizes free: give"
+                f" them, for example --shape {each.name}=1,{EXAMPLE_SIZE}"
+            )
+        return InputShape(name=each.name, dtype=each.dtype, sizes=given[each.name])
     sizes = given.get(each.name) or tuple(
         known.get(size, 0) if isinstance(size, str) else size for size in each.sizes
     )

@@ -161,6 +161,9 @@ def test_what_a_report_leaves_out_is_accepted_too(form: str) -> None:
         ("closed/acme/results/box/resnet/result_1.txt", False),
         ("closed/acme/res", False),
         ("acme", False),
+        ("..", False),
+        ("../..", False),
+        ("/", False),
     ],
 )
 def test_a_path_is_a_file_or_a_folder_below_the_path_or_here(path: str, covered: bool) -> None:
@@ -177,6 +180,19 @@ def test_a_path_is_a_file_or_a_folder_below_the_path_or_here(path: str, covered:
     )
     (found,) = apply_waivers(judged, [named]).findings
     assert (found.accepted is not None) is covered
+
+
+def test_a_path_elsewhere_is_named_as_the_report_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a tree beside the working folder, the report prints `../tree/...`."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    finding = replace(build_findings(1)[0], file="../tree/result_0.txt", accepted=None)
+    judged = PathJudgement(path="../tree", round="podium-v1", findings=(finding,))
+    for path, covered in (("../tree/result_0.txt", True), ("../tree", True), ("..", False)):
+        waiver = msgspec.convert({"waiver": [WAIVER | {"path": path}]}, WaiverFile).waiver[0]
+        assert waiver.covers_finding(judged.findings[0], judged.path) is covered
 
 
 def test_an_idle_waiver_is_named(tmp_path: Path) -> None:
@@ -209,7 +225,8 @@ def test_a_former_id_is_the_rules_present_one(tmp_path: Path) -> None:
         ({"rule": "tree.installed"}, "was not judged, which no waiver can accept"),
         ({"until": datetime.date(2020, 2, 29)}, "expired on 2020-02-29; remove it, or agree"),
         ({"until": "soon"}, "a waiver is [[waiver]] with rule, path, by, until (a date) and why"),
-        ({"why": ""}, "length >= 1"),
+        ({"why": ""}, "matching regex"),
+        ({"by": " "}, "matching regex"),
         ({"by": 3}, "Expected `str`, got `int`"),
         ({"whom": "us"}, "unknown field `whom`"),
     ],
@@ -250,7 +267,7 @@ def test_hyperparameter_files_have_no_waivers(tmp_path: Path) -> None:
         run("--config", "a.toml", "--accept", write_waivers(tmp_path, WAIVER))
 
 
-OTHERS: list[Any] = [None, True, 3, 3.5, "text", "2099-13-01", "2099-12-31", [], {}]
+OTHERS: list[Any] = [None, True, 3, 3.5, "text", "", " ", "2099-13-01", "2099-12-31", [], {}]
 
 
 def has_schema_violations(document: Any) -> bool:

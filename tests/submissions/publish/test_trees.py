@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from click.testing import CliRunner, Result
 from corpus import PUBLISHED, needs_corpus
 
 from submissions.commands.publish import publish
-from submissions.publish.trees import is_site_tree
+from submissions.publish.tree_pages import format_trees_csv, group_tree_results
+from submissions.publish.trees import TreeOptions, is_site_tree, read_site_trees
 from suite.errors import JudgedError, RequestError
 
 if TYPE_CHECKING:
@@ -193,7 +195,7 @@ def test_a_tree_has_its_scores_in_mlcommons_columns(site: Path) -> None:
     assert len(list((site / "trees").rglob("served.csv"))) == 2
 
 
-@pytest.mark.parametrize(("share", "words"), [(1.0, "equal"), (0.5, "+1e+02 %"), (1.01, "-0.99 %")])
+@pytest.mark.parametrize(("share", "words"), [(1.0, "equal"), (0.5, "+100 %"), (1.01, "-0.99 %")])
 def test_a_tables_value_stands_beside_the_score(tmp_path: Path, share: float, words: str) -> None:
     """Of MLCommons' own table, whose paths name the runs since v6.0."""
     table = tmp_path / "summary_results.json"
@@ -237,10 +239,82 @@ def test_a_table_of_latencies_is_in_milliseconds_and_a_csv_file_is_a_table(tmp_p
     assert read_published_references(["training-v1.0"], [])[key].source.startswith("podium's rows")
 
 
+def test_a_result_that_is_not_valid_ranks_behind_those_that_are() -> None:
+    """Its value is in doubt, and is often the best."""
+    (tree,) = read_site_trees([TRAINED], TreeOptions())
+    (valid,) = tree.results
+    assert valid.value
+    broken = replace(valid, verdict="Not compliant", value=valid.value / 2)
+    unscored = replace(valid, value=None)
+    (table,) = group_tree_results([unscored, broken, valid])
+    assert table.results == (valid, broken, unscored)
+
+
+def test_csv_has_all_digits_of_a_score() -> None:
+    """A count of tokens has more than six."""
+    (tree,) = read_site_trees([TRAINED], TreeOptions())
+    (org,) = tree.organisations
+    counted = replace(org.results[0], accuracy={"GEN_LEN": 8151740.0, "ROUGE1": 38.486})
+    whole = replace(tree, organisations=(replace(org, results=(counted,)),))
+    (row,) = csv.DictReader(io.StringIO(format_trees_csv([whole])))
+    assert row["accuracy"] == "GEN_LEN=8151740 ROUGE1=38.486"
+
+
+def test_an_idle_waiver_is_named_as_by_the_judge(tmp_path: Path) -> None:
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text(
+        '[[waiver]]\nrule = "log.target"\npath = "nowhere"\nby = "us"\nuntil = 2099-01-31\n'
+        'why = "known"\n'
+    )
+    told = run(TRAINED, "-o", tmp_path / "site", "--accept", waivers).stderr
+    sentence = f"podium: {waivers}: the waiver of log.target in nowhere accepts nothing; remove it"
+    assert told.splitlines()[0] == sentence
+
+
 # ---- what is refused ----
 
 
-@pytest.mark.parametrize("content", ["", "{}", '[{"ID": "1"}]', '[{"ID": 1}]', "[1]", "\0"])
+@pytest.mark.parametrize("place", ["systems/other.json", "results/box/resnet/result_9.txt", "docs"])
+def test_a_link_out_of_a_tree_is_refused(place: str, tmp_path: Path) -> None:
+    """A finding quotes what it found: a submitter's link would put a file of the publisher's on the
+    site.
+    """
+    tree = tmp_path / "training_v0.7"
+    shutil.copytree(TRAINED, tree)
+    secret = tmp_path / "secret"
+    secret.mkdir() if place == "docs" else secret.write_text("a password\n")
+    link = tree / "acme" / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(secret)
+    with pytest.raises(
+        JudgedError, match="is a link out of .*training_v0.7, and a site would show"
+    ):
+        run(tree, "-o", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_links_within_a_tree_and_loops_are_no_matter(tmp_path: Path) -> None:
+    tree = tmp_path / "training_v0.7"
+    shutil.copytree(TRAINED, tree)
+    (tree / "acme" / "loop").symlink_to("loop")
+    (tree / "acme" / "up").symlink_to("..")
+    (tree / "acme" / "gone").symlink_to("/nowhere/at/all")
+    assert run(tree, "-o", tmp_path / "site").exit_code == 0
+
+
+ZERO_ROW = {
+    "ID": "5.1-0001",
+    "Location": "closed/acme/results/box/retinanet/Offline",
+    "Performance_Result": 0,
+    "Performance_Units": "Samples/s",
+    "version": "v5.1",
+}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", '[{"ID": "1"}]', '[{"ID": 1}]', "[1]", "\0", json.dumps([ZERO_ROW])],
+)
 def test_what_is_no_table_is_one_sentence(tmp_path: Path, content: str) -> None:
     table = tmp_path / "table.json"
     table.write_text(content)
@@ -248,6 +322,18 @@ def test_what_is_no_table_is_one_sentence(tmp_path: Path, content: str) -> None:
         run(LATER, "-o", tmp_path / "site", "--table", table)
     assert refused.value.exit_code == 2 and "\n" not in str(refused.value)
     assert not (tmp_path / "site").exists()
+
+
+def test_a_table_is_named_as_the_file_that_it_is(tmp_path: Path) -> None:
+    """A file that is not there was told to be an unknown round."""
+    other = tmp_path / "table.txt"
+    other.write_text("a text\n")
+    for table, why in (
+        (tmp_path / "absent", "absent: No such file or directory"),
+        (other, r"table\.txt:1: columns a text; required: id, round"),
+    ):
+        with pytest.raises(RequestError, match=why):
+            run(LATER, "-o", tmp_path / "site", "--table", table)
 
 
 @pytest.mark.parametrize("option", ["--accept", "--table"])

@@ -149,6 +149,30 @@ def test_a_free_size_is_asked_for_by_input_and_option(text_file: Path) -> None:
     assert [each.sizes for each in shapes] == [(12,), (12,)]
 
 
+def test_an_input_of_any_number_of_sizes_asks_for_them(write_classifier: Writer) -> None:
+    """Without them the speed of a single number was measured."""
+    path = write_classifier()
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    with pytest.raises(RequestError, match="even the number of its sizes free: .* picture=1,8$"):
+        open_onnx_networks([path], {}, None)
+    (network,) = open_onnx_networks([path], {"picture": (2, 3, 4, 4)}, None)
+    assert network.describe_inputs() == {"onnx.shape.picture": "2x3x4x4"}
+    assert network.batch == 1  # a sample is a call
+    with pytest.raises(RequestError, match=r"input picture \(no sizes\) is not free"):
+        network.check_batch_sizes((2,))
+
+
+def test_a_single_number_needs_no_sizes(write_classifier: Writer) -> None:
+    path = write_classifier()
+    model = onnx.load(path)
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    onnx.save(model, path)
+    (network,) = open_onnx_networks([path], {}, None)
+    assert network.describe_inputs() == {"onnx.shape.picture": "1"}
+
+
 def test_a_size_without_a_name_is_asked_for_by_its_place(write_classifier: Writer) -> None:
     path = write_classifier("N", 3, "", 4)
     with pytest.raises(RequestError, match="leaves size 3 free: .* picture=1,3,8,4"):
@@ -207,6 +231,13 @@ def test_a_name_in_any_script_gives_a_folder(write_classifier: Writer) -> None:
         [write_classifier(name="網 ../x.onnx".replace("/", ""))], {}, None
     )
     assert network.name.endswith(".onnx") and "/" not in network.name
+
+
+def test_names_in_another_script_are_two_studies(write_classifier: Writer) -> None:
+    """The second file would replace what was measured of the first."""
+    files = [write_classifier(name=name) for name in ("模型.onnx", "网络.onnx", "net.onnx")]
+    names = [each.name for each in open_onnx_networks(files, {}, None)]
+    assert len(set(names)) == 3 and names[2] == "net.onnx"
 
 
 def samples(folder: Path, *arrays: object) -> Path:

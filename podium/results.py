@@ -4,6 +4,7 @@ The names in this module that `podium` exports are stable: fields are added, and
 removed. Files are untrusted: they are parsed, and nothing in them is unpickled or run.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -66,7 +67,9 @@ class ResultRecord:
     read.
     """
     errors: tuple[str, ...] = ()
-    """What the judge objects to, a sentence each, or why it cannot be read; empty if valid."""
+    """What the judge objects to, a sentence each, or why it cannot be read; empty if valid. Files
+    are named as `folder` is.
+    """
     round: str = ""
     profile: str = ""
     division: str = ""
@@ -205,7 +208,14 @@ def load_results(path: str | Path) -> Results:
 
 def find_loaded_root(given: Path, found: Sequence[IndexedResult]) -> Path:
     """Return the folder that results are named relative to: the path, or the unpacked bundle."""
-    return found[0].results_root if given.is_file() and not found[0].single_log else given
+    is_bundle = given.is_file() and not found[0].single_log
+    return found[0].results_root if is_bundle else Path(os.path.abspath(given))
+
+
+def name_place(place: Path, root: Path) -> str:
+    """Name a file or folder relative to the loaded path; "." for the path itself."""
+    place, root = (Path(os.path.abspath(each)) for each in (place, root))
+    return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)
 
 
 def check_bundle_format(given: Path, root: Path) -> None:
@@ -225,8 +235,7 @@ def load_result_record(
     given: Path, root: Path, result: IndexedResult, judge: Judge, damage: tuple[str, ...]
 ) -> ResultRecord:
     """Load one result; one that cannot be read is a broken record."""
-    place = result.single_log or result.folder
-    folder = place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)
+    folder = name_place(result.single_log or result.folder, root)
     try:
         side = read_comparison_side(given, result, not damage, judge)
     except PodiumError as error:
@@ -234,7 +243,7 @@ def load_result_record(
             source=str(given),
             folder=folder,
             verdict=Verdict.BROKEN.value,
-            errors=(*damage, str(error)),
+            errors=(*damage, str(error).replace(f"{root}/", "")),
             division=result.division,
             org=result.org,
             system=result.system,
@@ -247,7 +256,7 @@ def load_result_record(
     if not side.score.compliant and verdict is Verdict.VALID:
         verdict = Verdict.BROKEN  # of documents that contradict one another, or a changed bundle
     errors = (
-        compliance_check.format_finding_line(each)
+        compliance_check.format_finding_line(each).replace(f"{root}/", "")
         for each in own
         if each.severity is Severity.ERROR
     )
@@ -298,10 +307,9 @@ def describe_shared_fields(score: Score) -> dict[str, Any]:
 
 def convert_point_to_record(point: PointScore, given: Path) -> ResultRecord:
     """Convert a point of a curve to a record."""
-    place = Path(point.path)
     return ResultRecord(
         source=str(given),
-        folder=place.relative_to(given).as_posix() if place.is_relative_to(given) else point.path,
+        folder=name_place(Path(point.path), given),
         verdict=(Verdict.VALID if point.compliant else Verdict.BROKEN).value,
         errors=point.failed_rules,
         half=CURVE_HALF,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
@@ -40,6 +39,7 @@ from suite.console.screen import print_progress_note
 from suite.dry_run import DryRunEstimate, StageEstimate
 from suite.files.chosen_engine import locate_chosen_engines
 from suite.files.layout import ACCURACY_LOG
+from suite.files.scratch import collect_temporary_files
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import raise_signals_in_block
@@ -82,10 +82,10 @@ def try_serving(
     with (
         raise_signals_in_block(),
         MemoryWatch() as memory,
-        TemporaryDirectory(prefix="podium-dry-run-") as folder,
+        collect_temporary_files() as folder,
     ):
         print_progress_note(f"{workload}: dry run of serving, profile {options.profile}")
-        setup = set_up_trial(workload, options, Path(folder), checkpoint, weights)
+        setup = set_up_trial(workload, options, folder, checkpoint, weights)
         setup = replace(setup, requested_runs=runs)
         plan = {
             scenario: setup.require_scenario_rules(scenario)
@@ -99,7 +99,7 @@ def try_serving(
         found = probe_serving_speed(setup, query_samples=queries)
         prepared_s = time.perf_counter() - began_s
         trials = {
-            scenario: send_single_query(setup, scenario, found, Path(folder)) for scenario in plan
+            scenario: send_single_query(setup, scenario, found, folder) for scenario in plan
         }
     click.echo(f"{workload}: took one query each of {', '.join(each.label for each in plan)}")
     return DryRunEstimate(

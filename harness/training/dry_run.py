@@ -2,13 +2,13 @@
 and estimates how long the training will take. It writes into a temporary folder alone.
 """
 
+import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
@@ -32,6 +32,8 @@ from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.dry_run import BYTES_PER_MB, DryRunEstimate, StageEstimate
 from suite.errors import JudgedError, MachineError, PodiumError, RequestError
+from suite.files.scratch import collect_temporary_files
+from suite.process import garbage
 from suite.process.launcher import read_launcher_variable
 from suite.process.signals import raise_signals_in_block
 from suite.rounds import HyperValue
@@ -103,7 +105,7 @@ def try_training(
         raise_signals_in_block() as signals,
         Heartbeat(),
         MemoryWatch() as memory,
-        TemporaryDirectory(prefix="podium-dry-run-") as folder,
+        collect_temporary_files() as folder,
     ):
         print_progress_note(f"{name}: dry run of the training, profile {training.request.profile}")
         check_training_precision(training.request)
@@ -121,8 +123,9 @@ def try_training(
             watch=None,
             signals=signals,
         )
-        with report_training_failure(job, Path(folder)):
-            trial, facts, blocks = measure_training(job, seed, Path(folder), began_s)
+        with report_training_failure(job, folder):
+            trial, facts, blocks = measure_training(job, seed, folder, began_s)
+        gc.collect()  # a loader is part of a circle, and its workers would outlive the estimate
     return DryRunEstimate(
         workload=name,
         stages=[build_training_estimate(training, trial, facts, blocks, runs or training.row.runs)],
@@ -159,6 +162,7 @@ def measure_training(
     run = replace(run, settings={**run.settings, **get_untrained_settings(job)})
     training, facts = build_checked_training(job, run)
     prepare_and_report_steps(job, training)  # its steps are timed as those of a run
+    garbage.collect_garbage_as_usual()
     prepared_s = time.perf_counter() - began_s
     epoch = measure_first_steps(job, training)
     evaluation_s = measure_seconds(training.evaluate)

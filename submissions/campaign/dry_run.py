@@ -13,6 +13,7 @@ from suite.cli import RunOptions
 from suite.console.screen import get_screen
 from suite.dry_run import DryRunEstimate, join_estimates, report_estimate
 from suite.errors import PodiumError
+from suite.files.scratch import collect_temporary_files
 
 RANDOM_WEIGHTS: Final = ("--weights", "random")
 """Of `podium infer`: nothing is trained yet."""
@@ -25,11 +26,12 @@ def try_campaigns(name: str, options: RunOptions, *, seed: int | None, runs: int
     """
     names = list(registry.list_entry_points(registry.WORKLOAD_GROUP)) if name == "all" else [name]
     failures: list[PodiumError] = []
-    for each in names:
-        try:
-            report_estimate(try_single_campaign(each, options, seed, runs), options.results)
-        except PodiumError as error:
-            failures.append(error)
+    with collect_temporary_files():
+        for each in names:
+            try:
+                report_estimate(try_single_campaign(each, options, seed, runs), options.results)
+            except PodiumError as error:
+                failures.append(error)
     if failures:
         raise type(failures[0])("\n  ".join(map(str, failures)))
 

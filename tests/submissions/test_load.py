@@ -57,6 +57,29 @@ def test_a_part_and_a_bundle_give_the_same_figures(results: Path, tmp_path: Path
 
 
 @accepted
+@pytest.mark.parametrize("before", ["", "./", "open/../"])
+def test_a_relative_path_names_folders_as_an_absolute_one(
+    before: str, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a machine keeps its results is no part of them."""
+    monkeypatch.chdir(results)
+    loaded, whole = podium.load(f"{before}open"), podium.load(results / "open")
+    assert [each.folder for each in loaded] == [each.folder for each in whole]
+    assert loaded[0].folder == "acme/results/host-torch-bf16/resnet"
+
+
+def test_objections_name_files_below_the_path(results: Path, tmp_path: Path) -> None:
+    """The folder that a bundle was unpacked in is gone when they are read."""
+    log = next(results.glob("*/*/results/*/resnet50/Offline/performance/run_1/*detail.txt"))
+    log.write_text("nothing\n")
+    loaded = podium.load(results)
+    told = [line for each in loaded for line in each.errors]
+    assert any(line.startswith(f"{loaded[4].folder}/performance/run_1/") for line in told)
+    assert any(f"{loaded[2].folder}/performance/run_1/" in line for line in loaded[2].errors)
+    assert not any(str(tmp_path) in line for line in told)
+
+
+@accepted
 def test_three_runs_have_an_interval_and_two_have_none(
     make_tree: Callable[..., Path], tmp_path: Path
 ) -> None:

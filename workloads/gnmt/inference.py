@@ -64,7 +64,7 @@ class GNMTPredictor:
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on a made-up source."""
         short = replace(self._beam, max_length=GNMT_WARM_UP_TOKENS)
-        source = build_example_sentence(GNMT_TYPICAL_TOKENS)
+        source = build_example_sentence(min(GNMT_TYPICAL_TOKENS, self._beam.max_length))
         for size in self._sizes:
             self._translate_to_answers([source] * size, short)
 
@@ -105,6 +105,7 @@ class GNMTInference:
         self._test = self._text.load_pairs(TEXT_TEST_SPLIT)
         self._samples: dict[int, Tokens] = {}
         self._longest = require_positive_setting(run.settings, "data.max_answer_length")
+        self._usual = min(GNMT_TYPICAL_TOKENS, self._longest)  # engines take no longer sources
         self._plan = build_engine_plan(run)
         self._reader: Executable[torch.Tensor] = engine.compile(
             self._describe_encoder_network(network), self._plan
@@ -114,9 +115,7 @@ class GNMTInference:
         )
 
     def _describe_encoder_network(self, network: model.GNMTNetwork) -> Network[torch.Tensor]:
-        inputs = build_gnmt_encoder_inputs(
-            GNMT_TYPICAL_BATCH, GNMT_TYPICAL_TOKENS, self._run.device
-        )
+        inputs = build_gnmt_encoder_inputs(GNMT_TYPICAL_BATCH, self._usual, self._run.device)
         return Network(
             name=f"{model.GNMT_NAME}-encoder",
             module=model.GNMTServingEncoder(network),
@@ -137,7 +136,7 @@ class GNMTInference:
             module=model.GNMTServingDecoderStep(network),
             framework=model.GNMT_FRAMEWORK,
             inputs=build_gnmt_decoder_inputs(
-                GNMT_TYPICAL_BATCH, GNMT_TYPICAL_TOKENS, size, self._run.device
+                GNMT_TYPICAL_BATCH, self._usual, size, self._run.device
             ),
             input_names=("token", "hidden", "cell", "memory", "key", "known"),
             output_names=("logit", "share", "next_hidden", "next_cell"),
@@ -157,7 +156,7 @@ class GNMTInference:
         most = self._plan.max_batch
         sizes = (
             (1, 2),
-            (min(GNMT_TYPICAL_BATCH, most), min(GNMT_TYPICAL_TOKENS, self._longest)),
+            (min(GNMT_TYPICAL_BATCH, most), self._usual),
             (most, self._longest),
         )
         least, usual, largest = (
@@ -202,7 +201,7 @@ class GNMTInference:
         """Create the predictor of one worker."""
         device = torch.device(self._run.device)
         encoder, step = self._reader.open(), self._writer.open()
-        inputs = build_gnmt_encoder_inputs(1, GNMT_TYPICAL_TOKENS, self._run.device)
+        inputs = build_gnmt_encoder_inputs(1, self._usual, self._run.device)
         translator = GNMTTranslator(
             run_encoder=encoder,
             run_decoder_step=step,

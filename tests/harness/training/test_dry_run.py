@@ -1,7 +1,10 @@
 """`podium train --dry-run`: everything is checked, little is computed, and nothing stays."""
 
+import gc
 import os
 import signal
+import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +57,29 @@ def test_steps_are_prepared_as_a_run_prepares_them(
     try_training("fake", options(tmp_path / "results"), seed=1)
     said = capsys.readouterr().out
     assert said.index("train.compile: ready after 2.5 s") < said.index("taking the first steps")
+
+
+@pytest.mark.slow
+def test_a_training_in_a_circle_is_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loaders are in circles: their workers took memory from serving, and at the end of the process
+    each was waited for until it was killed.
+    """
+    built: list[weakref.ref[fake.FakeTraining]] = []
+
+    def close_circle(training: fake.FakeTraining) -> Sequence[StepPreparation]:
+        training.itself = training  # type: ignore[attr-defined]
+        built.append(weakref.ref(training))
+        return []
+
+    monkeypatch.setattr(fake.FakeTraining, "prepare_steps", close_circle, raising=False)
+    thresholds = gc.get_threshold()
+    try:
+        try_training("fake", options(tmp_path / "results"), seed=1)
+        assert [each() for each in built] == [None]
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @pytest.mark.slow

@@ -46,15 +46,17 @@ def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("longest", [60, 7])
 def test_translations_are_those_of_the_torch_engine(
-    make_run: Callable[..., Run], checkpoint: Path
+    longest: int, make_run: Callable[..., Run], checkpoint: Path
 ) -> None:
     """In batches of several sizes: an export that knows one length, or a state that is overwritten
-    while it is read, changes words.
+    while it is read, changes words. Sources may be shorter than the typical one.
     """
+    settings = {"batching__max_batch": 4, "data__max_answer_length": longest}
     answers = []
     for engine in (TorchEngine(), OnnxRuntimeEngine()):
-        system = GNMTInference(make_run(batching__max_batch=4), checkpoint, engine)
+        system = GNMTInference(make_run(**settings), checkpoint, engine)
         system.load(range(10))
         predict = system.open(0, 4)
         predict.warm_up()

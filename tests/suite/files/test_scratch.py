@@ -1,0 +1,110 @@
+"""One folder has all temporary files of a command, and nothing of it stays."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from suite.errors import MissingError
+from suite.files.scratch import (
+    ABANDONED_AFTER_S,
+    SCRATCH_PREFIX,
+    collect_temporary_files,
+    remove_abandoned_folders,
+)
+
+KILLED = """
+import os, signal
+from suite.files.scratch import collect_temporary_files
+with collect_temporary_files() as folder:
+    (folder / "weights").write_bytes(b"much")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(autouse=True)
+def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+def age(folder: Path) -> None:
+    old_s = time.time() - ABANDONED_AFTER_S - 5
+    os.utime(folder, (old_s, old_s))
+
+
+def test_files_of_libraries_and_children_go_with_it(parent: Path) -> None:
+    """PyTorch keeps the name of its folder in the environment."""
+    with collect_temporary_files() as folder:
+        assert folder.is_relative_to(parent) and list(folder.iterdir()) == []
+        os.environ["SOME_CACHE_DIR"] = tempfile.mkdtemp()
+        made = subprocess.run(
+            [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for path in (os.environ["SOME_CACHE_DIR"], made.stdout.strip()):
+            assert Path(path).parent.name.startswith(SCRATCH_PREFIX)
+    assert list(parent.iterdir()) == [] and os.environ["TMPDIR"] == str(parent)
+    assert "SOME_CACHE_DIR" not in os.environ and tempfile.gettempdir() == str(parent)
+
+
+def test_a_nested_block_has_a_part_of_the_folder(parent: Path) -> None:
+    """A process that lives on keeps the path of the first one."""
+    with collect_temporary_files():
+        with collect_temporary_files() as part:
+            (part / "file").touch()
+            first = tempfile.gettempdir()
+        assert not part.exists() and tempfile.gettempdir() == first
+        assert [path.name for path in parent.iterdir()] == [Path(first).name]
+    assert list(parent.iterdir()) == []
+
+
+def test_the_next_one_removes_what_a_killed_process_left(parent: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = parent.iterdir()
+    with collect_temporary_files():
+        assert left.exists(), "too young: its process may not have locked it yet"
+    age(left)
+    with collect_temporary_files():
+        assert not left.exists()
+
+
+def test_what_is_in_use_or_not_ours_stays(parent: Path) -> None:
+    kept = parent / "kept"
+    kept.mkdir()
+    age(kept)
+    (parent / f"{SCRATCH_PREFIX}link").symlink_to(kept)
+    (parent / f"{SCRATCH_PREFIX}file").touch()
+    with collect_temporary_files() as folder:
+        age(folder.parent)
+        other = multiprocessing.get_context("spawn").Process(
+            target=remove_abandoned_folders, args=(parent,)
+        )
+        other.start()
+        other.join()
+        assert folder.exists() and other.exitcode == 0
+    assert sorted(path.name for path in parent.iterdir()) == [
+        "kept",
+        f"{SCRATCH_PREFIX}file",
+        f"{SCRATCH_PREFIX}link",
+    ]
+
+
+def test_no_folder_for_temporary_files_is_one_sentence(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(parent / "missing"))
+    with pytest.raises(MissingError, match="temporary files: No such file or directory; set TMP"):
+        with collect_temporary_files():
+            pass

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.failures import SHARED_MEMORY, read_shared_memory_mib
+from harness.machine.container_limits import measure_allowed_cores, measure_allowed_memory_mib
 from harness.machine.cpus import count_available_cores
 from suite.process.launcher import read_launcher_variable
 from suite.rounds.settings import AUTOMATIC_VALUE, DATA_WORKERS_SETTING
@@ -36,8 +37,11 @@ def count_local_ranks() -> int:
 
 
 def count_rank_cores() -> int:
-    """Count this rank's share of the cores, at least 1."""
-    return max(1, count_available_cores() // count_local_ranks())
+    """Count this rank's share of the cores that the machine, or a container's limit, allows; at
+    least 1.
+    """
+    cores = min(count_available_cores(), measure_allowed_cores())
+    return max(1, int(cores / count_local_ranks()))
 
 
 def measure_worker_limits() -> WorkerLimits:
@@ -46,9 +50,10 @@ def measure_worker_limits() -> WorkerLimits:
 
     ranks = count_local_ranks()
     sizes = read_shared_memory_mib()
+    free_mib = min(psutil.virtual_memory().available / MIB, measure_allowed_memory_mib())
     return WorkerLimits(
         cores=count_rank_cores(),
-        memory_mib=psutil.virtual_memory().available / MIB / ranks,
+        memory_mib=free_mib / ranks,
         shared_memory_mib=(sizes[1] if sizes else 0.0) / ranks,
     )
 

@@ -1,5 +1,6 @@
 """Worker processes that the machine chooses: its cores less two, as far as memory reaches."""
 
+import math
 import os
 import shutil
 from types import SimpleNamespace
@@ -77,8 +78,14 @@ def test_ranks_of_a_machine_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     monkeypatch.setenv("WORLD_SIZE", "8")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    for name in ("measure_allowed_cores", "measure_allowed_memory_mib"):
+        monkeypatch.setattr(data_workers, name, lambda: math.inf)
     found = data_workers.measure_worker_limits()
     assert found == WorkerLimits(cores=4, memory_mib=4096.0, shared_memory_mib=100.0)
+    monkeypatch.setattr(data_workers, "measure_allowed_cores", lambda: 20.5)
+    monkeypatch.setattr(data_workers, "measure_allowed_memory_mib", lambda: 8000.0)
+    found = data_workers.measure_worker_limits()  # a container's share of that machine
+    assert found == WorkerLimits(cores=2, memory_mib=1000.0, shared_memory_mib=100.0)
 
 
 def test_auto_becomes_a_number_before_anything_is_recorded(

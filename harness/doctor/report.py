@@ -14,6 +14,11 @@ from typing import Final
 
 import click
 
+from harness.data_workers import (
+    WORKER_SHARED_MEMORY_MIB,
+    describe_shared_memory_limit,
+    measure_worker_limits,
+)
 from harness.doctor.dtype_trials import WorkloadHalf
 from harness.doctor.findings import ReadinessFinding, ReadinessState, confirm_findings
 from harness.engine_choice import describe_missing_calibration, describe_missing_generator
@@ -50,8 +55,6 @@ from suite.units import GIB
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0
-# house rule: what docker gives a container, in which the embedded data's batches fit
-SHARED_MEMORY_NEEDED_MIB: Final = 64.0
 DEFAULT_FRAMEWORK: Final = "torch"
 """Default training framework of a workload."""
 DEVELOPER_EXTRAS: Final = frozenset({"test", "dev"})
@@ -195,16 +198,19 @@ def inspect_machine(workloads: Iterable[str] = ()) -> MachineResources:
 
 def find_shared_memory_problem(workloads: Iterable[str]) -> str:
     """Return why the data workers of these workloads lack shared memory, or ""."""
-    sizes = read_shared_memory_mib()
-    if not any(map(has_data_workers, workloads)) or (
-        sizes is not None and sizes[1] >= SHARED_MEMORY_NEEDED_MIB
-    ):
+    if not any(map(has_data_workers, workloads)):
         return ""
-    free = f"{sizes[1]:,.4g} MiB free" if sizes else "does not exist"
-    return (
-        f"{SHARED_MEMORY}: {free}, data workers need {SHARED_MEMORY_NEEDED_MIB:.0f} MiB;"
-        f" {SHARED_MEMORY_ADVICE}"
-    )
+    sizes = read_shared_memory_mib()
+    if sizes is None or sizes[1] < WORKER_SHARED_MEMORY_MIB:
+        free = f"{sizes[1]:,.4g} MiB free" if sizes else "does not exist"
+        return (
+            f"{SHARED_MEMORY}: {free}, data workers need {WORKER_SHARED_MEMORY_MIB:.0f} MiB;"
+            f" {SHARED_MEMORY_ADVICE}"
+        )
+    try:
+        return describe_shared_memory_limit(measure_worker_limits())
+    except ImportError:  # core install without extras, which trains nothing
+        return ""
 
 
 def has_data_workers(workload: str) -> bool:

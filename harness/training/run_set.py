@@ -1,5 +1,6 @@
 """`podium train`: a set of runs, each from the request to a finished log and checkpoint."""
 
+import gc
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -295,6 +296,7 @@ def train_or_complete_run(
         complete_telemetry(job, index)
     else:
         outcome = run_timed_training(job, campaign, index)
+        gc.collect()  # a training may refer to itself: its loaders end here, its memory is free
     if job.ranks.leads:
         campaign = finish_training_run(job, campaign, index, outcome)
     return set_state.parse_set_state(

@@ -7,6 +7,7 @@ thread does not.
 """
 
 import _thread
+import atexit
 import multiprocessing
 import os
 import select
@@ -230,6 +231,22 @@ def kill_children() -> None:
     """End this process's multiprocessing children: loaders, LoadGen."""
     for child in multiprocessing.active_children():
         child.kill()
+
+
+def kill_children_at_exit() -> None:
+    """Have children that are left when the process ends killed, such as the loaders of a training
+    that failed. Python would end them by SIGTERM, which they survive for WORKER_SURVIVAL_S, and
+    wait.
+    """
+    import multiprocessing.util  # registers that wait: what is registered later comes first
+
+    atexit.unregister(_kill_left_children)
+    atexit.register(_kill_left_children)
+
+
+def _kill_left_children() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler raises for a killed loader
+    kill_children()
 
 
 def kill_children_and_exit(sentence: str, code: int) -> NoReturn:

@@ -20,6 +20,7 @@ from podium_fakes import records
 from podium_fakes.engine import FakeEngine
 
 from harness.commands.doctor import doctor as command
+from harness.data_workers import WorkerLimits
 from harness.doctor import dtype_trials, findings, report, screen
 from harness.machine import system_description
 from suite import registry
@@ -323,7 +324,11 @@ def test_little_shared_memory_is_told_where_data_workers_need_it(monkeypatch: py
         assert report.find_shared_memory_problem(["resnet50"]).startswith(told)
     assert not report.find_shared_memory_problem([])
     monkeypatch.setattr(report, "read_shared_memory_mib", lambda: (64.0, 64.0))
-    assert not report.find_shared_memory_problem(["resnet50"])
+    for cores, told in ((3, ""), (4, "/dev/shm: 64 MiB free, so that data.workers=auto is 1")):
+        limits = WorkerLimits(cores=cores, memory_mib=1e6, shared_memory_mib=64.0)
+        monkeypatch.setattr(report, "measure_worker_limits", lambda limits=limits: limits)
+        problem = report.find_shared_memory_problem(["resnet50"])
+        assert problem.startswith(told) and bool(problem) is bool(told)
 
 
 def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(

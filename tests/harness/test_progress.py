@@ -21,7 +21,7 @@ from harness.progress import (
     format_rough_duration,
 )
 from suite.console.screen import Screen, print_progress_note
-from suite.measurement.data_waiting import MeasuredBatches
+from suite.measurement.data_waiting import HostWaitTimer, MeasuredBatches
 
 
 class Terminal(io.StringIO):
@@ -73,7 +73,7 @@ def test_waiting_for_data_is_measured_shown_and_logged(capsys: pytest.CaptureFix
     with Progress("fake", 20, lambda: 0.5, {}, loading=loading) as progress:
         progress.begin_epoch(1, 0)
         worked_s, began_s = 0.0, time.monotonic()
-        for number in MeasuredBatches(load_slowly()):
+        for number in MeasuredBatches(load_slowly(), HostWaitTimer()):
             before_s = time.monotonic()
             time.sleep(0.01)
             progress.record_step(number + 1)
@@ -88,7 +88,7 @@ def test_waiting_for_data_is_measured_shown_and_logged(capsys: pytest.CaptureFix
 def test_an_epoch_counts_no_waiting_of_others(capsys: pytest.CaptureFixture[str]):
     """What an earlier epoch or an evaluation waited for is not this epoch's."""
     with Progress("fake", 20, lambda: 0.5, {}) as progress:
-        list(MeasuredBatches(iter([time.sleep(0.02)])))
+        list(MeasuredBatches(iter([time.sleep(0.02)]), HostWaitTimer()))
         progress.begin_epoch(2, 0)
         time.sleep(0.02)
         assert progress.end_epoch(0.5)["waited_for_data"] == 0.0

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -252,6 +253,31 @@ def test_a_lost_data_worker_leaves_a_run_that_goes_on(
     assert not log_path(results).exists() and partial(log_path(results)).exists()
     train_run_set("fake", options(results), resume=True)
     assert marks(log_path(results)) == marks(log_path(whole))
+
+
+def test_a_training_is_gone_when_its_checkpoint_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its loaders and its memory outlived it where it referred to itself: 15 processes beside the
+    answers of `podium run`.
+    """
+    trainings: list[weakref.ref[fake.FakeTraining]] = []
+    alive: list[object] = []
+    built, finish = fake.FakeTraining.__init__, run_set.finish_training_run
+
+    def refer_to_itself(training: fake.FakeTraining, *given: object) -> None:
+        built(training, *given)
+        training.myself = training
+        trainings.append(weakref.ref(training))
+
+    def look(*given: object) -> object:
+        alive.extend(each() for each in trainings if each() is not None)
+        return finish(*given)
+
+    monkeypatch.setattr(fake.FakeTraining, "__init__", refer_to_itself)
+    monkeypatch.setattr(run_set, "finish_training_run", look)
+    train_run_set("fake", options(tmp_path, power="off"), seed=1)
+    assert trainings and not alive
 
 
 def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from suite.errors import RequestError
-from suite.process.signals import defer_worker_end
+from suite.process.signals import defer_worker_end, kill_children_at_exit
 
 S = TypeVar("S")
 B = TypeVar("B")
@@ -109,6 +109,8 @@ class BatchLoader(Generic[S, B]):
     def __init__(
         self, samples: Dataset[S], collate: BatchCollator[B], workers: int, *, pinned: bool
     ) -> None:
+        if workers:
+            kill_children_at_exit()
         self.plan = BatchSequence()
         self.loader: DataLoader[S] = DataLoader(
             samples,

@@ -17,6 +17,7 @@ from suite.workload import Run, StepPreparation
 from workloads.common import rng
 from workloads.common.inputs.batches import OptimizerStep, SampleKey
 from workloads.common.inputs.device_copies import CopiedBatches, open_copy_stream
+from workloads.common.inputs.device_waiting import open_wait_timer
 from workloads.common.optimisation import gradient_exchange, mixed_precision, sharding
 from workloads.common.optimisation.graph_recording import open_graph_recorder
 from workloads.common.optimisation.prepared_loss import (
@@ -113,11 +114,12 @@ class Stepper:
             yield step.samples
 
     def read_to_device(self, batches: Iterator[B]) -> Iterator[B]:
-        """Yield batches on this rank's device, where they are copied ahead; the time that their
-        reading takes is measured.
+        """Yield batches on this rank's device, where they are copied ahead; the time that they are
+        waited for is measured.
         """
         device = torch.device(self._run.device)
-        return CopiedBatches(MeasuredBatches(batches), device, open_copy_stream(device))
+        measured = MeasuredBatches(batches, open_wait_timer(device))
+        return CopiedBatches(measured, device, open_copy_stream(device))
 
     def take_step(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from suite.measurement.data_waiting import DATA_WAITING, MeasuredBatches
+from suite.measurement.data_waiting import DATA_WAITING, HostWaitTimer, MeasuredBatches
 from workloads.common.inputs.device_copies import (
     CopiedBatches,
     CopyStream,
@@ -147,7 +147,7 @@ def test_only_reading_counts_as_waiting_for_data(stream: CopyStream) -> None:
             yield batch
 
     before_s = DATA_WAITING.waited_s
-    for _ in CopiedBatches(MeasuredBatches(read_slowly()), HOST, stream):
+    for _ in CopiedBatches(MeasuredBatches(read_slowly(), HostWaitTimer()), HOST, stream):
         time.sleep(0.03)
     assert 0.1 <= DATA_WAITING.waited_s - before_s < 0.2
 

@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+
+from suite.process.signals import WORKER_SURVIVAL_S
 
 BODY = """
 import sys, time
@@ -55,3 +58,33 @@ def test_a_group_that_is_terminated_still_makes_its_step() -> None:
         and told.startswith("saved after ")
         and "is killed by signal" not in errors
     )
+
+
+LEFT = """
+import sys
+import torch
+from workloads.common.inputs.batches import BatchLoader
+
+class Numbers(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        return index
+
+if __name__ == "__main__":
+    loader = BatchLoader(Numbers(), list, 1, pinned=False)
+    next(loader.read([[number] for number in range(9)]))
+    loader.myself = loader  # as a training refers to itself, or the traceback of one that failed
+    print("at its end", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_does_not_wait_for_a_loader_that_is_left() -> None:
+    """It took 15 s to end, and a worker's end was a traceback behind the last line."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", LEFT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None and child.stdout.readline() == "at its end\n"
+    began_s = time.monotonic()
+    _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
+    assert time.monotonic() - began_s < WORKER_SURVIVAL_S / 2

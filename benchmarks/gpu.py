@@ -15,8 +15,9 @@ that the project aims at, and what was not measured.
 --tiny measures tiny shapes, on a CPU too: it shows that everything runs, and nothing about speed.
 
 Exit codes: 0 all was measured (a peer whose package is not installed is named, and is no failure);
-1 an item or a variant failed, or a limit cut it; 2 the command is wrong; 130 interrupted, with what
-was measured until then.
+1 an item or a variant failed, a limit cut it, or a file of DIR could not be written; 2 the command
+is wrong; 130, 143 or 129 interrupted by SIGINT, SIGTERM or SIGHUP, with what was measured until
+then.
 """
 
 import argparse
@@ -25,14 +26,16 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 
 from gpu_shared import goals
@@ -40,11 +43,13 @@ from gpu_shared.catalogue import ITEMS, Item, list_items
 from gpu_shared.lines import ItemResult, format_results, locate_item_file, read_item, write_item
 from gpu_shared.workbench import Workbench, describe_error
 
+from suite.process.signals import Interrupted, Signals, raise_signals_in_block
+
 LEAST_S: Final = 3.0
 """Less is left than any item needs: it is cut."""
 TINY_LIMIT_S: Final = 120.0
 """An item's limit where a CPU is shared with other programs."""
-INTERRUPTED: Final = 130
+GOALS_FILE: Final = "goals.json"
 TINY_NOTE: Final = "tiny shapes: nothing here tells about speed"
 NO_GPU_ADVICE: Final = "this machine has no GPU that PyTorch can use; --tiny runs on a CPU"
 
@@ -80,12 +85,13 @@ def read_request() -> Asked:
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, on a CPU too")
     given = parser.parse_args()
     items = list_items(given.part, tuple(given.only))
-    if given.limit <= 0:
+    if not given.limit > 0:  # nan, too
         parser.error("--limit must be positive")
     if not items:
         parser.error(f"part {given.part} has none of {', '.join(given.only)}")
     try:
         given.out.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=given.out).close()
     except OSError as error:
         parser.error(f"--out {given.out}: {error.strerror}")
     return Asked(items=items, limit_s=given.limit, out=given.out, tiny=given.tiny)
@@ -102,42 +108,38 @@ def measure_items(asked: Asked, data: Path) -> int:
         os.environ["TORCH_COMPILE_DISABLE"] = "1"  # compiling tiny networks takes minutes
     ended_s = time.monotonic() + asked.limit_s
     results: list[ItemResult] = []
-    interrupted = False
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["gpu_items.preloaded"])
     try:
-        for item in asked.items:
-            locate_item_file(asked.out, item.name).unlink(missing_ok=True)
-        for item in asked.items:
-            results.append(measure_item(context, item, asked, data, ended_s))
-            print(describe_end(results[-1]), flush=True)
-    except KeyboardInterrupt:
-        interrupted = True
+        with raise_signals_in_block() as signals:
+            for item in asked.items:
+                locate_item_file(asked.out, item.name).unlink(missing_ok=True)
+            for item in asked.items:
+                process = context.Process(target=run_item, args=(item, asked, data))
+                results.append(measure_item(process, item, asked, signals, ended_s))
+                print(describe_end(results[-1]), flush=True)
+    except Interrupted as interruption:
         for item in asked.items[len(results) : len(results) + 1]:
             results.append(end_item(asked, item, "interrupted", 0.0))
-    print_summary(asked, results)
-    if interrupted:
-        return INTERRUPTED
-    return int(any(result.has_failed for result in results))
+        finish_run(asked, results)
+        return interruption.exit_code
+    return finish_run(asked, results)
 
 
 def measure_item(
-    context: "multiprocessing.context.ForkServerContext",
-    item: Item,
-    asked: Asked,
-    data: Path,
-    ended_s: float,
+    process: BaseProcess, item: Item, asked: Asked, signals: Signals, ended_s: float
 ) -> ItemResult:
     """Run an item in its process; its file, completed by why it ended if it did so early."""
     left_s = ended_s - time.monotonic()
     if left_s < LEAST_S:
         return end_item(asked, item, f"cut: {max(left_s, 0):.0f} s of --limit were left", 0.0)
-    process = context.Process(target=run_item, args=(item, asked, data))
-    process.start()  # the first waits for what all are forked from
+    with signals.postpone():  # a process that is half started could not be ended
+        process.start()  # the first waits for what all are forked from
     began_s = time.monotonic()
     own_limit_s = TINY_LIMIT_S if asked.tiny else item.limit_s
     limit_s = max(0.0, min(own_limit_s, ended_s - began_s))
     try:
+        signals.raise_received()
         process.join(limit_s)
     finally:
         was_running = process.is_alive()
@@ -158,7 +160,11 @@ def end_item(asked: Asked, item: Item, problem: str, seconds: float) -> ItemResu
         item=item.name, complete=False, problem="", seconds=0.0, lines=()
     )
     result = replace(before, complete=False, problem=problem, seconds=seconds)
-    write_item(asked.out, result)
+    try:
+        write_item(asked.out, result)
+    except OSError as error:  # a full disk: the table shows what was measured all the same
+        path = locate_item_file(asked.out, item.name)
+        return replace(result, problem=f"{problem}; {path} cannot be written: {error.strerror}")
     return result
 
 
@@ -181,6 +187,7 @@ def describe_exit(code: int | None) -> str:
 def run_item(item: Item, asked: Asked, data: Path) -> None:
     """Measure an item, in a process of its own."""
     os.setsid()  # a group of its own, so that its loader processes can be ended with it
+    threading.Thread(target=end_group_with_parent, daemon=True).start()
     multiprocessing.set_start_method("fork", force=True)  # for loaders, as in other programs
     with write_output_to(asked.out / f"{item.name}.log"):
         bench = Workbench(
@@ -194,6 +201,16 @@ def run_item(item: Item, asked: Asked, data: Path) -> None:
             bench.write(complete=False, problem=describe_error(error))
             sys.exit(1)
         bench.write(complete=True, problem="")
+
+
+def end_group_with_parent() -> None:
+    """End this item and its loaders when the run is gone, however it ended: they would keep the
+    GPU.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.killpg(0, signal.SIGKILL)
 
 
 def choose_device(bench: Workbench) -> None:
@@ -226,11 +243,26 @@ def describe_end(result: ItemResult) -> str:
     return f"{result.item}: {end}, {len(result.lines)} lines, {result.seconds:.1f} s"
 
 
-def print_summary(asked: Asked, results: Sequence[ItemResult]) -> None:
+def finish_run(asked: Asked, results: Sequence[ItemResult]) -> int:
+    """Print the summary and write the goals; the exit code."""
+    reached = [] if asked.tiny else goals.compare_with_goals(results)
+    print_summary(asked, results, reached)
+    path = asked.out / GOALS_FILE
+    table = [{"goal": goal.name, "value": goal.value, "met": goal.met} for goal in reached]
+    try:
+        path.write_text(json.dumps(table, indent=1) + "\n")
+    except OSError as error:
+        print(f"\n{path} cannot be written: {error.strerror}")
+        return 1
+    return int(any(result.has_failed for result in results))
+
+
+def print_summary(
+    asked: Asked, results: Sequence[ItemResult], reached: Sequence[goals.ReachedGoal]
+) -> None:
     """Print the table, the goals, and what was not measured."""
     print()
     print(format_results(results))
-    reached = [] if asked.tiny else goals.compare_with_goals(results)
     if reached:
         print(f"\n{goals.format_goals(reached)}")
     begun = {result.item for result in results}
@@ -240,8 +272,6 @@ def print_summary(asked: Asked, results: Sequence[ItemResult]) -> None:
         print(f"\nnot measured, or not to the end: {'; '.join(missing)}")
     if asked.tiny:
         print(f"\n{TINY_NOTE}")
-    summary = [{"goal": goal.name, "value": goal.value, "met": goal.met} for goal in reached]
-    (asked.out / "goals.json").write_text(json.dumps(summary, indent=1) + "\n")
 
 
 if __name__ == "__main__":

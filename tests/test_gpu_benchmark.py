@@ -5,6 +5,7 @@ one line, and what was predicted is what docs/GPU.md says.
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -38,6 +39,10 @@ def crash(bench):
 
 def vanish(bench):
     os.kill(os.getpid(), signal.SIGKILL)
+
+def many(bench):
+    for number in range(20):
+        bench.tell(f"line {number}", 1.0, "images/s")
 
 def hang(bench):
     bench.tell("before it", 4.0, "images/s")
@@ -77,7 +82,9 @@ def build_environment(*folders: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
-def start_items(folder: Path, limit_s: float, own_limit_s: float, *names: str) -> Any:
+def start_items(
+    folder: Path, limit_s: float, own_limit_s: float, *names: str, prepare: Any = None
+) -> Any:
     (folder / "tried_items.py").write_text(ITEMS)
     (folder / "program.py").write_text(PROGRAM)
     command = [sys.executable, folder / "program.py", folder, str(limit_s), str(own_limit_s)]
@@ -87,6 +94,7 @@ def start_items(folder: Path, limit_s: float, own_limit_s: float, *names: str) -
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=prepare,
     )
 
 
@@ -164,18 +172,82 @@ def test_a_limit_of_all_that_is_too_small_names_all(load: Any, tmp_path: Path) -
     assert json.loads((tmp_path / "gnmt-step.json").read_text())["complete"] is False
 
 
-@pytest.mark.slow
-def test_an_interruption_keeps_what_there_is(tmp_path: Path) -> None:
-    started = start_items(tmp_path, 200, 150, "measure", "hang", "crash")
-    deadline = time.monotonic() + 100
-    while not (tmp_path / "out" / "loader").exists() and time.monotonic() < deadline:
+def wait_for_loader(folder: Path) -> int:
+    """Wait until the item that hangs has started its loader."""
+    path, deadline = folder / "out" / "loader", time.monotonic() + 100
+    while not (path.exists() and path.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    started.send_signal(signal.SIGINT)
+    return int(path.read_text())
+
+
+def has_ended(process: int, within_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if not Path(f"/proc/{process}").exists() or is_zombie(process):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_an_interruption_keeps_what_there_is(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """And ends the item and its loaders, which would keep the GPU."""
+    started = start_items(tmp_path, 200, 150, "measure", "hang", "crash")
+    loader = wait_for_loader(tmp_path)
+    started.send_signal(number)
     said, complaints = started.communicate(timeout=60)
-    assert (started.returncode, complaints) == (130, "")
+    assert (started.returncode, complaints) == (code, "")
     assert "measure | good" in said
     assert "hang    | before it" in said
     assert "not measured, or not to the end: hang (interrupted); crash (not begun)" in said
+    assert has_ended(loader)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_leaves_no_item(tmp_path: Path) -> None:
+    started = start_items(tmp_path, 200, 150, "hang")
+    loader = wait_for_loader(tmp_path)
+    started.kill()
+    started.communicate(timeout=60)
+    assert has_ended(loader)
+
+
+@pytest.mark.slow
+def test_a_full_disk_keeps_the_table(tmp_path: Path) -> None:
+    """Files above this size fail as on a full disk: the first item's has room, the second's not."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # noqa: E731
+    started = start_items(tmp_path, 100, 50, "measure", "many", prepare=limit)
+    said, complaints = started.communicate(timeout=120)
+    assert (started.returncode, complaints) == (1, "")
+    assert "measure | good" in said
+    assert "many    | line 0" in said
+    assert re.search(r"many \(its process ended with code 1; \S+many.json cannot be", said)
+
+
+def test_a_predictor_that_fails_is_no_rate(load: Any) -> None:
+    """One that stops early would look fast, and one that fails at first would stop all."""
+    serving = load("gpu_items.serving")
+    calls = list[int]()
+
+    def fail_late(samples: Any) -> Any:
+        calls.append(1)
+        if len(calls) > serving.WARM_UP_CALLS + 2:
+            raise MemoryError("no room")
+
+    def fail_at_once(samples: Any) -> Any:
+        raise MemoryError("no room")
+
+    for predictors in ([fail_late], [fail_at_once], [lambda samples: None, fail_at_once]):
+        with pytest.raises(MemoryError, match="no room"):
+            serving.answer_batches(predictors, [[0]] * 100)
+    seconds, times = serving.answer_batches([lambda samples: time.sleep(0.001)] * 2, [[0]] * 20)
+    assert len(times) == 40
+    assert seconds >= 0.02
 
 
 @pytest.mark.slow
@@ -191,6 +263,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
     [
         ("--part", "c"),
         ("--part", "a", "--limit", "0"),
+        ("--part", "a", "--limit", "nan"),
         ("--part", "a", "--only", "decoding"),
         ("--part", "a", "--only", "unknown"),
     ],
@@ -220,10 +293,22 @@ def test_a_value_stands_beside_its_prediction(
 
 def test_ceilings_are_those_of_the_card(load: Any) -> None:
     predictions = load("gpu_shared.predictions")
-    found = predictions.Ceilings.take_measured(
-        {"bf16 matrix product": 700.0, "copy on the device": None}
-    )
+    found = predictions.Ceilings.take_measured({"bf16 matrix product": 700.0})
     assert (found.flop_per_s, found.bytes_per_s) == (700e12, 3.0e12)
+
+
+def test_values_of_another_card_are_not_taken(load: Any, tmp_path: Path) -> None:
+    """A folder may hold an earlier run's files."""
+    workbench = load("gpu_shared.workbench")
+
+    def build_bench(item: str, card: str) -> Any:
+        return workbench.Workbench(
+            item=item, device="cuda", tiny=False, data=tmp_path, out=tmp_path, card=card
+        )
+
+    build_bench("machine", "H200").tell("bf16 matrix product", 700.0, "TFLOP/s")
+    assert build_bench("serving", "H200").read_ceilings().flop_per_s == 700e12
+    assert build_bench("serving", "H100").read_ceilings().flop_per_s == 790e12
 
 
 def test_waits_are_the_warnings_of_one_step(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:

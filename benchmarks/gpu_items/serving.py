@@ -7,7 +7,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,27 +180,40 @@ def tell_predictor(bench: Workbench, title: str, batch: int, variant: ServedVari
 def answer_batches(
     predictors: Sequence[Predictor], drawn: Sequence[Sequence[int]]
 ) -> tuple[float, list[float]]:
-    """Answer all batches with each predictor at the same time; the seconds of all, and of each."""
+    """Answer all batches with each predictor at the same time; the seconds of all, and of each.
+    Raises what a predictor raises.
+    """
     times: list[float] = []
     ready = threading.Barrier(len(predictors) + 1)
 
     def answer(predictor: Predictor) -> None:
-        for samples in drawn[:WARM_UP_CALLS]:
-            predictor(samples)
-        ready.wait()
+        try:
+            for samples in drawn[:WARM_UP_CALLS]:
+                predictor(samples)
+            ready.wait()
+        except Exception:
+            ready.abort()  # the others would wait for ever
+            raise
         for samples in drawn:
             began_s = time.perf_counter()
             predictor(samples)
             times.append(time.perf_counter() - began_s)
 
-    threads = [threading.Thread(target=answer, args=(each,)) for each in predictors]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    began_s = time.perf_counter()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - began_s, times
+    with ThreadPoolExecutor(len(predictors)) as threads:
+        answering = [threads.submit(answer, each) for each in predictors]
+        with suppress(threading.BrokenBarrierError):
+            ready.wait()
+        began_s = time.perf_counter()
+    passed_s = time.perf_counter() - began_s
+    raise_first_failure(answering)
+    return passed_s, times
+
+
+def raise_first_failure(answering: Sequence[Future[None]]) -> None:
+    """Raise why a predictor failed: what it did not answer must not count as answered."""
+    errors = [error for each in answering if (error := each.exception())]
+    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+        raise error
 
 
 def describe_times(times: Sequence[float]) -> dict[str, float]:
@@ -272,7 +286,7 @@ def end_process(error: BaseException) -> NoReturn:
 def compare_with_predictor(bench: Workbench) -> None:
     """Set LoadGen's rates beside those of the predictor alone."""
     alone = read_item(bench.out, "serving")
-    rates = {line.variant: line.value for line in alone.lines if line.value} if alone else {}
+    rates = alone.find_values(bench.card) if alone else {}
     for line in list(bench.lines):
         if line.value and (rate := rates.get(line.variant)):
             bench.tell(f"share of predictor, {line.variant}", line.value / rate, RATIO_UNIT)

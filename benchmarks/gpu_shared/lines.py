@@ -81,6 +81,14 @@ class ItemResult:
         """
         return not self.complete or any(line.details.get("failed") for line in self.lines)
 
+    def find_values(self, card: str) -> dict[str, float]:
+        """Return the values of this card by variant: the file may be of another run."""
+        return {
+            line.variant: line.value
+            for line in self.lines
+            if line.value is not None and line.card == card
+        }
+
 
 def build_line(
     item: str,

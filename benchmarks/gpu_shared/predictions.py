@@ -17,7 +17,7 @@ class Ceilings:
     bytes_per_s: float
 
     @classmethod
-    def take_measured(cls, measured: Mapping[str, float | None]) -> "Ceilings":
+    def take_measured(cls, measured: Mapping[str, float]) -> "Ceilings":
         """Take what the item `machine` measured, else what an H100 was measured to do."""
         return cls(
             flop_per_s=(measured.get("bf16 matrix product") or 790.0) * 1e12,

@@ -39,15 +39,13 @@ class Workbench:
         return self.device.startswith("cuda")
 
     def read_ceilings(self) -> Ceilings | None:
-        """Return what the card can do: as the item `machine` measured it, else as other cards were
+        """Return what the card can do: as the item `machine` measured it, else as an H100 was
         measured. None where no prediction and no floor holds.
         """
         if self.tiny or not self.on_gpu:
             return None
         machine = read_item(self.out, MACHINE_ITEM)
-        return Ceilings.take_measured(
-            {line.variant: line.value for line in machine.lines} if machine else {}
-        )
+        return Ceilings.take_measured(machine.find_values(self.card) if machine else {})
 
     def tell(
         self,

@@ -240,11 +240,12 @@ def kill_children_at_exit() -> None:
     """
     import multiprocessing.util  # registers that wait: what is registered later comes first
 
-    atexit.unregister(_kill_left_children)
-    atexit.register(_kill_left_children)
+    atexit.unregister(_kill_unwatched_children)
+    atexit.register(_kill_unwatched_children)
 
 
-def _kill_left_children() -> None:
+def _kill_unwatched_children() -> None:
+    """Kill what is left from the main thread, which would hear of each that has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler raises for a killed loader
     kill_children()
 
@@ -257,7 +258,7 @@ def kill_children_and_exit(sentence: str, code: int) -> NoReturn:
         print(f"podium: {sentence}", file=sys.stderr, flush=True)
     with suppress(OSError):
         sys.stdout.flush()
-    kill_children()
+    _kill_unwatched_children()
     os._exit(code)
 
 

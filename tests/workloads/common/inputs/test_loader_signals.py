@@ -60,6 +60,36 @@ def test_a_group_that_is_terminated_still_makes_its_step() -> None:
     )
 
 
+SLOW_KILL = """
+import multiprocessing.process, time
+kill_at_once = multiprocessing.process.BaseProcess.kill
+
+def kill(process):
+    kill_at_once(process)
+    time.sleep(0.5)  # as on a busy machine: the parent hears of it before it goes on
+
+multiprocessing.process.BaseProcess.kill = kill
+"""
+
+
+@pytest.mark.slow
+def test_a_run_with_many_loaders_ends_with_its_own_exit_code() -> None:
+    """The first that was killed made PyTorch's handler raise before the others were: a traceback,
+    exit code 1, and loaders that lived on.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", SLOW_KILL + BODY.replace("list, 1,", "list, 2,")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    child.terminate()
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 143 and "Traceback" not in errors
+
+
 LEFT = """
 import sys
 import torch

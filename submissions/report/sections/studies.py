@@ -15,6 +15,7 @@ from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
+from submissions.tables import format_metric_value
 from submissions.tradeoff.points import (
     MeasuredPoint,
     iterate_curve_points,
@@ -22,6 +23,7 @@ from submissions.tradeoff.points import (
 )
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.headline import LATENCY_METRIC, get_rate_unit
 from suite.loadgen.scenario import Scenario
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import (
@@ -45,6 +47,7 @@ from suite.studies.rates import (
     VALID_VERDICT,
     PeakStudy,
     RateAttempt,
+    SpeedRow,
     SpeedStudy,
     format_peak_bound,
 )
@@ -535,7 +538,7 @@ def is_full_run_of_verdict(attempt: RateAttempt, valid: bool) -> bool:
 
 def build_speed_section(study: SpeedStudy, name: str) -> Section:
     """Show a study of speed alone."""
-    rows = tuple((row.scenario, row.verdict, row.metric, f"{row.value:,.4g}") for row in study.rows)
+    rows = tuple(map(format_speed_cells, study.rows))
     table = Table(
         title="Runs", columns=("scenario", "verdict", "metric", "value"), rows=rows, numeric=(3,)
     )
@@ -545,6 +548,17 @@ def build_speed_section(study: SpeedStudy, name: str) -> Section:
     )
     return Section(
         id=f"study-{name}", title=f"Speed of {study.stamps.workload}", intro=intro, tables=(table,)
+    )
+
+
+def format_speed_cells(row: SpeedRow) -> tuple[str, ...]:
+    """Format the run of one scenario."""
+    late = row.metric == LATENCY_METRIC
+    return (
+        row.scenario,
+        row.verdict,
+        "latency" if late else row.metric.replace("_", " "),
+        format_metric_value(row.value, "ns" if late else get_rate_unit(row.metric)),
     )
 
 

@@ -17,6 +17,7 @@ from submissions.report.drawing.svg import draw_chart
 from submissions.report.page import build_chart_numbers
 from submissions.report.sections import studies
 from suite.studies.documents import Study, StudyRow, select_best_batches
+from suite.studies.rates import SpeedRow
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -90,6 +91,22 @@ def sweep() -> Study:
         for precision in ("fp32", "int8")
     ]
     return replace(made, rows=tuple(rows), within_ms=7.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("latency_ns", 13_044_600.0, ("latency", "13.04 ms")),
+        ("samples_per_second", 65_432.1, ("samples per second", "65,432.1 samples/s")),
+        ("tokens_per_second", 1_515.94, ("tokens per second", "1,515.94 tokens/s")),
+    ],
+)
+def test_figures_of_speed_alone_have_their_unit(
+    metric: str, value: float, told: tuple[str, str]
+) -> None:
+    """A latency was 1.304e+07, of nothing."""
+    row = SpeedRow(scenario="Offline", folder="", verdict="VALID", metric=metric, value=value)
+    assert studies.format_speed_cells(row)[2:] == told
 
 
 def test_curves_have_a_line_for_each_engine_and_number_format() -> None:

@@ -11,15 +11,9 @@ from submissions.publish.groups import UNTESTED, GroupedRows
 from submissions.publish.matrix import format_row_machine
 from submissions.publish.rows import Row
 from submissions.report.document import Axis, encode_invisible_characters
+from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
 from submissions.report.drawing.card import cut_text_inside
-from submissions.report.drawing.svg import (
-    FONT_SIZE,
-    AxisScale,
-    choose_axis_scale,
-    draw_straight_line,
-    draw_text,
-    format_tick,
-)
+from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
 from submissions.tables import format_metric_value
 from suite.units import NS_PER_MS
 

@@ -6,15 +6,9 @@ from markupsafe import Markup
 
 from submissions.publish.groups import UNTESTED, GroupedRows
 from submissions.report.document import Axis, encode_invisible_characters
+from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
 from submissions.report.drawing.card import cut_text_inside
-from submissions.report.drawing.svg import (
-    FONT_SIZE,
-    AxisScale,
-    choose_axis_scale,
-    draw_straight_line,
-    draw_text,
-    format_tick,
-)
+from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
 from suite.units import NS_PER_MS
 
 FIGURE_WIDTH_PX: Final = 720

@@ -8,20 +8,14 @@ from xml.etree import ElementTree
 import pytest
 
 from submissions.report.document import Axis, Chart, Line, Mark
-from submissions.report.drawing.pictures import draw_example_picture as picture
-from submissions.report.drawing.svg import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
+from submissions.report.drawing.axis_scale import (
     MAX_AXIS_TICKS,
-    RIGHT,
-    TOP,
-    WIDTH,
     AxisScale,
     compute_even_ticks,
     compute_log_ticks,
-    draw_chart,
 )
+from submissions.report.drawing.pictures import draw_example_picture as picture
+from submissions.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_chart
 from suite.examples import Example, Outline
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"

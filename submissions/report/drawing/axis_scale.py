@@ -13,6 +13,11 @@ THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside
 the axis of a narrow screen.
 """
+LARGEST_DRAWN: Final = 1e250
+SMALLEST_RANGE: Final = 1e-250
+"""Ends of what an axis shows: differences and quotients of such numbers are numbers, and those of
+the largest and smallest that a file may state are not.
+"""
 MIN_TICK_DISTANCE: Final = 30
 """Minimum distance between labelled values on an axis of whole numbers."""
 
@@ -68,6 +73,7 @@ def choose_axis_scale(
     """Choose the range of an axis."""
     low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
     high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
+    low, high = (max(-LARGEST_DRAWN, min(end, LARGEST_DRAWN)) for end in (low, high))
     if axis.log:
         low, high = max(low, 1e-12), max(high, 1e-12)
         spread = (high / low) ** 0.06 if room else 1.0
@@ -81,8 +87,10 @@ def choose_axis_scale(
             whole=axis.whole,
             values=tuple(values),
         )
-    if high <= low:
-        low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
+    if high - low < SMALLEST_RANGE:
+        margin = 0.1 * abs(low)
+        margin = margin if margin > SMALLEST_RANGE else 0.5
+        low, high = low - margin, high + margin
     spread = 0.06 * (high - low) if room else 0.0
     low = low if axis.low is not None else low - spread
     return AxisScale(

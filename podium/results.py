@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
 
+from compliance.bundle.manifest import KNOWN_BUNDLE_FORMATS
 from compliance.judge import Judge
 from compliance.verdict import Severity, Verdict, compute_verdict
 from submissions import compliance_check
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 INTERVAL_CONFIDENCE: Final = 0.95
 CURVE_HALF: Final = "curve"
 """Half of a point of MLPerf Endpoints, which is of no training and of no scenario."""
-KNOWN_BUNDLE_FORMATS: Final = (1, 2)
-"""Formats of bundles that this version reads (submissions/pack/manifest.py)."""
 NOTEBOOK_EXTRA: Final = "notebook"
 SPREAD_FIELDS: Final = ("accuracy", "target")
 """Fields with a value for each metric: a table has a column for each, such as `accuracy.top1`."""

@@ -14,6 +14,8 @@ from suite.files.untrusted_files import UnreadableError
 
 HARDWARE_FIELD_PREFIXES: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
 """Prefixes of the system-description fields that name hardware and operating system."""
+KNOWN_BUNDLE_FORMATS: Final = (1, 2)
+"""Formats of bundles that this version reads (submissions/pack/manifest.py)."""
 MAX_MANIFEST_BYTES: Final = 64 << 20
 """Maximum size of a manifest in bytes; about 400,000 files."""
 

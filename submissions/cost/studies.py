@@ -9,7 +9,7 @@ from compliance.recognition.path_kind import PathKind, recognise_path
 from submissions import compliance_check
 from submissions.cost.costs import Cost, CostBasis, compute_cost_fields
 from submissions.cost.prices import Prices
-from submissions.report.sections.studies import StudyHeader, read_study_table
+from submissions.report.sections.studies.section import StudyHeader, read_study_table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.loadgen.headline import SAMPLE_RATE_UNIT

@@ -11,13 +11,9 @@ from submissions.publish.groups import UNTESTED, GroupedRows
 from submissions.publish.matrix import format_row_machine
 from submissions.publish.rows import Row
 from submissions.report.document import Axis, encode_invisible_characters
-from submissions.report.drawing.svg import (
-    AxisScale,
-    choose_axis_scale,
-    draw_straight_line,
-    draw_text,
-    format_tick,
-)
+from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
+from submissions.report.drawing.card import cut_text_inside
+from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
 from submissions.tables import format_metric_value
 from suite.units import NS_PER_MS
 
@@ -27,8 +23,8 @@ ROW_PX: Final = 40
 AXIS_PX: Final = 36
 MAX_FRONT_PAGE_ROWS: Final = 10
 """Rows at most: a front page has several figures of each workload, and its boards show all."""
-MAX_NAME_LETTERS: Final = 34
-"""Letters of a name beside its value; the middle of a longer one is left out, since engine and
+FRONT_NAME_PX: Final = 240
+"""Room of a name beside its value; the middle of a longer one is left out, since engine and
 precision are at its end.
 """
 
@@ -107,8 +103,5 @@ def draw_front_row(
 
 
 def shorten_name(name: str) -> str:
-    """Return a name that fits beside its value."""
-    if len(name) > MAX_NAME_LETTERS:
-        half = MAX_NAME_LETTERS // 2
-        name = f"{name[: half - 1]}\u2026{name[-half:]}"
-    return encode_invisible_characters(name)
+    """Return a name that fits beside its value, without letters that nobody would see."""
+    return cut_text_inside(encode_invisible_characters(name), FONT_SIZE, FRONT_NAME_PX)

@@ -6,13 +6,9 @@ from markupsafe import Markup
 
 from submissions.publish.groups import UNTESTED, GroupedRows
 from submissions.report.document import Axis, encode_invisible_characters
-from submissions.report.drawing.svg import (
-    AxisScale,
-    choose_axis_scale,
-    draw_straight_line,
-    draw_text,
-    format_tick,
-)
+from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
+from submissions.report.drawing.card import cut_text_inside
+from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
 from suite.units import NS_PER_MS
 
 FIGURE_WIDTH_PX: Final = 720
@@ -24,8 +20,10 @@ MIN_RATIO_FOR_LOG_AXIS: Final = 20.0
 """Ratio of the largest to the smallest value above which the axis is logarithmic: on a linear axis
 most dots would overlap.
 """
-MAX_DRAWN_NAME_LETTERS: Final = 26
-"""Maximum length of a system's name in the figure."""
+DRAWN_NAME_PX: Final = 196
+"""Room of a system's name left of its letter; a longer one keeps its end, with engine and
+precision.
+"""
 
 
 def draw_intervals_figure(table: GroupedRows, id: str) -> Markup:
@@ -81,11 +79,7 @@ def draw_interval_row(
 ) -> Markup:
     """Draw one row."""
     row, letter, y = table.rows[position], table.letters[position], 18 + ROW_PX * position
-    name = encode_invisible_characters(
-        row.system
-        if len(row.system) <= MAX_DRAWN_NAME_LETTERS
-        else f"{row.system[: MAX_DRAWN_NAME_LETTERS - 1]}\u2026"
-    )
+    name = cut_text_inside(encode_invisible_characters(row.system), FONT_SIZE, DRAWN_NAME_PX)
     parts = [draw_text(LEFT - 30, y + 4, name, "end")]
     if letter != UNTESTED:
         parts.append(draw_text(LEFT - 10, y + 4, letter, "end", "mark"))

@@ -35,9 +35,9 @@ from submissions.report.sections import (
     orientation,
     provenance,
     serving,
-    studies,
     training,
 )
+from submissions.report.sections.studies.section import build_study_section, read_study_points
 from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
     build_tradeoff_section,
@@ -188,7 +188,7 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     subject.points = [
         point
         for folder in list_study_folders(path)
-        for point in studies.read_study_points(folder, subject.findings)
+        for point in read_study_points(folder, subject.findings)
     ]
     several = among_others or len(subject.curves) > 1
     drawn = [
@@ -227,7 +227,7 @@ def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Sec
         yield build_section_or_note(
             folder.name,
             f"study-{folder.name}",
-            partial(studies.build_study_section, folder, found),
+            partial(build_study_section, folder, found),
         )
 
 

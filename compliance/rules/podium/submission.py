@@ -360,16 +360,23 @@ def records(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.manifest", Bundle, About.IDENTITY)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
-    """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its
-    results, which belong to one organisation.
+    """The manifest has a known format, and its rounds, profiles, workloads, nonces, checkpoints and
+    environments match its results, which belong to one organisation.
 
-    Source: house rule: the manifest's claims about a bundle can be trusted without unpacking it.
-    Advice: pack the results again with podium pack.
+    Source: house rule: the manifest's claims about a bundle can be trusted without unpacking it;
+    those of a later format may mean something else.
+    Advice: pack the results again with podium pack; for a later format install a newer podium.
     """
     stated = bundle.manifest
     if stated is None:
         return
     file = bundle.folder / MANIFEST_FILE
+    if stated.format not in manifests.KNOWN_BUNDLE_FORMATS:
+        yield bundle.build_fault(
+            f"format {stated.format}, written by podium {stated.version}",
+            f"format {' or '.join(map(str, manifests.KNOWN_BUNDLE_FORMATS))}",
+            file,
+        )
     logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
     records = [
         entry.record for tree in bundle.submissions for entry in tree.entries if entry.record

@@ -8,18 +8,20 @@ from typing import Final
 from markupsafe import Markup
 
 from submissions.report.document import Axis, Bar, BarChart, Tone
+from submissions.report.drawing.axis_scale import (
+    AxisScale,
+    choose_axis_scale,
+    format_axis_title,
+    format_tick,
+)
 from submissions.report.drawing.card import cut_text, cut_text_inside
 from submissions.report.drawing.svg import (
     FONT_SIZE,
     NARROW_FONT_SIZE,
     WIDTH,
-    AxisScale,
-    choose_axis_scale,
     draw_error_bar,
     draw_straight_line,
     draw_text,
-    format_axis_title,
-    format_tick,
 )
 
 BAR_LEFT, BAR_RIGHT = 8, WIDTH - 12

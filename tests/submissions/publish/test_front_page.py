@@ -14,11 +14,12 @@ from compliance.verdict import Verdict
 from submissions.publish.boards import iterate_result_boards
 from submissions.publish.cards import SiteCards
 from submissions.publish.command import read_site_entry
-from submissions.publish.front_figure import MAX_NAME_LETTERS, shorten_name
+from submissions.publish.front_figure import FRONT_NAME_PX, shorten_name
 from submissions.publish.groups import UNTESTED
 from submissions.publish.matrix import build_result_matrix, group_boards_by_workload
 from submissions.publish.rows import Row
 from submissions.publish.site import SiteEntry, iterate_site_files
+from submissions.report.drawing.card import measure_text
 from submissions.report.sections.findings import VERDICT_LABELS
 from submissions.signatures.ssh_keygen import TrustedSigners
 
@@ -113,12 +114,12 @@ def test_a_missed_target_is_no_point(rows: tuple[Row, ...]) -> None:
     assert page.count("<circle") == 2 and missed.system in page
 
 
-def test_long_names_keep_both_ends() -> None:
-    """Engine and precision are at the end, and were cut off."""
-    name = shorten_name(f"{'x' * 60}-onnxruntime-int8")
-    assert len(name) == MAX_NAME_LETTERS
-    assert name.startswith("xxx") and name.endswith("-onnxruntime-int8")
-    assert shorten_name("box") == "box"
+@pytest.mark.parametrize("letter", ["x", "\u96fb"])
+def test_long_names_keep_both_ends(letter: str) -> None:
+    """Engine and precision are at the end, and were cut off; wide letters ran into the value."""
+    name = shorten_name(f"{letter * 60}-onnxruntime-int8")
+    assert measure_text(name, 12) <= FRONT_NAME_PX
+    assert name.startswith(letter * 3) and name.endswith("-int8")
 
 
 @pytest.mark.slow

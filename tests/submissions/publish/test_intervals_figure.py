@@ -39,3 +39,17 @@ def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(
     assert ("on a logarithmic axis" in drawn) is far
     if far:
         assert min(later - earlier for earlier, later in zip(places, places[1:], strict=False)) > 5
+
+
+def test_systems_of_one_machine_keep_their_engine_and_precision() -> None:
+    """Names were cut at their end, which is all that differs."""
+    row = convert_reference_to_row(read_published_rows("training-v0.7")[0])
+    means = ("onnxruntime-fp32", "onnxruntime-int8")
+    rows = tuple(
+        replace(row, system=f"2c-intel-xeon-processor-{each}", value=1.0, low=None, high=None)
+        for each in means
+    )
+    drawn = str(draw_intervals_figure(GroupedRows(rows=rows, letters=("", "")), "figure"))
+    names = re.findall(r">(2c-[^<]*)</text>", drawn)
+    assert len(names) == 2
+    assert all(name.endswith(each[-9:]) for name, each in zip(names, means, strict=True))

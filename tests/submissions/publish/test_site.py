@@ -15,12 +15,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import jsonschema
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from submissions.commands.publish import publish
 from submissions.pack.bundle import pack_results
+from submissions.pack.manifest import build_bundle_manifest
+from submissions.pack.seal import write_bundle
 from submissions.report.drawing import raster
+from submissions.result_index import find_results
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.ledger.book import Ledger
 from suite.ledger.steps import AttemptKind, StepKind
@@ -226,6 +230,16 @@ def test_a_bundle_that_another_holds_gives_way_to_it(bundle: Path, tmp_path: Pat
     assert f"{part.name}: not listed; {bundle.name} has all of its results" in told
     results = json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]
     assert {each["scenario"] for each in results} == {"", "SingleStream"} and len(results) == 2
+
+
+@pytest.mark.slow
+def test_a_bundle_of_a_later_format_is_left_out_and_says_which(tmp_path: Path) -> None:
+    """It was listed as valid, with figures that may mean something else in its format."""
+    manifest, sources = build_bundle_manifest(find_results(TREE.parents[1] / "base" / "ledger"))
+    write_bundle(tmp_path / "a.tar.zst", msgspec.structs.replace(manifest, format=9), sources)
+    told = "bundle.manifest: found format 9, written by podium .*; expected format 1 or 2; "
+    with pytest.raises(JudgedError, match=told):
+        run(tmp_path / "a.tar.zst", "-o", tmp_path / "site")
 
 
 @pytest.mark.slow

@@ -15,8 +15,13 @@ from submissions.commands.report import report
 from submissions.report.document import Tone
 from submissions.report.drawing.svg import draw_chart
 from submissions.report.page import build_chart_numbers
-from submissions.report.sections import studies
+from submissions.report.sections.studies.precision import format_speed_cells
+from submissions.report.sections.studies.sweep import (
+    RATE_AND_LATENCY_COLUMNS,
+    build_sweep_section,
+)
 from suite.studies.documents import Study, StudyRow, select_best_batches
+from suite.studies.rates import SpeedRow
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -92,11 +97,27 @@ def sweep() -> Study:
     return replace(made, rows=tuple(rows), within_ms=7.0)
 
 
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("latency_ns", 13_044_600.0, ("latency", "13.04 ms")),
+        ("samples_per_second", 65_432.1, ("samples per second", "65,432.1 samples/s")),
+        ("tokens_per_second", 1_515.94, ("tokens per second", "1,515.94 tokens/s")),
+    ],
+)
+def test_figures_of_speed_alone_have_their_unit(
+    metric: str, value: float, told: tuple[str, str]
+) -> None:
+    """A latency was 1.304e+07, of nothing."""
+    row = SpeedRow(scenario="Offline", folder="", verdict="VALID", metric=metric, value=value)
+    assert format_speed_cells(row)[2:] == told
+
+
 def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
     """With the budget as a mark, accuracy against speed where several were scored, efficiency where
     power was read.
     """
-    section = studies.build_sweep_section(sweep(), "toy")
+    section = build_sweep_section(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
     assert {
         "Throughput against batch size",
@@ -121,7 +142,7 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
         for row in made.rows
     )
     study = replace(made, rows=rows, best=select_best_batches(rows, 7.0))
-    section = studies.build_sweep_section(study, "toy")
+    section = build_sweep_section(study, "toy")
     chart = next(chart for chart in section.charts if chart.title == "Latency against throughput")
     assert [line.name for line in chart.lines] == [
         "torch fp32 mean",
@@ -144,9 +165,7 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
 def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep() -> None:
     """An efficiency without the grade of its watts could be taken for a meter's."""
     made = sweep()
-    section = studies.build_sweep_section(
-        replace(made, finished=False, idle=made.rows[0].energy), "toy"
-    )
+    section = build_sweep_section(replace(made, finished=False, idle=made.rows[0].energy), "toy")
     (table,) = section.tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
     assert (
@@ -157,7 +176,7 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
     )
     assert {table.columns[place] for place in table.numeric} == {
         "batch",
-        *studies.RATE_AND_LATENCY_COLUMNS,
+        *RATE_AND_LATENCY_COLUMNS,
         "W",
         "samples/s/W",
     }
@@ -166,7 +185,7 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
         note.text for note in section.notes
     ]
     bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
-    assert not {"W", "score"} & set(studies.build_sweep_section(bare, "toy").tables[0].columns)
+    assert not {"W", "score"} & set(build_sweep_section(bare, "toy").tables[0].columns)
 
 
 def test_a_figure_s_words_have_no_exponents() -> None:
@@ -178,7 +197,7 @@ def test_a_figure_s_words_have_no_exponents() -> None:
     )
     told = {
         chart.title: chart.description
-        for chart in studies.build_sweep_section(replace(sweep(), rows=rows), "toy").charts
+        for chart in build_sweep_section(replace(sweep(), rows=rows), "toy").charts
     }
     assert (
         told["Throughput against batch size"] == "torch fp32: at most 5.188 samples/s, at batch 1."
@@ -220,7 +239,7 @@ def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
 
 
 def test_a_rate_is_drawn_with_its_interval_on_its_own_axis() -> None:
-    section = studies.build_sweep_section(sweep(), "toy")
+    section = build_sweep_section(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
     row = sweep().rows[0]
     ends = ((row.low, row.high),) * 3
@@ -232,7 +251,7 @@ def test_a_rate_is_drawn_with_its_interval_on_its_own_axis() -> None:
 
 
 def test_error_bars_end_at_the_interval_and_stand_in_the_table() -> None:
-    section = studies.build_sweep_section(sweep(), "toy")
+    section = build_sweep_section(sweep(), "toy")
     chart = next(each for each in section.charts if each.title == "Throughput against batch size")
     svg = draw_chart(chart)
     bars = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', svg)
@@ -245,7 +264,7 @@ def test_error_bars_end_at_the_interval_and_stand_in_the_table() -> None:
 def test_a_point_without_an_interval_has_no_error_bar() -> None:
     made = sweep()
     rows = tuple(replace(row, low=None) if row.batch == 1 else row for row in made.rows)
-    section = studies.build_sweep_section(replace(made, rows=rows), "toy")
+    section = build_sweep_section(replace(made, rows=rows), "toy")
     chart = next(each for each in section.charts if each.title == "Throughput against batch size")
     assert len(re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', draw_chart(chart))) == 4
     assert [row[-1] for row in build_chart_numbers(chart)["rows"]].count("-") == 2

@@ -8,20 +8,16 @@ from xml.etree import ElementTree
 import pytest
 
 from submissions.report.document import Axis, Chart, Line, Mark
-from submissions.report.drawing.pictures import draw_example_picture as picture
-from submissions.report.drawing.svg import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
+from submissions.report.drawing.axis_scale import (
     MAX_AXIS_TICKS,
-    RIGHT,
-    TOP,
-    WIDTH,
     AxisScale,
+    choose_axis_scale,
     compute_even_ticks,
     compute_log_ticks,
-    draw_chart,
+    format_tick,
 )
+from submissions.report.drawing.pictures import draw_example_picture as picture
+from submissions.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_chart
 from suite.examples import Example, Outline
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"
@@ -256,3 +252,18 @@ def test_an_axis_of_batches_names_batches() -> None:
     assert AxisScale(
         low=1, high=128, begin=LEFT, end=RIGHT, log=True, whole=True, values=(1, 127, 128)
     ).choose_ticks() == [1, 127]
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [(-1.7e308, 1.7e308), (0.0, 5e-324), (5e-324, 5e-324), (1e-320, 1.7e308), (1.7e308, 1.7e308)],
+)
+def test_numbers_at_the_ends_of_what_a_file_may_state_are_drawn(
+    values: tuple[float, ...], log: bool
+) -> None:
+    """A table may come from anybody, and the report ended in a traceback."""
+    scale = choose_axis_scale(Axis(name="", unit="", log=log), values, 0.0, 100.0, room=True)
+    assert all(0.0 <= scale.map_value(each) <= 100.0 for each in values)
+    ticks = scale.choose_ticks()
+    assert 0 < len(ticks) <= MAX_AXIS_TICKS + 1 and all(map(format_tick, ticks))

@@ -1,0 +1,1 @@
+"""The studies of a report, a module for each kind."""

@@ -1,0 +1,31 @@
+"""What the tables of several kinds of studies share."""
+
+from typing import Final
+
+from suite.units import NS_PER_MS
+
+NO_RESULT_NOTE: Final = (
+    "A study is not an MLPerf result and not part of a score; every figure comes from a LoadGen "
+    "run that is kept."
+)
+
+
+def format_generated_rate(samples: float | None, tokens: float | None) -> str:
+    """Format a rate, of generated answers with that of their tokens."""
+    rate = format_study_rate(samples)
+    return rate if tokens is None else f"{rate} ({tokens:,.1f} tokens/s)"
+
+
+def format_study_rate(value: float | None) -> str:
+    """Format a rate; a dash if there is none."""
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def format_ns_as_ms(value_ns: float | None) -> str:
+    """Format a latency; a dash if there is none."""
+    return "-" if value_ns is None else f"{value_ns / NS_PER_MS:,.2f}"
+
+
+def format_threads(threads: int) -> str:
+    """Format a number of CPU threads."""
+    return f"{threads} thread{'s' * (threads != 1)}"

@@ -46,6 +46,7 @@ from submissions.report.sections.findings import (
     SEVERITY_TITLES,
 )
 from submissions.report.sections.orientation import list_required_notes
+from submissions.report.sections.studies import read_study_points
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.command import check_files_exist
@@ -222,8 +223,8 @@ def drop_repeated_curves(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
 
 
 def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntry]:
-    """Read one bundle, and whether a trusted signer signed it. A bundle that is not valid becomes
-    an entry with the reasons.
+    """Read one bundle, submission of curves or study, and whether a trusted signer signed it. One
+    that is not valid becomes an entry with the reasons.
     """
     try:
         document, problems = build.judge_and_build_report([path], published=False)
@@ -231,7 +232,8 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
     part = document.parts[0]
     signed = verify_readable_signatures(path, signers) if part.seal else []
-    complete = bool(part.seal) or has_only_curves(path)
+    studied = is_study_folder(path)
+    complete = bool(part.seal) or studied or has_only_curves(path)
     bad = (
         []
         if complete
@@ -248,11 +250,23 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         rows=rows,
         problems=tuple(bad),
         digest=part.seal or (compute_submission_digest(path) if not bad else ""),
+        is_study=studied,
+        points=tuple(
+            replace(point, source=path.name)
+            for point in (read_study_points(path, ()) if studied and not bad else ())
+        ),
     )
 
 
+def is_study_folder(path: Path) -> bool:
+    """Return whether a path is the folder of one study."""
+    return path.is_dir() and recognise_path(path).kind is PathKind.STUDY
+
+
 def describe_missing_seal(path: Path) -> str:
-    """Describe why a path is neither a bundle nor a submission of curves, and what to do."""
+    """Describe why a path is no bundle, no submission of curves and no study, and what to do."""
+    if recognise_path(path).kind is PathKind.STUDY:
+        return "a part of a study; publish its folder"
     if recognise_path(path).kind is PathKind.ENDPOINTS_RUN:
         return "a run of the Endpoints client; publish a submission that has it as a point"
     if has_curves(path):

@@ -23,7 +23,7 @@ from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.names import PROCESSOR_FIELD
 from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.tradeoff.figures import Tradeoff, TradeoffPoint, build_tradeoffs
-from submissions.tradeoff.points import MeasuredPoint
+from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint
 from suite.files.layout import convert_to_slug
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
@@ -100,15 +100,20 @@ def find_shown_organisation(found: Headline) -> str:
     return found.org if found.profile == PUBLISHED_PROFILE else ""
 
 
-def build_compared_tradeoffs(
+def build_drawn_tradeoffs(
     points: Sequence[MeasuredPoint], per: FigureRequest | None
 ) -> list[Tradeoff]:
-    """Build the figures of results and curves that more than one system has."""
-    return [
+    """Build the figures of sweeps, and those of results and curves that more than one system
+    has.
+    """
+    swept = [point for point in points if point.latency == BATCH_LATENCY]
+    others = [point for point in points if point.latency != BATCH_LATENCY]
+    compared = (
         each
-        for each in build_tradeoffs(points, per)
+        for each in build_tradeoffs(others, per)
         if len({(point.source, point.system) for point in each.points}) > 1
-    ]
+    )
+    return [*build_tradeoffs(swept, per), *compared]
 
 
 def build_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:

@@ -51,11 +51,11 @@ from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.command import check_files_exist
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import (
-    DISK_FULL_ERRORS,
     LEDGER_FOLDER,
     PARTIAL_SUFFIX,
+    build_write_error,
 )
 
 
@@ -132,8 +132,7 @@ def publish_site(
         shutil.rmtree(partial, ignore_errors=True)
         if not isinstance(error, OSError):
             raise
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{target}: not written: {error.strerror or error}") from error
+        raise build_write_error(target, error) from error
     click.echo(f"site: {target / 'index.html'}")
     for problem in cards.problems:
         click.echo(f"without some cards: {problem}", err=True)

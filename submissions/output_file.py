@@ -5,8 +5,8 @@ of the inputs.
 from collections.abc import Iterable
 from pathlib import Path
 
-from suite.errors import MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
+from suite.errors import RequestError
+from suite.files.layout import build_write_error, replace_atomically
 
 
 def check_output_target(option: str, target: Path, inputs: Iterable[Path]) -> None:
@@ -34,5 +34,4 @@ def write_report_file(target: Path, content: bytes) -> None:
         with replace_atomically(target) as partial:
             partial.write_bytes(content)
     except OSError as error:
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{target}: not written: {error.strerror or error}") from error
+        raise build_write_error(target, error) from error

@@ -81,6 +81,9 @@ scored.
 """
 ROUNDING_SHARE: Final = 0.500001
 """Largest rounding error, in units of the last digit: half of one, plus the error of a double."""
+LEAST_PUBLISHED_NUMBER: Final = 1e-15
+LARGEST_PUBLISHED_NUMBER: Final = 1e15
+"""No figure lies outside these, and sums, products and ratios of such numbers stay finite."""
 PLAIN_NUMBER_CHARACTERS: Final = frozenset("0123456789.")
 """Characters in a number without an exponent."""
 MISSED_RUN_MARK: Final = "-"
@@ -291,13 +294,17 @@ def parse_published_runs(text: str) -> tuple[float | None, ...]:
 
 
 def parse_positive_number(text: str) -> float:
-    """Parse a finite number above 0."""
+    """Parse a number above 0 that a result may have."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
+    if not value > 0:
         raise ValueError(f"'{text}' is not a number above 0")
+    if not LEAST_PUBLISHED_NUMBER <= value <= LARGEST_PUBLISHED_NUMBER:
+        raise ValueError(
+            f"'{text}' is not between {LEAST_PUBLISHED_NUMBER:g} and {LARGEST_PUBLISHED_NUMBER:g}"
+        )
     return value
 
 

@@ -98,9 +98,7 @@ def try_serving(
         queries = max(row.samples_per_query for row in plan.values())
         found = probe_serving_speed(setup, query_samples=queries)
         prepared_s = time.perf_counter() - began_s
-        trials = {
-            scenario: send_single_query(setup, scenario, found, folder) for scenario in plan
-        }
+        trials = {scenario: send_single_query(setup, scenario, found, folder) for scenario in plan}
     click.echo(f"{workload}: took one query each of {', '.join(each.label for each in plan)}")
     return DryRunEstimate(
         workload=workload,

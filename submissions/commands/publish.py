@@ -83,8 +83,8 @@ def publish(
     tables: tuple[Path, ...],
     accept: Path | None,
 ) -> None:
-    """Build a static site of bundles and results trees. It works on any host, under any path, and
-    from a local disk.
+    """Build a static site of bundles, studies and results trees. It works on any host, under any
+    path, and from a local disk.
 
     Every bundle is checked again. A bundle that is not valid is left out and listed with the
     reason, and the command exits with 1. Results that no test can separate share a letter; there
@@ -93,6 +93,7 @@ def publish(
     leave the exit code 0: its organisations and systems, verdicts, objections with file and line,
     convergence factors, and scores beside the published values. data/trees.json and data/trees.csv
     contain all of it.
+    A study's folder is listed with its page, and the points of sweeps are drawn in tradeoff.html.
     A folder with a submission to MLPerf Endpoints is listed with its curves, and its points in
     data/endpoints.csv.
 

@@ -47,17 +47,18 @@ from submissions.report.sections.findings import (
     SEVERITY_TITLES,
 )
 from submissions.report.sections.orientation import list_required_notes
+from submissions.report.sections.studies.section import read_study_points
 from submissions.result_index import open_results
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.command import check_files_exist
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from submissions.tradeoff.figures import explain_missing_points
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import (
-    DISK_FULL_ERRORS,
     LEDGER_FOLDER,
     PARTIAL_SUFFIX,
+    build_write_error,
 )
 from suite.ledger.steps import compute_line_sha256, split_ledger_lines
 
@@ -135,8 +136,7 @@ def publish_site(
         shutil.rmtree(partial, ignore_errors=True)
         if not isinstance(error, OSError):
             raise
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{target}: not written: {error.strerror or error}") from error
+        raise build_write_error(target, error) from error
     click.echo(f"site: {target / 'index.html'}")
     for problem in cards.problems:
         click.echo(f"without some cards: {problem}", err=True)
@@ -229,8 +229,8 @@ def drop_repeated_curves(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
 
 
 def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntry]:
-    """Read one bundle, and whether a trusted signer signed it. A bundle that is not valid becomes
-    an entry with the reasons.
+    """Read one bundle, submission of curves or study, and whether a trusted signer signed it. One
+    that is not valid becomes an entry with the reasons.
     """
     try:
         document, problems = build.judge_and_build_report([path], published=False)
@@ -238,7 +238,8 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
     part = document.parts[0]
     signed = verify_readable_signatures(path, signers) if part.seal else []
-    complete = bool(part.seal) or has_only_curves(path)
+    studied = is_study_folder(path)
+    complete = bool(part.seal) or studied or has_only_curves(path)
     bad = (
         []
         if complete
@@ -255,11 +256,23 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         rows=rows,
         problems=tuple(bad),
         digest=part.seal or (compute_submission_digest(path) if not bad else ""),
+        is_study=studied,
+        points=tuple(
+            replace(point, source=path.name)
+            for point in (read_study_points(path, ()) if studied and not bad else ())
+        ),
     )
 
 
+def is_study_folder(path: Path) -> bool:
+    """Return whether a path is the folder of one study."""
+    return path.is_dir() and recognise_path(path).kind is PathKind.STUDY
+
+
 def describe_missing_seal(path: Path) -> str:
-    """Describe why a path is neither a bundle nor a submission of curves, and what to do."""
+    """Describe why a path is no bundle, no submission of curves and no study, and what to do."""
+    if recognise_path(path).kind is PathKind.STUDY:
+        return "a part of a study; publish its folder"
     if recognise_path(path).kind is PathKind.ENDPOINTS_RUN:
         return "a run of the Endpoints client; publish a submission that has it as a point"
     if has_curves(path):

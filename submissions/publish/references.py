@@ -10,6 +10,8 @@ from typing import Annotated, Final
 import msgspec
 
 from submissions.published_rows import (
+    LARGEST_PUBLISHED_NUMBER,
+    LEAST_PUBLISHED_NUMBER,
     PublishedRow,
     list_published_files,
     read_published_file,
@@ -53,7 +55,7 @@ class TableRow(
 
     id: str
     location: str
-    result: Annotated[float, msgspec.Meta(gt=0)]
+    result: Annotated[float, msgspec.Meta(ge=LEAST_PUBLISHED_NUMBER, le=LARGEST_PUBLISHED_NUMBER)]
     unit: str
     version: str
 

@@ -54,13 +54,14 @@ from submissions.report.page import PageLink
 from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
+    build_drawn_tradeoffs,
     build_tradeoff_section,
     iterate_headline_points,
 )
 from submissions.tables import format_metric_value
 from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
-from submissions.tradeoff.figures import Tradeoff, build_compared_tradeoffs
-from submissions.tradeoff.points import iterate_curve_points
+from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
 from suite import __version__
 
 SITE_BUNDLES_FOLDER: Final = "bundles"
@@ -77,7 +78,7 @@ FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteEntry:
-    """One bundle of a site, or a submission of curves."""
+    """One bundle of a site, a submission of curves, or a study."""
 
     name: str
     path: Path
@@ -87,7 +88,10 @@ class SiteEntry:
     problems: tuple[str, ...] = ()
     """Reasons why it is left out."""
     digest: str = ""
-    """SHA-256 that names it on the site: in the bundle's seal, or of a submission's files."""
+    """SHA-256 that names it on the site: in the bundle's seal, or of its files."""
+    is_study: bool = False
+    points: tuple[MeasuredPoint, ...] = ()
+    """A study's points of throughput against latency."""
 
     @property
     def part(self) -> Part | None:
@@ -101,7 +105,7 @@ class SiteEntry:
 
     @property
     def is_bundle(self) -> bool:
-        """Whether it is sealed; else it is a submission of curves."""
+        """Whether it is sealed; else it is a submission of curves, or a study."""
         return bool(self.part and self.part.seal)
 
     @property
@@ -222,17 +226,18 @@ def iterate_site_files(
 
 
 def build_site_tradeoffs(entries: Sequence[SiteEntry], per: FigureRequest | None) -> list[Tradeoff]:
-    """Build the figures of throughput against latency over all systems of a site."""
+    """Build the figures of throughput against latency over all systems and sweeps of a site."""
     points = [
         point
         for entry in entries
         if entry.part
         for point in (
+            *entry.points,
             *iterate_headline_points(entry.part.headlines, entry.public_name),
             *(each for curve in entry.curves for each in iterate_curve_points(curve)),
         )
     ]
-    return build_compared_tradeoffs(points, per)
+    return build_drawn_tradeoffs(points, per)
 
 
 def build_site_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:

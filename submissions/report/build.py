@@ -40,6 +40,7 @@ from submissions.report.sections import (
 from submissions.report.sections.studies.section import build_study_section, read_study_points
 from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
+    build_drawn_tradeoffs,
     build_tradeoff_section,
     iterate_headline_points,
 )
@@ -47,8 +48,8 @@ from submissions.result_index import IndexedResult, find_requested_results, open
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
-from submissions.tradeoff.figures import Tradeoff, build_compared_tradeoffs, build_tradeoffs
-from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint, iterate_curve_points
+from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.loadgen.scenario import Scenario
@@ -161,10 +162,8 @@ def build_report_tradeoffs(
     """Build the figures of throughput against latency over all paths: of sweeps, of several systems
     with results, and of several curves of one model.
     """
-    studied = [point for subject in subjects for point in subject.points]
-    swept = [point for point in studied if point.latency == BATCH_LATENCY]
-    others = [point for point in studied if point.latency != BATCH_LATENCY]
-    others += [
+    points = [point for subject in subjects for point in subject.points]
+    points += [
         point
         for subject, part in zip(subjects, parts, strict=True)
         for point in (
@@ -172,7 +171,7 @@ def build_report_tradeoffs(
             *(each for curve in part.curves for each in iterate_curve_points(curve)),
         )
     ]
-    return [*build_tradeoffs(swept, per), *build_compared_tradeoffs(others, per)]
+    return build_drawn_tradeoffs(points, per)
 
 
 def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from suite import registry
-from suite.errors import MissingError, RequestError, build_unknown_name_error
-from suite.files.layout import DISK_FULL_ERRORS
+from suite.errors import RequestError, build_unknown_name_error
+from suite.files.layout import build_write_error
 from suite.process.installation import DISTRIBUTION_NAME
 
 WORKLOAD_NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
@@ -62,7 +62,7 @@ def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMP
             f"{folder}: exists already; give another folder with --output"
         ) from error
     except OSError as error:
-        raise RequestError(f"{folder}: not written: {error.strerror or error}") from error
+        raise build_write_error(folder, error) from error
     try:
         return [
             write_named_file(folder / replace_example_name(path, name), text, name)
@@ -72,8 +72,7 @@ def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMP
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, OSError):
             raise
-        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
-        raise kind(f"{folder}: not written: {error.strerror or error}") from error
+        raise build_write_error(folder, error) from error
 
 
 def check_workload_name(name: str) -> None:

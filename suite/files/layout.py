@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from unicodedata import normalize
 
+from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -301,6 +302,12 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and not error.filename:
             error.filename = str(partial)  # a write knows its descriptor only
         raise
+
+
+def build_write_error(path: Path, error: OSError) -> MissingError | RequestError:
+    """Return an error for something that could not be written: MissingError if the disk is full."""
+    kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
+    return kind(f"{path}: not written: {error.strerror or error}")
 
 
 def sync_to_disk(path: Path) -> None:

@@ -238,7 +238,6 @@ def kill_children_at_exit() -> None:
     that failed. Python would end them by SIGTERM, which they survive for WORKER_SURVIVAL_S, and
     wait.
     """
-    import multiprocessing.util  # registers that wait: what is registered later comes first
 
     atexit.unregister(_kill_unwatched_children)
     atexit.register(_kill_unwatched_children)

@@ -268,6 +268,9 @@ def test_a_users_row_is_read() -> None:
         ),
         ({"accelerators": "many"}, "accelerators many; required: a whole number"),
         ({"nodes": "-1"}, "nodes -1"),
+        ({"value": "1e308", "runs": "1e308 1e308"}, "'1e308' is not between 1e-15 and 1e\\+15"),
+        ({"value": "1e-320", "runs": "1e-320"}, "'1e-320' is not between"),
+        ({"value": "inf", "runs": "inf"}, "'inf' is not between"),
         (
             {
                 "metric": "samples_per_second",

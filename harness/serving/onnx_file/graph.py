@@ -136,8 +136,7 @@ def find_unknown_operators(model: onnx.ModelProto) -> Iterator[str]:
 
     versions = {decode_name(each.domain): each.version for each in model.opset_import}
     own = {(decode_name(each.domain), decode_name(each.name)) for each in model.functions}
-    graphs = [model.graph.node, *(each.node for each in model.functions)]
-    for node in (each for nodes in graphs for each in iterate_nodes(nodes)):
+    for node in iterate_model_nodes(model):
         domain, name = decode_name(node.domain), decode_name(node.op_type)
         if (domain, name) in own or domain.startswith(ENGINE_DOMAIN_PREFIXES):
             continue
@@ -153,14 +152,24 @@ def decode_name(name: str | bytes) -> str:
     return name if isinstance(name, str) else name.decode("utf-8", "replace")
 
 
+def iterate_model_nodes(model: onnx.ModelProto) -> Iterator[Any]:
+    """Yield all nodes of a file, those of its functions included."""
+    for holder in (model.graph, *model.functions):
+        yield from iterate_nodes(holder.node)
+
+
 def iterate_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
     """Yield nodes, and those of the graphs within them, such as branches."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
-            inner = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-            for graph in inner:
+            for graph in list_inner_graphs(attribute):
                 yield from iterate_nodes(graph.node)
+
+
+def list_inner_graphs(attribute: Any) -> list[Any]:
+    """Return the graphs of an attribute, such as a branch."""
+    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
 
 def find_weight_files(path: Path, model: onnx.ModelProto) -> list[Path]:
@@ -191,13 +200,13 @@ def find_weight_files(path: Path, model: onnx.ModelProto) -> list[Path]:
 def iterate_tensors(model: onnx.ModelProto) -> Iterator[Any]:
     """Yield the constants of a file."""
     yield from model.graph.initializer
-    for node in iterate_nodes(model.graph.node):
+    for node in iterate_model_nodes(model):
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            if attribute.HasField("g"):
-                yield from attribute.g.initializer
+            for graph in list_inner_graphs(attribute):
+                yield from graph.initializer
 
 
 def read_file_input(path: Path, value: Any) -> FileInput:

@@ -5,6 +5,7 @@ precisions and batches, with the Pareto front.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from submissions.compare.per_unit import FigureRequest
 from submissions.machines import ComparedMachine
 from submissions.metrics import LATENCY_PREFIX
 from submissions.report.document import (
@@ -21,8 +22,13 @@ from submissions.report.sections.front_lines import build_dominated_line, build_
 from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.names import PROCESSOR_FIELD
 from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.tradeoff.figures import Tradeoff, TradeoffPoint
-from submissions.tradeoff.points import MeasuredPoint
+from submissions.tradeoff.figures import (
+    Tradeoff,
+    TradeoffPoint,
+    build_compared_tradeoffs,
+    build_tradeoffs,
+)
+from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint
 from suite.files.layout import convert_to_slug
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
@@ -97,6 +103,17 @@ def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Itera
 def find_shown_organisation(found: Headline) -> str:
     """Return the organisation of a published result; podium's own are named by their system."""
     return found.org if found.profile == PUBLISHED_PROFILE else ""
+
+
+def build_drawn_tradeoffs(
+    points: Sequence[MeasuredPoint], per: FigureRequest | None
+) -> list[Tradeoff]:
+    """Build the figures of sweeps, and those of results and curves that more than one system
+    has.
+    """
+    swept = [point for point in points if point.latency == BATCH_LATENCY]
+    others = [point for point in points if point.latency != BATCH_LATENCY]
+    return [*build_tradeoffs(swept, per), *build_compared_tradeoffs(others, per)]
 
 
 def build_tradeoff_section(found: Sequence[Tradeoff]) -> Section | None:

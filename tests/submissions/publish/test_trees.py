@@ -313,7 +313,10 @@ ZERO_ROW = {
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{}", '[{"ID": "1"}]', '[{"ID": 1}]', "[1]", "\0", json.dumps([ZERO_ROW])],
+    [
+        *("", "{}", '[{"ID": "1"}]', '[{"ID": 1}]', "[1]", "\0", json.dumps([ZERO_ROW])),
+        *(json.dumps([ZERO_ROW | {"Performance_Result": each}]) for each in (1e-320, 1e308)),
+    ],
 )
 def test_what_is_no_table_is_one_sentence(tmp_path: Path, content: str) -> None:
     table = tmp_path / "table.json"

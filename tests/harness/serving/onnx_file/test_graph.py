@@ -93,6 +93,26 @@ def test_weights_elsewhere_are_refused(write_classifier: Writer) -> None:
         read_onnx_graph(path)
 
 
+def test_weights_of_a_function_are_checked_like_others(write_stranger: Writer) -> None:
+    """They are read, too, and are part of what is measured."""
+    path = write_stranger("Twice")
+    model = onnx.load(path)
+    outside = onnx.numpy_helper.from_array(np.zeros(4, np.float32), "w")
+    outside.ClearField("raw_data")
+    outside.data_location = TensorProto.EXTERNAL
+    outside.external_data.add(key="location", value="../../etc/passwd")
+    body = [
+        helper.make_node("Constant", [], ["w"], value=outside),
+        helper.make_node("Add", ["a", "w"], ["b"]),
+    ]
+    model.functions.append(
+        helper.make_function("my", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
+    )
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(RequestError, match="its weights lie outside its folder"):
+        read_onnx_graph(path)
+
+
 def test_unknown_operators_are_named(write_stranger: Writer) -> None:
     with pytest.raises(RequestError, match=r"odd\.onnx: unknown operator Frob of domain my$"):
         read_onnx_graph(write_stranger("Frob"))

@@ -12,7 +12,8 @@ import click
 
 from suite.console.screen import get_screen
 from suite.errors import MissingError, RequestError
-from suite.files.layout import find_existing_parent
+from suite.files.cache import check_folder_writable
+from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
 from suite.units import S_PER_HOUR, S_PER_MINUTE
 
 BYTES_PER_GB: Final = 1_000_000_000
@@ -84,6 +85,16 @@ def refuse_dry_options(**given: bool) -> None:
         raise RequestError(
             f"--dry-run says nothing about --{option.replace('_', '-')}; omit one of the two"
         )
+
+
+def check_results_writable(results: Path) -> None:
+    """Raise RequestError or, on a full disk, MissingError if results cannot be written."""
+    try:
+        check_folder_writable(results)
+    except OSError as error:
+        full = error.errno in DISK_FULL_ERRORS
+        reason = f"--results {results}: {error.strerror}"
+        raise (MissingError if full else RequestError)(reason) from error
 
 
 def report_estimate(estimate: DryRunEstimate, results: Path) -> DryRunEstimate:

@@ -126,8 +126,8 @@ def format_estimate(estimate: DryRunEstimate, results: Path) -> list[str]:
         f" {format_bytes(estimate.disk_bytes)} of {format_bytes(read_free_disk(results))}"
     )
     lines.append(
-        f"{name}: this was a dry run: nothing was written to {results}; the survey of the data and"
-        " embedded data stay in podium's cache"
+        f"{name}: this was a dry run: nothing was written to {results}; podium's cache keeps"
+        " the survey of the data, embedded data and networks of trained weights"
     )
     return lines
 

@@ -1,11 +1,14 @@
 """Makes the images in the README from a real run: `python docs/screens.py --log run.log --results
-results`; and those of podium's own pictures: `python docs/screens.py --card BUNDLE --study
-results/studies/resnet50 --compare A B`.
+results`; those of podium's own pictures: `python docs/screens.py --card BUNDLE --study
+results/studies/resnet50 --compare A B`; those of other commands in the guides: `python
+docs/screens.py --screen dry-run.svg "podium run resnet50 --dry-run" dry-run.log`; and those of the
+example notebook: `python docs/screens.py --notebook A B`.
 
 `run.log` is the output of `podium run WORKLOAD`. The first image shows it as a terminal, the second
 one the result as `podium score` reads it, with the accuracy after each epoch from the training log.
-The others are the card of a bundle, throughput against latency of a sweep, and the bars of a
-comparison in Offline.
+The others are the card of a bundle, throughput against latency of a sweep, the bars of a
+comparison in Offline, what a command printed as a terminal, and the notebook's figures from two
+bundles.
 """
 
 import argparse
@@ -35,6 +38,7 @@ from submissions.report.sections.comparison import build_comparison_bars
 from suite.loadgen.scenario import Scenario
 
 IMAGES: Final = Path(__file__).resolve().parent / "images"
+NOTEBOOK: Final = IMAGES.parents[1] / "examples" / "two-bundles.ipynb"
 COLUMNS: Final = 80
 """Least width of the terminal; lines that are longer widen it."""
 TERMINAL: Final = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -71,6 +75,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--card", type=Path, help="bundle of the card")
     parser.add_argument("--study", type=Path, help="folder of a sweep")
     parser.add_argument("--compare", type=Path, nargs="+", help="results to compare")
+    parser.add_argument(
+        "--screen",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("IMAGE", "COMMAND", "LOG"),
+        help="image of a command and of the file with its output",
+    )
+    parser.add_argument("--notebook", type=Path, nargs=2, help="bundles of the example notebook")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the images")
     options = parser.parse_args(words)
     if bool(options.log) != bool(options.results):
@@ -94,6 +107,31 @@ def images(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "tradeoff.svg", make_svg_standalone(draw_chart(section.parts[0].charts[0]))
     if options.compare:
         yield "compare.svg", make_svg_standalone(draw_bar_chart(compared(options.compare)))
+    for name, command, log in options.screen:
+        yield name, screen(command, Path(log).read_text("utf-8"))
+    if options.notebook:
+        yield from draw_notebook_figures(*options.notebook)
+
+
+def draw_notebook_figures(first: Path, second: Path) -> Iterator[tuple[str, str]]:
+    """Run the code of the example notebook on two bundles, and yield its figures."""
+    import matplotlib as mpl  # late: the extra `notebook` alone has it
+    from matplotlib import pyplot
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "podium"  # equal figures have equal bytes
+    mpl.rcParams["svg.fonttype"] = "none"  # text, in the reader's own font
+    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    for known, given in (("first.tar.zst", first), ("second.tar.zst", second)):
+        code = code.replace(f'"{known}"', repr(str(given)))
+    namespace: dict[str, Any] = {"__name__": "notebook"}
+    exec(compile(code, str(NOTEBOOK), "exec"), namespace)
+    for number in pyplot.get_fignums():
+        drawn = StringIO()
+        pyplot.figure(number).savefig(drawn, format="svg", metadata={"Date": None})
+        yield f"notebook-{number}.svg", drawn.getvalue()
+    pyplot.close("all")
 
 
 def compared(paths: Sequence[Path]) -> BarChart:

@@ -208,12 +208,17 @@ def load_results(path: str | Path) -> Results:
 def find_loaded_root(given: Path, found: Sequence[IndexedResult]) -> Path:
     """Return the folder that results are named relative to: the path, or the unpacked bundle."""
     is_bundle = given.is_file() and not found[0].single_log
-    return found[0].results_root if is_bundle else Path(os.path.abspath(given))
+    return found[0].results_root if is_bundle else make_path_absolute(given)
+
+
+def make_path_absolute(path: Path) -> Path:
+    """Return a path from the root on without `..`; links stay, as the index of results has them."""
+    return Path(os.path.normpath(path.absolute()))
 
 
 def name_place(place: Path, root: Path) -> str:
     """Name a file or folder relative to the loaded path; "." for the path itself."""
-    place, root = (Path(os.path.abspath(each)) for each in (place, root))
+    place, root = make_path_absolute(place), make_path_absolute(root)
     return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)
 
 

@@ -12,7 +12,8 @@ import click
 
 from suite.console.screen import get_screen
 from suite.errors import MissingError, RequestError
-from suite.files.layout import find_existing_parent
+from suite.files.cache import check_folder_writable
+from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
 from suite.units import S_PER_HOUR, S_PER_MINUTE
 
 BYTES_PER_GB: Final = 1_000_000_000
@@ -86,6 +87,16 @@ def refuse_dry_options(**given: bool) -> None:
         )
 
 
+def check_results_writable(results: Path) -> None:
+    """Raise RequestError or, on a full disk, MissingError if results cannot be written."""
+    try:
+        check_folder_writable(results)
+    except OSError as error:
+        full = error.errno in DISK_FULL_ERRORS
+        reason = f"--results {results}: {error.strerror}"
+        raise (MissingError if full else RequestError)(reason) from error
+
+
 def report_estimate(estimate: DryRunEstimate, results: Path) -> DryRunEstimate:
     """Print what a command will take, unless it is a step of another one, and return it.
 
@@ -115,8 +126,8 @@ def format_estimate(estimate: DryRunEstimate, results: Path) -> list[str]:
         f" {format_bytes(estimate.disk_bytes)} of {format_bytes(read_free_disk(results))}"
     )
     lines.append(
-        f"{name}: this was a dry run: nothing was written to {results}; the survey of the data and"
-        " embedded data stay in podium's cache"
+        f"{name}: this was a dry run: nothing was written to {results}; podium's cache keeps"
+        " the survey of the data, embedded data and networks of trained weights"
     )
     return lines
 

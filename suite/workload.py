@@ -85,6 +85,8 @@ class Run:
     """Results of the data set's survey (suite.dataset.Survey.found); None: the workload inspects
     the data itself when constructed.
     """
+    engine_cache: Path | None = None
+    """Where engines keep what they compiled; None: below `cache`."""
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1

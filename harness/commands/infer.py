@@ -22,7 +22,12 @@ from harness.serving.network.endpoint_options import (
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, DRY_RUN_OPTION, SERVING_RUN_OPTIONS
 from suite.console.parameters import PATH_TYPE, SCENARIO_TYPE, WORKLOAD_TYPE
-from suite.dry_run import DryRunEstimate, refuse_dry_options, report_estimate
+from suite.dry_run import (
+    DryRunEstimate,
+    check_results_writable,
+    refuse_dry_options,
+    report_estimate,
+)
 from suite.errors import RequestError
 
 PLANS_ENGINE: Final = "tensorrt"
@@ -82,6 +87,12 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
 )
 @DRY_RUN_OPTION
 @click.option(
+    "--untrained",
+    is_flag=True,
+    hidden=True,
+    help="Of a dry run: random weights stand in for trained ones; podium run passes it on.",
+)
+@click.option(
     "--plans",
     type=PATH_TYPE,
     help="Folder of engines that podium build made; with --engine tensorrt.",
@@ -116,6 +127,8 @@ def infer(
         return None
     options = add_plans_setting(options, plans)
     scenarios = resolve_infer_scenarios(values, scenario)
+    if values["untrained"] and not values["dry_run"]:
+        raise RequestError("--untrained needs --dry-run")
     if weights and (checkpoint or peak or mode == "accuracy"):
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"
         raise RequestError(f"--weights measures speed only; omit {other}")
@@ -129,6 +142,7 @@ def infer(
         with Heartbeat():
             if values["dry_run"]:
                 refuse_dry_options(peak=peak, endpoint=bool(values["endpoints"]))
+                check_results_writable(options.results)
                 estimate = try_serving(
                     workload,
                     options,
@@ -137,6 +151,7 @@ def infer(
                     checkpoint=checkpoint,
                     runs=runs,
                     weights=weights,
+                    untrained=values["untrained"],
                 )
                 return report_estimate(estimate, options.results)
             if weights:

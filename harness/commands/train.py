@@ -17,7 +17,12 @@ from suite.console.options import (
 )
 from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.screen import get_screen
-from suite.dry_run import DryRunEstimate, refuse_dry_options, report_estimate
+from suite.dry_run import (
+    DryRunEstimate,
+    check_results_writable,
+    refuse_dry_options,
+    report_estimate,
+)
 
 
 def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -86,6 +91,7 @@ def train(
     with report_missing_modules():
         if dry_run:
             refuse_dry_options(resume=resume)
+            check_results_writable(options.results)
             from harness.training.dry_run import try_training
 
             return report_estimate(

@@ -23,7 +23,11 @@ from harness.request import RunRequest
 from suite import registry
 from suite.engine import Engine, Network, Plan
 from suite.errors import MissingError, PodiumError, RequestError
-from suite.files.cache import check_cache_writable, locate_cache_folder
+from suite.files.cache import (
+    ENGINE_CACHE_FOLDER,
+    check_cache_writable,
+    locate_cache_folder,
+)
 from suite.process import garbage
 from suite.terms import Precision
 
@@ -219,7 +223,7 @@ def open_trial_cache() -> Iterator[Path]:
     all the same.
     """
     try:
-        cache = locate_cache_folder() / "engines"
+        cache = locate_cache_folder() / ENGINE_CACHE_FOLDER
         check_cache_writable(cache)
     except PodiumError:
         with TemporaryDirectory(prefix="podium-trial-") as folder:

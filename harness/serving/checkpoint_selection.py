@@ -15,6 +15,8 @@ from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS_FOLDER, compute_fo
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord
 
+STAND_IN_ORIGIN: Final = "random, in place of weights that are yet to be trained"
+"""Origin of weights that a dry run of a campaign serves."""
 EXPORTED_CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 

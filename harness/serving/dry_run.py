@@ -18,7 +18,7 @@ from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.request import resolve_request
 from harness.serving.automatic_engine import settle_engine
-from harness.serving.checkpoint_selection import choose_checkpoint
+from harness.serving.checkpoint_selection import STAND_IN_ORIGIN, choose_checkpoint
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
@@ -73,10 +73,12 @@ def try_serving(
     checkpoint: Path | None,
     runs: int | None = None,
     weights: str | None = None,
+    untrained: bool = False,
 ) -> DryRunEstimate:
     """Check a request to serve, send one query of each scenario, and estimate all runs.
 
-    RequestError, MissingError and JudgedError as for serving. `weights`: as of `podium infer`.
+    RequestError, MissingError and JudgedError as for serving. `weights`: as of `podium infer`;
+    `untrained`: random ones stand in for those that are yet to be trained.
     """
     began_s = time.perf_counter()
     with (
@@ -85,7 +87,7 @@ def try_serving(
         collect_temporary_files() as folder,
     ):
         print_progress_note(f"{workload}: dry run of serving, profile {options.profile}")
-        setup = set_up_trial(workload, options, folder, checkpoint, weights)
+        setup = set_up_trial(workload, options, folder, checkpoint, weights, untrained)
         setup = replace(setup, requested_runs=runs)
         plan = {
             scenario: setup.require_scenario_rules(scenario)
@@ -93,7 +95,7 @@ def try_serving(
         }
         for scenario in plan:
             setup.check_run_count(scenario)
-        modes = tuple(Mode) if mode == "all" else (Mode(mode),)
+        modes = select_tried_modes(mode, weights)
         setup = prepare_trial_setup(setup, tuple(plan), modes)
         queries = max(row.samples_per_query for row in plan.values())
         found = probe_serving_speed(setup, query_samples=queries)
@@ -118,13 +120,16 @@ def set_up_trial(
     folder: Path,
     checkpoint: Path | None,
     weights: str | None,
+    untrained: bool,
 ) -> ServingSetup:
     """Set up the system under test, with a copy of the results' choice of engines and no results:
     what is chosen or exported here is in `folder` alone.
     """
     own_options = replace(options, results=folder / "results")
-    if weights == RANDOM_CHOICE:
+    if untrained:
         own_options = add_untrained_settings(workload, own_options)
+        checkpoint = export_random_weights(workload, own_options, STAND_IN_ORIGIN)
+    elif weights == RANDOM_CHOICE:
         checkpoint = export_random_weights(workload, own_options)
     elif weights:
         checkpoint = require_checkpoint_folder(weights)
@@ -133,6 +138,13 @@ def set_up_trial(
         checkpoint = choose_checkpoint(request, checkpoint).folder
     copy_engine_choices(workload, options.results.absolute(), own_options.results)
     return set_up_serving(workload, settle_engine(workload, own_options, checkpoint), checkpoint)
+
+
+def select_tried_modes(mode: str, weights: str | None) -> tuple[Mode, ...]:
+    """Return the modes that the command would run in: with --weights it measures speed alone."""
+    if weights:
+        return (Mode.PERFORMANCE,)
+    return tuple(Mode) if mode == "all" else (Mode(mode),)
 
 
 def add_untrained_settings(workload: str, options: RunOptions) -> RunOptions:

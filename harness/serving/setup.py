@@ -25,7 +25,11 @@ from harness.machine.placement import (
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
 from harness.request import RunRequest
-from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.checkpoint_selection import (
+    STAND_IN_ORIGIN,
+    ExportedCheckpoint,
+    choose_checkpoint,
+)
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.loadgen.test_settings import get_numeric_setting
@@ -33,6 +37,7 @@ from harness.serving.network.wire import ServerDescription
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import RequestError
+from suite.files.cache import ENGINE_CACHE_FOLDER
 from suite.files.layout import ResultsEntry, compute_bound_seed
 from suite.ledger.book import Ledger, build_ledger
 from suite.loadgen.scenario import Scenario
@@ -240,6 +245,8 @@ def prepare_serving_run(
     `modules`, before anything forks.
     """
     run = add_survey_results(request, request.build_run(checkpoint.record.seed, request.precision))
+    if checkpoint.record.origin == STAND_IN_ORIGIN:  # nobody serves these networks again
+        run = replace(run, engine_cache=checkpoint.folder.parent / ENGINE_CACHE_FOLDER)
     load_ahead((*request.workload.served_by.get(request.framework, ()), *modules))
     return run
 

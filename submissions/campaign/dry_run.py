@@ -15,7 +15,7 @@ from suite.dry_run import DryRunEstimate, join_estimates, report_estimate
 from suite.errors import PodiumError
 from suite.files.scratch import collect_temporary_files
 
-RANDOM_WEIGHTS: Final = ("--weights", "random")
+UNTRAINED_OPTION: Final = "--untrained"
 """Of `podium infer`: nothing is trained yet."""
 
 
@@ -48,7 +48,7 @@ def try_single_campaign(
     steps = [try_command("train", [*common, *training])]
     if row := registry.load_round().benchmark(name).inference.get(options.profile):
         serving = format_serving_arguments(name, options.profile, runs, tuple(row.scenarios))
-        steps.append(try_command("infer", [*common, *RANDOM_WEIGHTS, *serving]))
+        steps.append(try_command("infer", [*common, UNTRAINED_OPTION, *serving]))
     return join_estimates(steps)
 
 

@@ -19,6 +19,8 @@ from suite.files.layout import (
 )
 
 CACHE_ADVICE: Final = "set PODIUM_CACHE to a writable folder"
+ENGINE_CACHE_FOLDER: Final = "engines"
+"""In the cache: networks that engines exported or compiled."""
 LOCK_SUFFIX: Final = ".lock"
 NO_LOCK_ERRORS: Final = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 """flock(2) on file systems without locks: Lustre without the mount option `flock` gives ENOSYS,
@@ -57,14 +59,21 @@ def check_cache_writable(folder: Path) -> None:
     that fails.
     """
     try:
-        place = find_existing_parent(folder)
-        check_folder_creatable(place, folder.absolute().relative_to(place).parts)
-        with TemporaryFile(dir=place) as probe:
-            probe.write(b"podium")
-            probe.flush()
-            take_lock(probe)
+        check_folder_writable(folder)
     except OSError as error:
         raise build_cache_error(folder, error) from error
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Write and lock a file without a name in a folder, or where it would be created; OSError if
+    that fails.
+    """
+    place = find_existing_parent(folder)
+    check_folder_creatable(place, folder.absolute().relative_to(place).parts)
+    with TemporaryFile(dir=place) as probe:
+        probe.write(b"podium")
+        probe.flush()
+        take_lock(probe)
 
 
 def check_folder_creatable(place: Path, missing: Sequence[str]) -> None:

@@ -268,5 +268,11 @@ def test_the_notebook_draws_two_figures_from_two_bundles(
     drawn = [pyplot.figure(number) for number in pyplot.get_fignums()]
     assert len(drawn) == 2
     assert all(figure.axes and figure.axes[0].has_data() for figure in drawn)
-    for figure in drawn:
-        pyplot.close(figure)
+    assert [axes.get_xlabel() for axes in drawn[0].axes] == ["samples/s"]
+    frame = namespace["frame"]
+    frame.loc[frame["scenario"] == "Server", "unit"] = "tokens/s"  # type: ignore[attr-defined]
+    exec(code[3], namespace)
+    mixed = pyplot.figure(pyplot.get_fignums()[-1])
+    assert [axes.get_xlabel() for axes in mixed.axes] == ["samples/s", "tokens/s"]
+    assert all(axes.has_data() for axes in mixed.axes)
+    pyplot.close("all")

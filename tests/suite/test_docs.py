@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from compliance.rules import load_rules
+from submissions.pack.bundle import pack_results
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -166,3 +167,30 @@ def test_the_pictures_show_what_the_run_printed_and_its_figures(
         and "SingleStream" in told
         and "Result not verified by MLCommons Association." in told
     )
+
+
+def test_a_screen_shows_a_command_and_its_output(
+    load: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    """Of any command, as the guides show them."""
+    (tmp_path / "dry.log").write_text("gnmt: training, estimated: about 79 s\n")
+    asked = ["--screen", "dry-run.svg", "podium run gnmt --dry-run", str(tmp_path / "dry.log")]
+    load("screens.py").main([*asked, "--out", str(tmp_path)])
+    drawn = ElementTree.fromstring((tmp_path / "dry-run.svg").read_text())
+    words = " ".join(node.text or "" for node in drawn.iter()).replace("\xa0", " ")
+    assert "podium run gnmt --dry-run" in words
+    assert "gnmt: training, estimated: about 79 s" in words
+
+
+def test_the_notebooks_figures_are_of_the_bundles_that_were_given(
+    load: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `notebook` is not installed")
+    bundle = pack_results(ROOT / "tests/examples/base/tree", tmp_path / "mine.tar.zst")
+    load("screens.py").main(["--notebook", str(bundle), str(bundle), "--out", str(tmp_path)])
+    served, trained = (
+        ElementTree.fromstring((tmp_path / f"notebook-{number}.svg").read_text())
+        for number in (1, 2)
+    )
+    assert not any("mine.tar.zst" in (node.text or "") for node in served.iter()), "SingleStream"
+    assert any("mine.tar.zst" in (node.text or "") for node in trained.iter())

@@ -2,6 +2,8 @@
 for.
 """
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from suite import registry
 from suite.dry_run import (
     DryRunEstimate,
     StageEstimate,
+    check_results_writable,
     check_room,
     format_bytes,
     format_duration,
@@ -107,3 +110,22 @@ def test_every_smoke_row_names_its_epochs_with_a_source() -> None:
         assert row.fewest_epochs <= row.expected_epochs <= row.max_epochs, name
         path = f"{name}.training.smoke.expected_epochs"
         assert f"workloads/{name}/README.md" in round.find_source(path), name
+
+
+def test_results_that_cannot_be_written_are_refused_before_anything_is_computed(
+    tmp_path: Path,
+) -> None:
+    """The run refuses them, after a dry run that found nothing wrong."""
+    check_results_writable(tmp_path / "not" / "yet")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(RequestError, match="--results /proc/x/y: "):
+        check_results_writable(Path("/proc/x/y"))
+
+
+def test_results_on_a_full_disk_are_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_nothing(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("suite.dry_run.check_folder_writable", write_nothing)
+    with pytest.raises(MissingError, match="--results there: No space left on device"):
+        check_results_writable(Path("there"))

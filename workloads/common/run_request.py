@@ -8,6 +8,7 @@ from suite import registry
 from suite.dataset import DataSet
 from suite.engine import Calibration, Plan
 from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.files.cache import ENGINE_CACHE_FOLDER
 from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.rounds import InferenceRow, TrainingRow
 from suite.workload import Run
@@ -58,7 +59,7 @@ def build_engine_plan(run: Run, calibration: Calibration[Any] | None = None) -> 
         precision=run.precision,
         threads=run.threads,
         max_batch=most,
-        cache=run.cache / "engines",
+        cache=run.engine_cache or run.cache / ENGINE_CACHE_FOLDER,
         options=options,
         calibration=calibration,
     )

@@ -105,7 +105,8 @@ class GNMTInference:
         self._test = self._text.load_pairs(TEXT_TEST_SPLIT)
         self._samples: dict[int, Tokens] = {}
         self._longest = require_positive_setting(run.settings, "data.max_answer_length")
-        self._usual = min(GNMT_TYPICAL_TOKENS, self._longest)  # engines take no longer sources
+        # below the longest: an export is checked at a larger length, too
+        self._usual = max(1, min(GNMT_TYPICAL_TOKENS, self._longest // 2))
         self._plan = build_engine_plan(run)
         self._reader: Executable[torch.Tensor] = engine.compile(
             self._describe_encoder_network(network), self._plan

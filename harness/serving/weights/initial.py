@@ -119,12 +119,14 @@ def create_scratch_folder(options: RunOptions, workload: str) -> Path:
     return folder
 
 
-def export_random_weights(workload: str, options: RunOptions) -> Path:
+def export_random_weights(
+    workload: str, options: RunOptions, origin: str = RANDOM_WEIGHTS_ORIGIN
+) -> Path:
     """Export random weights, and keep them as a checkpoint; return its folder."""
     made = create_scratch_folder(options, workload)
     try:
         return store_untrained_checkpoint(
-            export_initial_weights(workload, options, made), made, RANDOM_WEIGHTS_ORIGIN
+            export_initial_weights(workload, options, made), made, origin
         )
     finally:
         shutil.rmtree(made, ignore_errors=True)

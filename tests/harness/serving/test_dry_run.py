@@ -8,7 +8,13 @@ from podium_fakes.drive import options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness.commands.infer import infer as command
-from harness.serving.dry_run import copy_engine_choices, try_serving
+from harness.serving.dry_run import (
+    copy_engine_choices,
+    select_tried_modes,
+    set_up_trial,
+    try_serving,
+)
+from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.chosen_engine import (
     ChosenEngine,
@@ -17,6 +23,7 @@ from suite.files.chosen_engine import (
     write_chosen_engine,
 )
 from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +116,36 @@ def test_choices_of_engines_are_copied_and_the_results_keep_theirs(tmp_path: Pat
     copy_engine_choices("fake", tmp_path / "nothing", tmp_path / "other")
     assert read_chosen_engines(tmp_path / "own", "fake") == (chosen,)
     assert not (tmp_path / "other").exists()
+
+
+def test_with_weights_only_speed_is_estimated() -> None:
+    """`podium infer --weights` asks for no accuracy."""
+    assert select_tried_modes("all", "random") == (Mode.PERFORMANCE,)
+    assert select_tried_modes("all", None) == tuple(Mode)
+    assert select_tried_modes("accuracy", None) == (Mode.ACCURACY,)
+
+
+def test_stand_ins_are_cut_and_leave_no_network_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What engines make of them serves nobody again; random weights are served again, uncut."""
+    cut: list[str] = []
+
+    def note_cut(workload: str, asked: RunOptions) -> RunOptions:
+        cut.append(workload)
+        return asked
+
+    monkeypatch.setattr("harness.serving.dry_run.add_untrained_settings", note_cut)
+    asked = options(tmp_path / "results")
+    setup = set_up_trial("fake", asked, tmp_path / "a", None, None, True)
+    assert cut == ["fake"]
+    assert setup.system.run.engine_cache is not None
+    assert setup.system.run.engine_cache.is_relative_to(tmp_path / "a")
+    setup = set_up_trial("fake", asked, tmp_path / "b", None, "random", False)
+    assert cut == ["fake"] and setup.system.run.engine_cache is None
+
+
+def test_stand_ins_are_for_dry_runs_alone(tmp_path: Path) -> None:
+    asked = ["fake", "--untrained", "--results", str(tmp_path / "results")]
+    outcome = CliRunner().invoke(command, asked)
+    assert "--untrained needs --dry-run" in str(outcome.exception)

@@ -105,6 +105,6 @@ def test_no_folder_for_temporary_files_is_one_sentence(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(parent / "missing"))
-    with pytest.raises(MissingError, match="temporary files: No such file or directory; set TMP"):
-        with collect_temporary_files():
-            pass
+    why = "temporary files: No such file or directory; set TMPDIR"
+    with pytest.raises(MissingError, match=why), collect_temporary_files():
+        pass

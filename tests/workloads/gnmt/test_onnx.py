@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from harness.engines.onnx.engine import OnnxRuntimeEngine
+from harness.engines.onnx.example_sizes import collect_dynamic_sizes
 from harness.engines.torch import TorchEngine
 from suite import registry
+from suite.engine import Executable, Network, Plan
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
@@ -46,17 +48,15 @@ def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("longest", [60, 7])
 def test_translations_are_those_of_the_torch_engine(
-    longest: int, make_run: Callable[..., Run], checkpoint: Path
+    make_run: Callable[..., Run], checkpoint: Path
 ) -> None:
     """In batches of several sizes: an export that knows one length, or a state that is overwritten
-    while it is read, changes words. Sources may be shorter than the typical one.
+    while it is read, changes words.
     """
-    settings = {"batching__max_batch": 4, "data__max_answer_length": longest}
     answers = []
     for engine in (TorchEngine(), OnnxRuntimeEngine()):
-        system = GNMTInference(make_run(**settings), checkpoint, engine)
+        system = GNMTInference(make_run(batching__max_batch=4), checkpoint, engine)
         system.load(range(10))
         predict = system.open(0, 4)
         predict.warm_up()
@@ -66,6 +66,29 @@ def test_translations_are_those_of_the_torch_engine(
         )
         system.close()
     assert answers[0] == answers[1] and len(set(answers[0])) > 1
+
+
+@pytest.mark.parametrize("longest", [60, 12, 2])
+def test_an_export_is_shown_a_sentence_shorter_than_the_longest(
+    longest: int, make_run: Callable[..., Run], checkpoint: Path
+) -> None:
+    """It is checked at a larger length, too: shown the longest alone, the exporter unrolled the
+    LSTMs for it, and shorter sentences failed.
+    """
+    shown: list[Network[torch.Tensor]] = []
+
+    class NotingEngine(TorchEngine):
+        def compile(
+            self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
+        ) -> Executable[torch.Tensor]:
+            shown.append(network)
+            return super().compile(network, plan)
+
+    run = make_run(batching__max_batch=4, data__max_answer_length=longest)
+    GNMTInference(run, checkpoint, NotingEngine()).open(0, 4).warm_up()
+    assert [network.name for network in shown] == ["gnmt-encoder", "gnmt-decoder"]
+    for network in shown:
+        assert collect_dynamic_sizes(network, network.inputs)["source"] < longest
 
 
 def test_the_row_says_why_it_is_not_quantised() -> None:

@@ -15,6 +15,7 @@ from torch._dynamo.utils import counters
 from suite import registry
 from suite.engine import Precision
 from suite.errors import MissingError
+from suite.measurement.data_waiting import DATA_WAITING
 from suite.workload import Run
 from workloads.common.inputs.device_copies import CudaCopyStream, DirectCopies
 from workloads.common.optimisation import step as step_module
@@ -107,6 +108,19 @@ def test_weights_do_not_hang_on_the_number_of_loaders(build_training: Build, wor
     for losses, found in others:
         assert losses == wanted
         check_equal_state(weights, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["gnmt", "llama", "transformer"])
+def test_a_text_s_batches_are_waited_for_too(
+    build_training: Build, monkeypatch: pytest.MonkeyPatch, workload: str
+) -> None:
+    """Whether processes or the thread that trains put them together."""
+    training, waits = build_training(workload), list[float]()
+    monkeypatch.setattr(DATA_WAITING, "waited_s", 0.0)
+    with closing(training.train_epoch(1)) as steps:
+        waits += (DATA_WAITING.waited_s for _ in islice(steps, 2))
+    assert 0.0 < waits[0] < waits[1]
 
 
 SLOW_RATES: Mapping[str, Mapping[str, Any]] = {

@@ -8,7 +8,7 @@ thread does not.
 
 import _thread
 import atexit
-import multiprocessing
+import multiprocessing.util  # registers its wait for children: what is registered later comes first
 import os
 import select
 import signal
@@ -238,7 +238,6 @@ def kill_children_at_exit() -> None:
     that failed. Python would end them by SIGTERM, which they survive for WORKER_SURVIVAL_S, and
     wait.
     """
-
     atexit.unregister(_kill_unwatched_children)
     atexit.register(_kill_unwatched_children)
 

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from suite import registry
 from suite.measurement.data_waiting import MeasuredBatches
+from workloads.resnet50 import training as resnet50
 
 OWN_CODE: Final = str(Path(__file__).parents[2] / "workloads")
 SIZED_BY_VALUES: Final = frozenset(
@@ -134,6 +135,23 @@ def test_a_step_of_mask_rcnn_waits_for_numbers_of_regions_alone(
     found = count_waits("maskrcnn")
     assert found.keys() <= {"nonzero", "index_put_"}
     assert 0 < found.total() <= 73
+
+
+@pytest.mark.slow
+def test_an_evaluation_of_resnet_50_waits_once(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the number of its correct answers, however many batches it has."""
+    monkeypatch.setattr(resnet50, "RESNET50_EVAL_BATCH_PICTURES", 2)
+    run = a_run("resnet50", None, small / "cache", SETTINGS["resnet50"])
+    with shallow():
+        training: Any = registry.load_workload("resnet50").build_training(run)
+    watch = Watch()
+    training.evaluate()  # in which constants come to the device
+    watch.on = True
+    with WaitingCopies(watch), WaitingOperators(watch):
+        training.evaluate()
+    assert watch.found == {"_local_scalar_dense": 1}
 
 
 def test_waits_are_seen() -> None:

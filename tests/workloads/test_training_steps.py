@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch._dynamo.utils import counters
 from suite import registry
 from suite.engine import Precision
 from suite.errors import MissingError
+from suite.measurement.data_waiting import DATA_WAITING
 from suite.workload import Run
 from workloads.common.inputs.device_copies import CudaCopyStream, DirectCopies
 from workloads.common.optimisation import step as step_module
@@ -89,6 +91,36 @@ def test_a_batch_that_was_read_ahead_was_not_taken(
     wanted = dict(plain._stepper.model.named_parameters())
     for name, value in second._stepper.model.named_parameters():
         assert torch.equal(value, wanted[name]), name
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than cores
+@pytest.mark.parametrize("workload", ["ssd", "gnmt"])
+def test_weights_do_not_hang_on_the_number_of_loaders(build_training: Build, workload: str) -> None:
+    """`data.workers = auto` is the machine's. ResNet-50's own test says so of it."""
+    trained = []
+    for workers in (1, 2, 4):
+        training = build_training(workload, data__workers=workers)
+        with closing(training.train_epoch(1)) as steps:
+            losses = [training.loss() for _ in islice(steps, 2)]
+        trained.append((losses, copy_state(training)))
+    (wanted, weights), *others = trained
+    for losses, found in others:
+        assert losses == wanted
+        check_equal_state(weights, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["gnmt", "llama", "transformer"])
+def test_a_text_s_batches_are_waited_for_too(
+    build_training: Build, monkeypatch: pytest.MonkeyPatch, workload: str
+) -> None:
+    """Whether processes or the thread that trains put them together."""
+    training, waits = build_training(workload), list[float]()
+    monkeypatch.setattr(DATA_WAITING, "waited_s", 0.0)
+    with closing(training.train_epoch(1)) as steps:
+        waits += (DATA_WAITING.waited_s for _ in islice(steps, 2))
+    assert 0.0 < waits[0] < waits[1]
 
 
 SLOW_RATES: Mapping[str, Mapping[str, Any]] = {

@@ -170,11 +170,8 @@ class ResNet50Training:
         correct = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for picture_NHWC, labels in self._eval_reader.read(keys):
-                correct += (
-                    (self._compute_logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N)
-                    .sum()
-                    .to(self._device)
-                )
+                found_N = self._compute_logits(picture_NHWC).argmax(dim=1)
+                correct += (found_N == labels.label_N.to(self._device, non_blocking=True)).sum()
         return {
             "top1": (
                 int(collectives.sum_over_ranks(correct, self._run.world_size)) / self._sizes["val"]

@@ -8,10 +8,12 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
+from suite.measurement.data_waiting import MeasuredBatches
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
 from workloads.common.inputs.device_copies import load_for_device
+from workloads.common.inputs.device_waiting import open_wait_timer
 from workloads.common.optimisation import collectives, mixed_precision, recomputation
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import MicroBatchLimit, Stepper
@@ -89,6 +91,7 @@ class TransformerTraining:
         recipe, run, pairs = self._recipe, self._run, self._data.train
         planned = data.plan_transformer_batches(pairs, recipe, run.seed, epoch)
         first_number = (epoch - 1) * len(planned) + first_step  # every epoch has as many steps
+        timer = open_wait_timer(self._device)
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.seed_epoch_generators(run.seed, epoch, run.rank)
@@ -99,7 +102,7 @@ class TransformerTraining:
             self._stepper.take_limited_step(
                 replace(step, samples=pairs.count_target_tokens(batch_N)),
                 self._schedule(number),
-                map(pairs.collate_pairs, step.micro_batches),
+                MeasuredBatches(map(pairs.collate_pairs, step.micro_batches), timer),
                 self._limit,
             )
             yield step.samples

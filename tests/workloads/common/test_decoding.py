@@ -11,6 +11,7 @@ from PIL import Image
 from torch.overrides import TorchFunctionMode
 
 from suite.errors import RequestError
+from workloads.common.device_constants import keep_constant_on_device
 from workloads.common.pictures import decoding as files
 from workloads.common.pictures import file_checks
 from workloads.resnet50.images import imagenet
@@ -297,7 +298,7 @@ def test_constants_are_made_once_and_change_no_bit() -> None:
             self.made += function is torch.tensor
             return function(*args, **(kwargs or {}))
 
-    files.build_row_constants.cache_clear()
+    keep_constant_on_device.cache_clear()
     picture_NHWC = torch.randint(0, 256, (2, 4, 7, 3), dtype=torch.uint8)
     mean_C, std_C = torch.tensor(files.IMAGENET_MEAN_C), torch.tensor(files.IMAGENET_STD_C)
     wanted_NHWC = (picture_NHWC.float() - mean_C * 255) * (1 / (std_C * 255))

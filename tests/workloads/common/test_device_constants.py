@@ -14,6 +14,8 @@ def test_a_constant_is_created_once() -> None:
         first = keep_constant_on_device(values, host)
     assert keep_constant_on_device(values, host) is first and not first.is_inference()
     assert keep_constant_on_device((1.5, 2.5), host) is not first
+    twice = keep_constant_on_device(((1.0, 2.0), (3.0, 4.0)), host, 2)
+    assert twice.tolist() == [[1.0, 2.0, 1.0, 2.0], [3.0, 4.0, 3.0, 4.0]]
     weight = torch.ones(3, requires_grad=True)
     (weight * first).sum().backward()
     assert weight.grad is not None and weight.grad.tolist() == list(values)

@@ -30,7 +30,7 @@ class CudaWaitTimer:
         The host waits for none.
         """
         self._marks.append((self._began, self._mark_stream()))
-        while self._marks and self._marks[0][1].query():
+        while self._marks and self._marks[0][1].query():  # type: ignore[no-untyped-call]
             began, ended = self._marks.popleft()
             DATA_WAITING.waited_s += began.elapsed_time(ended) / MS_PER_S
 

@@ -1,6 +1,5 @@
 """Decodes and normalises image files."""
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -10,6 +9,7 @@ import torch
 from PIL import Image
 
 from suite.input import Extent
+from workloads.common.device_constants import keep_constant_on_device
 
 # Legend: N images of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
 # enough to vectorise.
@@ -20,8 +20,9 @@ IMAGENET_MEAN_C: Final = (
 )  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 IMAGENET_STD_C: Final = (0.229, 0.224, 0.225)
 
-KEPT_ROW_CONSTANTS: Final = 16
-"""Pairs of device and width whose constants are kept: a workload has one width for each device."""
+BYTE_MEAN_C: Final = tuple((np.array(IMAGENET_MEAN_C, np.float32) * 255).tolist())
+BYTE_SCALE_C: Final = tuple((1 / (np.array(IMAGENET_STD_C, np.float32) * 255)).tolist())
+"""The same for bytes, computed in fp32 as on any device: float64 would change a last bit."""
 
 
 class PictureSet(Protocol):
@@ -68,15 +69,13 @@ def normalise_rows(
     return row_NHR.sub_(mean_R).mul_(scale_R).view(picture_NHWC.shape).permute(0, 3, 1, 2)
 
 
-@lru_cache(maxsize=KEPT_ROW_CONSTANTS)
 def build_row_constants(device: torch.device, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Build the mean and the scale of each byte of a row, once per device and width: on a GPU each
-    construction from numbers would wait for a copy.
+    """Return the mean and the scale of each byte of a row, which stay on their device.
 
     They are complete when this returns, whatever stream asks for them next: the host waits for a
     copy from memory that is not pinned.
     """
-    with torch.inference_mode(False):  # an evaluation may be the first to ask
-        mean_C = torch.tensor(IMAGENET_MEAN_C) * 255
-        scale_C = 1 / (torch.tensor(IMAGENET_STD_C) * 255)
-        return mean_C.repeat(width).to(device), scale_C.repeat(width).to(device)
+    return (
+        keep_constant_on_device(BYTE_MEAN_C, device, width),
+        keep_constant_on_device(BYTE_SCALE_C, device, width),
+    )

@@ -16,7 +16,6 @@ from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.cpus import choose_core_count, measure_busy_share
 from harness.serving.instances.proxy import watch_instances
 from harness.serving.loadgen.fitting_batch import open_warm_predictor
-from harness.serving.loadgen.probe import measure_seconds_per_call
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.setup import set_up_serving
 from suite import __version__, registry
@@ -33,14 +32,14 @@ from suite.process.lock import lock_results_folder
 from suite.process.signals import raise_signals_in_block
 from suite.terms import AUTOMATIC_ENGINE, Precision
 from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from suite.workload import Scores
+from suite.workload import Predictor, Scores
 
 TRIED_SAMPLES: Final = 64
 """Samples at most that each engine answers for its score."""
 ANSWERING_S: Final = 5.0
 """After this time an engine answers no further batch for its score."""
 TIMING_S: Final = 0.5
-"""At least so long is each size of batch called, and at least once."""
+"""At least so long is each size of batch called, and at least once; the fastest call counts."""
 LEAST_EQUAL_SHARE: Final = 0.9
 """Of a bare network's answers, that must be those of the framework's own engine."""
 ENGINE_SPEED_PREFIXES: Final = ("batching.", "engine.", "sut.")
@@ -246,9 +245,9 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
             break
         answers += predictor(samples[start : start + size])
     predictor(samples[:1])
-    alone_s = measure_seconds_per_call(predictor, samples[:1], TIMING_S)
+    alone_s = find_fastest_call_s(predictor, samples[:1])
     full = [samples[place % len(samples)] for place in range(size)]
-    batch_s = measure_seconds_per_call(predictor, full, TIMING_S)
+    batch_s = find_fastest_call_s(predictor, full)
     inference.close()
     return EngineTrial(
         figures=EngineFigures(
@@ -257,6 +256,18 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
         ),
         answers=dict(enumerate(answers)),
     )
+
+
+def find_fastest_call_s(predictor: Predictor, batch: Sequence[int]) -> float:
+    """Return the seconds of the fastest of the calls in TIMING_S. What other programs do meanwhile
+    slows calls down, and some engines more than others, which are tried at another time.
+    """
+    times: list[float] = []
+    while sum(times) < TIMING_S:
+        began_s = time.perf_counter()
+        predictor(batch)
+        times.append(time.perf_counter() - began_s)
+    return min(times)
 
 
 def select_common_answers(

@@ -1,5 +1,7 @@
 """`--engine auto`: what it tries, what it takes, and that later commands keep it."""
 
+import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -189,8 +191,14 @@ def test_a_trial_has_the_threads_that_will_serve(
     monkeypatch.setattr(automatic_engine, "measure_busy_share", lambda: 0.9)
     monkeypatch.setattr(automatic_engine, "choose_core_count", {0.9: 5}.__getitem__)
     automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
-    automatic_engine.settle_engine("fake", replace(asked, threads=1), None)
-    assert counts == [5, 5, 1, 1]
+    assert counts == [5, 5]
+
+
+def test_what_other_programs_slow_down_does_not_count():
+    """They use the cores while one engine is tried, and not while another is."""
+    naps = itertools.cycle([0.1, 0.002, 0.1])
+    found_s = automatic_engine.find_fastest_call_s(lambda _: time.sleep(next(naps)), [0])
+    assert 0.002 <= found_s < 0.05
 
 
 def test_memory_that_does_not_suffice_names_the_batch_that_does(

@@ -24,7 +24,7 @@ from suite.cli import RunOptions
 from suite.console.screen import ACTIVITY
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
-from suite.files.cache import check_cache_writable
+from suite.files.cache import check_cache_writable, lock_cache_entry
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.units import MIB
@@ -40,7 +40,7 @@ def add_survey_results(request: RunRequest, run: Run) -> Run:
         return run
     path = data_manifest.build_manifest_path(run.cache, request.name, data_set)
     try:
-        manifest = find_earlier_survey(request, data_set, path) or create_survey_manifest(
+        manifest = find_earlier_survey(request, data_set, path) or survey_in_turn(
             request, data_set, path
         )
         data_set.check(manifest.found)
@@ -73,6 +73,14 @@ def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> D
     ):
         raise StaleError(f"{data_set.root}: changed since it was surveyed: {changed}")
     return manifest
+
+
+def survey_in_turn(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
+    """Survey a data set, unless another process has done so while this one waited for it."""
+    with lock_cache_entry(path):
+        return find_earlier_survey(request, data_set, path) or create_survey_manifest(
+            request, data_set, path
+        )
 
 
 def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
@@ -140,7 +148,10 @@ def run_data_survey(workload: str, options: RunOptions, output_format: str) -> N
     if data_set is None:
         raise RequestError(f"{workload} has no dataset to survey")
     path = data_manifest.build_manifest_path(run.cache, workload, data_set)
-    with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
+    with (
+        redirect_stdout(sys.stderr) if output_format == "json" else nullcontext(),
+        lock_cache_entry(path),
+    ):
         manifest = create_survey_manifest(request, data_set, path)
     print_survey(manifest, path, options.profile, output_format)
     data_set.check(manifest.found)

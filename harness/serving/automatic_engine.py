@@ -13,14 +13,15 @@ import click
 
 from harness.children.process import Abort, run_in_child
 from harness.engine_choice import check_serving_engine, resolve_serving_request
+from harness.machine.cpus import choose_core_count, measure_busy_share
 from harness.serving.instances.proxy import watch_instances
-from harness.serving.loadgen.probe import measure_seconds_per_call
+from harness.serving.loadgen.fitting_batch import open_warm_predictor
 from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.setup import set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
-from suite.errors import PodiumError
+from suite.errors import JudgedError, PodiumError
 from suite.files.chosen_engine import (
     ChosenEngine,
     EngineFigures,
@@ -29,16 +30,16 @@ from suite.files.chosen_engine import (
 )
 from suite.process.lock import lock_results_folder
 from suite.process.signals import raise_signals_in_block
-from suite.terms import AUTOMATIC_ENGINE
+from suite.terms import AUTOMATIC_ENGINE, Precision
 from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from suite.workload import Scores
+from suite.workload import Predictor, Scores
 
 TRIED_SAMPLES: Final = 64
 """Samples at most that each engine answers for its score."""
 ANSWERING_S: Final = 5.0
 """After this time an engine answers no further batch for its score."""
 TIMING_S: Final = 0.5
-"""At least so long is each size of batch called, and at least once."""
+"""At least so long is each size of batch called, and at least once; the fastest call counts."""
 LEAST_EQUAL_SHARE: Final = 0.9
 """Of a bare network's answers, that must be those of the framework's own engine."""
 ENGINE_SPEED_PREFIXES: Final = ("batching.", "engine.", "sut.")
@@ -71,8 +72,12 @@ def settle_engine(workload: str, options: RunOptions, checkpoint: Path | None) -
     if options.engine != AUTOMATIC_ENGINE:
         return options
     candidates = list_candidate_engines(workload, options)
-    if len(candidates) <= 1:
-        return replace(options, engine=next(iter(candidates), options.framework))
+    if not candidates:
+        return replace(options, engine=options.framework)  # serving says what is missing
+    if len(candidates) == 1:
+        precision = options.precision or Precision.FP32
+        click.echo(f"{workload}: engine {candidates[0]}, the only one here that has {precision}")
+        return replace(options, engine=candidates[0])
     trials = try_workload_engines(workload, options, candidates, checkpoint)
     fastest = next(iter(trials))
     click.echo(f"{workload}: engine {format_engine_figures(fastest, trials)}")
@@ -102,7 +107,7 @@ def try_workload_engines(
         return select_accurate_engines(scores, metrics, share)
 
     basis = describe_choice_basis(systems, first.checkpoint.record.sha256, options)
-    return recall_or_try_engines(workload, options.results, systems, basis, list_accurate)
+    return recall_or_try_engines(workload, options, systems, basis, list_accurate)
 
 
 def try_network_engines(
@@ -123,7 +128,7 @@ def try_network_engines(
         ]
 
     basis = describe_choice_basis(systems, weights, options)
-    return recall_or_try_engines(network, options.results, systems, basis, list_alike)
+    return recall_or_try_engines(network, options, systems, basis, list_alike)
 
 
 def list_candidate_engines(workload: str, options: RunOptions) -> list[str]:
@@ -167,34 +172,40 @@ def describe_choice_basis(
 
 def recall_or_try_engines(
     subject: str,
-    results: Path,
+    options: RunOptions,
     systems: Mapping[str, SystemUnderTest],
     basis: Mapping[str, str],
     list_accurate: Callable[[Mapping[str, EngineTrial], Path], list[str]],
 ) -> Mapping[str, EngineFigures]:
-    """Return the figures recorded for the same basis, or try all engines and record theirs."""
-    results = results.absolute()
+    """Return the figures recorded for the same basis, or try all engines and record theirs. While
+    an engine breaks, nothing is recorded: it may have been killed, or is mended next.
+    """
+    results = options.results.absolute()
     with raise_signals_in_block(), lock_results_folder(results):
         for recorded in read_chosen_engines(results, subject):
             if recorded.basis == basis and recorded.trials.keys() <= systems.keys():
                 return recorded.rank_trials()
         print_progress_note(f"{subject}: trying the engines {' and '.join(systems)}")
+        threads = options.threads or choose_core_count(measure_busy_share())
         with TemporaryDirectory() as folder:
-            trials = try_engines(subject, systems, Path(folder))
+            trials, failures = try_engines(subject, systems, threads, Path(folder))
             accurate = list_accurate(trials, Path(folder)) or [next(iter(trials))]
         chosen = ChosenEngine(trials=keep_accurate_engines(subject, trials, accurate), basis=basis)
-        write_chosen_engine(results, subject, chosen)
+        if not any(isinstance(error, JudgedError) for error in failures):
+            write_chosen_engine(results, subject, chosen)
     return chosen.rank_trials()
 
 
 def try_engines(
-    subject: str, systems: Mapping[str, SystemUnderTest], truth: Path
-) -> dict[str, EngineTrial]:
-    """Try each engine in a process of its own; PodiumError of the first one, if none works."""
+    subject: str, systems: Mapping[str, SystemUnderTest], threads: int, truth: Path
+) -> tuple[dict[str, EngineTrial], list[PodiumError]]:
+    """Try each engine in a process of its own, with the CPU threads that will serve; return what
+    they did, and why others did nothing. PodiumError of the first one, if none works.
+    """
     trials: dict[str, EngineTrial] = {}
     failures: list[PodiumError] = []
     for name, system in systems.items():
-        job = EngineTrialJob(system=system, truth=truth)
+        job = EngineTrialJob(system=system.copy_with_threads(threads), truth=truth)
         try:
             trials[name] = run_in_child(run_engine_trial, job)
         except PodiumError as error:
@@ -202,7 +213,7 @@ def try_engines(
             print_progress_note(f"{subject}: not {name}: {error}")
     if not trials:
         raise failures[0]
-    return trials
+    return trials, failures
 
 
 def keep_accurate_engines(
@@ -226,8 +237,7 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
     size = job.system.batching.max_batch
     samples = range(min(TRIED_SAMPLES, inference.sample_count, inference.performance_sample_count))
     inference.load(samples)
-    predictor = inference.open(0, size)
-    predictor.warm_up()
+    predictor = open_warm_predictor(inference, 0, size)
     began_s = time.perf_counter()
     answers: list[bytes] = []
     for start in range(0, len(samples), size):
@@ -235,9 +245,9 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
             break
         answers += predictor(samples[start : start + size])
     predictor(samples[:1])
-    alone_s = measure_seconds_per_call(predictor, samples[:1], TIMING_S)
+    alone_s = find_fastest_call_s(predictor, samples[:1])
     full = [samples[place % len(samples)] for place in range(size)]
-    batch_s = measure_seconds_per_call(predictor, full, TIMING_S)
+    batch_s = find_fastest_call_s(predictor, full)
     inference.close()
     return EngineTrial(
         figures=EngineFigures(
@@ -246,6 +256,18 @@ def run_engine_trial(job: EngineTrialJob, abort: Abort) -> EngineTrial:
         ),
         answers=dict(enumerate(answers)),
     )
+
+
+def find_fastest_call_s(predictor: Predictor, batch: Sequence[int]) -> float:
+    """Return the seconds of the fastest of the calls in TIMING_S. What other programs do meanwhile
+    slows calls down, and some engines more than others, which are tried at another time.
+    """
+    times: list[float] = []
+    while sum(times) < TIMING_S:
+        began_s = time.perf_counter()
+        predictor(batch)
+        times.append(time.perf_counter() - began_s)
+    return min(times)
 
 
 def select_common_answers(

@@ -36,7 +36,7 @@ from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loa
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite import registry
 from suite.files import untrusted_files
-from suite.files.cache import build_cache_error
+from suite.files.cache import build_cache_error, lock_cache_entry
 from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
@@ -116,28 +116,40 @@ def resolve_harness_ceiling(
     `instances`: processes that serve, 0 for LoadGen's own.
     """
     path = cache / f"harness-ceiling-{format_host_key(instances, tokens)}.json"
-    cached = read_cached_ceiling(path)
     unit = get_rate_unit(select_headline_metric(scenario, tokens)[0])
-    reason = explain_remeasurement(cached, scenario, reached_rate, unit) if cached else "once"
-    if cached is None or reason:
-        click.echo(f"measuring the harness ceiling of this host, {reason}")
-        busy = measure_busy_share()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        cached = HostCeiling(
-            measured=now,
-            busy=busy,
-            samples_per_second=dict(measure_scenario_ceilings(cache, instances, tokens)),
-        ).merge_with_earlier(cached)
-        try:
-            write_json(path, msgspec.to_builtins(cached))
-        except OSError as error:  # it holds for this run all the same
-            click.echo(f"  the ceiling cannot be kept: {build_cache_error(cache, error)}")
-        if busy > BUSY_SHARE:
-            click.echo(
-                f"  others use {busy:.0%} of the cores: it will be measured again when they are"
-                " idle"
-            )
-    return cached.samples_per_second.get(scenario.value)
+    cached = read_cached_ceiling(path)
+    if explain_measurement(cached, scenario, reached_rate, unit):
+        with lock_cache_entry(path):  # measured at once, two would slow each other down
+            cached = read_cached_ceiling(path)
+            if reason := explain_measurement(cached, scenario, reached_rate, unit):
+                click.echo(f"measuring the harness ceiling of this host, {reason}")
+                measured = measure_host_ceiling(cache, instances, tokens)
+                cached = measured.merge_with_earlier(cached)
+                keep_host_ceiling(path, cached, measured.busy)
+    return cached.samples_per_second.get(scenario.value) if cached else None
+
+
+def measure_host_ceiling(cache: Path, instances: int, tokens: bool) -> HostCeiling:
+    """Measure all scenarios with LoadGen runs."""
+    return HostCeiling(
+        measured=datetime.now(UTC).isoformat(timespec="seconds"),
+        busy=measure_busy_share(),
+        samples_per_second=dict(measure_scenario_ceilings(cache, instances, tokens)),
+    )
+
+
+def keep_host_ceiling(path: Path, ceiling: HostCeiling, busy: float) -> None:
+    """Store a ceiling, which holds for this run even if that fails; say so, and what `busy` cores
+    mean.
+    """
+    try:
+        write_json(path, msgspec.to_builtins(ceiling))
+    except OSError as error:
+        click.echo(f"  the ceiling cannot be kept: {build_cache_error(path.parent, error)}")
+    if busy > BUSY_SHARE:
+        click.echo(
+            f"  others use {busy:.0%} of the cores: it will be measured again when they are idle"
+        )
 
 
 def read_cached_ceiling(path: Path) -> HostCeiling | None:
@@ -148,10 +160,12 @@ def read_cached_ceiling(path: Path) -> HostCeiling | None:
         return None
 
 
-def explain_remeasurement(
-    cached: HostCeiling, scenario: Scenario, reached_rate: float, unit: str
+def explain_measurement(
+    cached: HostCeiling | None, scenario: Scenario, reached_rate: float, unit: str
 ) -> str:
-    """Return why a ceiling must be measured again, or ""."""
+    """Return why a ceiling must be measured, or ""."""
+    if cached is None:
+        return "once"
     value = cached.samples_per_second.get(scenario.value)
     if (value or math.inf) < reached_rate:
         return f"again: a run reached {reached_rate:,.0f} {unit}, and the ceiling was {value:,.0f}"

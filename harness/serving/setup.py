@@ -131,14 +131,10 @@ class ServingSetup:
     def copy_with_threads(self, threads: int) -> "ServingSetup":
         """Return a copy that uses this many CPU threads, shared by the workers; the servers behind
         a network keep theirs.
-
-        A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
         """
         if self.server_description:
             return self
-        own = [len(place.cores) for place in self.system.placement if place.cores]
-        run = replace(self.system.run, threads=max(1, min([threads // self.system.workers, *own])))
-        return replace(self, threads=threads, system=replace(self.system, run=run))
+        return replace(self, threads=threads, system=self.system.copy_with_threads(threads))
 
     def select_row_scenarios(self, asked: Sequence[Scenario]) -> Sequence[Scenario]:
         """Return the scenarios that were asked for; all of LoadGen's mean all that the row has."""

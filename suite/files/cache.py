@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
 from typing import IO, Final
@@ -141,6 +141,19 @@ def fill_shared_entry(path: Path) -> Iterator[Path | None]:
             move_into_place(partial, path)
         finally:
             remove_cache_entry(private or partial)
+
+
+@contextmanager
+def lock_cache_entry(path: Path) -> Iterator[None]:
+    """Hold the lock of a file of the cache that is written more than once, whose writers would
+    share its `.partial`; not reentrant. Without a lock where the file system has none or cannot be
+    written: who writes there is told.
+    """
+    with ExitStack() as opened:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            take_lock(opened.enter_context(path.with_name(path.name + LOCK_SUFFIX).open("w")))
+        yield
 
 
 def take_lock(file: IO[str] | IO[bytes]) -> bool:

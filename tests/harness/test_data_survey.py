@@ -9,7 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +33,7 @@ from suite.cli import group
 from suite.dataset import StaleError, Survey
 from suite.errors import MissingError, PodiumError, RequestError
 from suite.files import layout
+from suite.files.cache import LOCK_SUFFIX
 from suite.process.signals import Interrupted
 from suite.terms import Precision
 from suite.workload import Run
@@ -83,7 +86,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def manifests(root: Path) -> list[Path]:
-    return sorted((root.parent / "cache").rglob("*.json*"))
+    found = sorted((root.parent / "cache").rglob("*.json*"))
+    return [path for path in found if path.suffix != LOCK_SUFFIX]
 
 
 def looked(root: Path, *words: str) -> Any:
@@ -93,6 +97,16 @@ def looked(root: Path, *words: str) -> Any:
 def told(root: Path, **changes: Any) -> Run:
     request = resolve_request(options(root.parent / "results", data=root, **changes), "fake")
     return add_survey_results(request, request.build_run(1, Precision.FP32))
+
+
+def test_two_at_once_look_once(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """As two servers that start in a new cache: they would write one `.partial` file."""
+    monkeypatch.setattr(Words, "during", staticmethod(lambda root: time.sleep(0.3)))
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(lambda _: told(root), range(2))
+    assert Words.looks == 1
+    assert first.found == second.found == {"words": ["one", "two", "three"]}
+    assert len(manifests(root)) == 1
 
 
 def test_a_look_is_printed_and_kept(root: Path):

@@ -21,7 +21,7 @@ from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.library import TensorRTLibrary, set_build_target
 from harness.engines.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
-from suite.files.cache import fill_cache_entry
+from suite.files.cache import fill_cache_entry, lock_cache_entry
 from suite.files.layout import replace_atomically
 from suite.units import MIB
 
@@ -138,7 +138,7 @@ def build_serialised_engine(
         )
     if timings:
         path, cache = timings
-        with replace_atomically(path) as partial:
+        with lock_cache_entry(path), replace_atomically(path) as partial:
             partial.write_bytes(memoryview(cache.serialize()))
     return BuiltEngine(
         content=bytes(memoryview(made)),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import MissingError, RequestError
+from suite.files.cache import lock_cache_entry
 from suite.files.layout import replace_atomically
 from suite.process.installation import format_install_command
 
@@ -207,7 +208,7 @@ def build_context_maker(library: TensorRTLibrary, engine: Any, path: Path) -> Co
     config.dynamic_shapes_kernel_specialization_strategy = strategy
 
     def save_runtime_cache() -> None:
-        with replace_atomically(path) as partial:
+        with lock_cache_entry(path), replace_atomically(path) as partial:
             partial.write_bytes(memoryview(cache.serialize()))
 
     return ContextMaker(

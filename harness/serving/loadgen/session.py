@@ -98,6 +98,15 @@ class SystemUnderTest:
         """Return how many batches are in work at the same time."""
         return len(self.placement) or self.batching.workers
 
+    def copy_with_threads(self, threads: int) -> "SystemUnderTest":
+        """Return a copy that uses this many CPU threads, shared by the workers.
+
+        A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
+        """
+        own = [len(place.cores) for place in self.placement if place.cores]
+        run = replace(self.run, threads=max(1, min([threads // self.workers, *own])))
+        return replace(self, run=run)
+
     def choose_scenario_batching(self, scenario: Scenario) -> BatchingSettings:
         """Return the batching with a worker for each instance; two in Offline, so that its next
         batch lies ready when it has answered one.

@@ -43,6 +43,34 @@ class BrokenEngine(FakeEngine):
         raise MissingError("engine broken: cannot export this network")
 
 
+class CrashedEngine(FakeEngine):
+    """Its library is there, and cannot be loaded."""
+
+    name: ClassVar[str] = "crashed"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Fail as a shared library does."""
+        raise ImportError("libengine.so: cannot open shared object file")
+
+
+class FullExecutable(FakeExecutable):
+    """A network for which memory does not suffice."""
+
+    def open(self) -> Callable[..., Any]:
+        """Fail as an allocation does."""
+        raise MemoryError
+
+
+class FullEngine(FakeEngine):
+    """Builds networks for which memory does not suffice."""
+
+    name: ClassVar[str] = "full"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Keep the network."""
+        return FullExecutable(network.module)
+
+
 class AbsentEngine(FakeEngine):
     """Is not installed here."""
 

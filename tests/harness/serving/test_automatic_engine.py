@@ -1,5 +1,7 @@
 """`--engine auto`: what it tries, what it takes, and that later commands keep it."""
 
+import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +29,9 @@ SHORT = ("loadgen.min_duration_ms=20", "server.qps_share=0.02")
 ENGINES: Mapping[str, type[FakeEngine]] = {
     "absent": chosen.AbsentEngine,
     "broken": chosen.BrokenEngine,
+    "crashed": chosen.CrashedEngine,
     "fake": FakeEngine,
+    "full": chosen.FullEngine,
     "slow": chosen.SlowEngine,
     "wrong": chosen.WrongEngine,
 }
@@ -143,11 +147,68 @@ def test_the_frameworks_own_engine_is_taken_if_none_is_as_good_as_the_others(
     assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
 
 
-def test_an_engine_that_is_alone_is_not_tried(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):
+def test_an_engine_that_is_alone_is_not_tried(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     offer_engines(monkeypatch, "absent", "fake")
     tried = count_trials(monkeypatch)
     assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
     assert tried == [] and read_chosen_engines(asked.results, "fake") == ()
+    assert capsys.readouterr().out == "fake: engine fake, the only one here that has fp32\n"
+
+
+def test_an_engine_that_crashed_is_tried_again(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It may have been killed, or its library is mended next; one that cannot build the networks
+    stays out.
+    """
+    offer_engines(monkeypatch, "crashed", "fake")
+    tried = count_trials(monkeypatch)
+    for _ in range(2):
+        assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
+        assert "not crashed: the system under test failed: " in capsys.readouterr().out
+    assert tried == ["fake", "crashed"] * 2
+    offer_engines(monkeypatch, "broken", "fake")
+    for _ in range(2):
+        automatic_engine.settle_engine("fake", asked, None)
+    assert tried[4:] == ["fake", "broken"]
+
+
+def test_a_trial_has_the_threads_that_will_serve(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch
+):
+    """On cores that other programs use, further threads slow some engines down tenfold."""
+    offer_engines(monkeypatch, "fake", "slow")
+    counts: list[int] = []
+    run_in_child = automatic_engine.run_in_child
+
+    def count(task: object, job: automatic_engine.EngineTrialJob) -> object:
+        counts.append(job.system.run.threads)
+        return run_in_child(task, job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(automatic_engine, "run_in_child", count)
+    monkeypatch.setattr(automatic_engine, "measure_busy_share", lambda: 0.9)
+    monkeypatch.setattr(automatic_engine, "choose_core_count", {0.9: 5}.__getitem__)
+    automatic_engine.settle_engine("fake", replace(asked, threads=0), None)
+    assert counts == [5, 5]
+
+
+def test_what_other_programs_slow_down_does_not_count():
+    """They use the cores while one engine is tried, and not while another is."""
+    naps = itertools.cycle([0.1, 0.002, 0.1])
+    found_s = automatic_engine.find_fastest_call_s(lambda _: time.sleep(next(naps)), [0])
+    assert 0.002 <= found_s < 0.05
+
+
+def test_memory_that_does_not_suffice_names_the_batch_that_does(
+    asked: RunOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    offer_engines(monkeypatch, "fake", "full")
+    assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
+    told = capsys.readouterr().out
+    assert "not full: memory does not suffice for a batch of" in told
+    assert "; not even one sample fits" in told
 
 
 def test_a_named_engine_is_not_questioned(asked: RunOptions, monkeypatch: pytest.MonkeyPatch):

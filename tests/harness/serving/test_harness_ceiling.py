@@ -1,6 +1,8 @@
 """The harness ceiling of this host."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,19 @@ def test_it_is_measured_once_and_kept(
         assert (
             resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
         )
+
+
+def test_two_at_once_measure_once(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch):
+    """Each would slow the other down, and both would write one `.partial` file."""
+
+    def measure(*_: object) -> list[tuple[str, float | None]]:
+        time.sleep(0.3)
+        return host.measure(tmp_path)
+
+    monkeypatch.setattr(harness_ceiling, "measure_scenario_ceilings", measure)
+    with ThreadPoolExecutor(2) as threads:
+        found = threads.map(lambda _: resolve_harness_ceiling(tmp_path, Scenario.OFFLINE), range(2))
+    assert (list(found), host.measured) == ([5.0, 5.0], 1)
 
 
 def test_what_is_kept_says_when_and_how_busy_the_host_was(tmp_path: Path, host: Host):

@@ -176,10 +176,14 @@ def iterate_site_files(
         "copies": copies,
         "curves": [(entry, curve) for entry in good for curve in entry.curves],
     }
-    count = f"{len(rows)} result{'s' * (len(rows) != 1)}"
+    contents = describe_site_contents(good, len(rows), len(trees))
     titles = dict.fromkeys(find_workload_title(board.workload) for board in boards)
     front = cards.render_png(
-        draw_site_card(common["title"], count, list(map(encode_invisible_characters, titles)))
+        draw_site_card(
+            common["title"],
+            ", ".join(contents),
+            list(map(encode_invisible_characters, titles)),
+        )
     )
     common["card"] = cards.locate_card(SITE_CARD, SITE_CARD) if front else ""
     below = cards.locate_card(SITE_CARD, f"../{SITE_CARD}") if front else ""
@@ -194,7 +198,7 @@ def iterate_site_files(
                 "matrix": build_result_matrix(summaries),
                 "untested": UNTESTED,
                 "most": MAX_FRONT_PAGE_ROWS,
-                "count": len(rows),
+                "contents": contents,
                 "trees": trees,
                 "up": "",
             }
@@ -223,6 +227,22 @@ def iterate_site_files(
         if entry.report and entry.part:
             yield from iterate_entry_files(entry, entry.report, bundles, cards)
     yield from iterate_site_data(title, good, every, bundles)
+
+
+def describe_site_contents(good: Sequence[SiteEntry], results: int, trees: int) -> list[str]:
+    """Describe how much a site has of each kind; a site of nothing has no results."""
+    bundles = sum(entry.is_bundle for entry in good)
+    curves = sum(len(entry.curves) for entry in good)
+    studies = sum(entry.is_study for entry in good)
+    named = [
+        f"{trees} results tree{'s' * (trees != 1)}" if trees else "",
+        f"{curves} curve{'s' * (curves != 1)} of MLPerf Endpoints" if curves else "",
+        f"{studies} {'study' if studies == 1 else 'studies'}" if studies else "",
+    ]
+    if results or not any(named):
+        counted = f"{results} result{'s' * (results != 1)}"
+        named.insert(1, f"{counted} from {bundles} bundle{'s' * (bundles != 1)}")
+    return list(filter(None, named))
 
 
 def build_site_tradeoffs(entries: Sequence[SiteEntry], per: FigureRequest | None) -> list[Tradeoff]:

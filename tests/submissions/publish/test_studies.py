@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from submissions.commands.publish import publish
+from submissions.publish.site import SiteEntry, describe_site_contents
 from suite.errors import JudgedError
 
 BASE = Path(__file__).resolve().parents[2] / "examples" / "base"
@@ -50,6 +51,18 @@ def test_a_sweep_is_drawn_and_listed_beside_results(bundle: Path, tmp_path: Path
     for path in site.rglob("*.*"):
         if path.suffix in (".html", ".json", ".csv"):
             assert str(SWEEP.parent) not in path.read_text("utf-8"), path
+
+
+def test_a_site_tells_how_much_it_has_of_each_kind() -> None:
+    """On its card, too, where a site of trees alone had no results."""
+    study = SiteEntry(name="toy", path=SWEEP, is_study=True)
+    assert describe_site_contents([], 0, 0) == ["0 results from 0 bundles"]
+    assert describe_site_contents([], 0, 2) == ["2 results trees"]
+    assert describe_site_contents([study, study], 1, 1) == [
+        "1 results tree",
+        "1 result from 0 bundles",
+        "2 studies",
+    ]
 
 
 def test_every_kind_of_study_has_a_page(tmp_path: Path) -> None:

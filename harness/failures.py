@@ -8,11 +8,12 @@ import re
 import shutil
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from harness.engines.outputs import is_out_of_memory
-from suite.errors import FITTING_SETTING_NOTE, PodiumError
+from suite.errors import FITTING_SETTING_NOTE, JudgedError, MachineError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
 from suite.units import MIB
 
@@ -106,6 +107,23 @@ def describe_machine_error(
                 help_words = f"; {note}"
         return f"memory does not suffice ({describe_memory_request(error)}){help_words}"
     return describe_full_disk(causes, folder)
+
+
+@contextmanager
+def report_trial_failure(name: str, settings: Iterable[str], folder: Path) -> Iterator[None]:
+    """Turn an exception of the workload or the machine in a dry run into one sentence; see
+    `describe_exception`.
+    """
+    try:
+        yield
+    except PodiumError:
+        raise
+    except Exception as error:
+        machine = describe_machine_error(error, settings, folder)
+        reason = describe_exception(error, settings, folder)
+        raise (MachineError if machine else JudgedError)(
+            f"{name}: the dry run failed: {reason}"
+        ) from error
 
 
 def is_data_worker_lost(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from harness.distributed import SingleRank
+from harness.failures import report_trial_failure
 from harness.machine.memory_watch import MemoryWatch
 from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
@@ -85,6 +86,7 @@ def try_serving(
         raise_signals_in_block(),
         MemoryWatch() as memory,
         collect_temporary_files() as folder,
+        report_trial_failure(workload, (), folder),
     ):
         print_progress_note(f"{workload}: dry run of serving, profile {options.profile}")
         setup = set_up_trial(workload, options, folder, checkpoint, weights, untrained)

@@ -5,8 +5,8 @@ and estimates how long the training will take. It writes into a temporary folder
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ import click
 from harness.data_survey import add_survey_results
 from harness.distributed import SingleRank
 from harness.doctor.dtype_trials import check_training_precision
-from harness.failures import describe_exception, describe_machine_error
+from harness.failures import report_trial_failure
 from harness.machine.memory_watch import MemoryWatch
 from harness.machine.power.selection import choose_power_sources
 from harness.progress import Heartbeat
@@ -31,7 +31,7 @@ from suite import events
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.dry_run import BYTES_PER_MB, DryRunEstimate, StageEstimate
-from suite.errors import JudgedError, MachineError, PodiumError, RequestError
+from suite.errors import JudgedError, RequestError
 from suite.files.scratch import collect_temporary_files
 from suite.process import garbage
 from suite.process.launcher import read_launcher_variable
@@ -123,7 +123,7 @@ def try_training(
             watch=None,
             signals=signals,
         )
-        with report_training_failure(job, folder):
+        with report_trial_failure(name, training.request.settings, folder):
             trial, facts, blocks = measure_training(job, seed, folder, began_s)
         gc.collect()  # a loader is part of a circle, and its workers would outlive the estimate
     return DryRunEstimate(
@@ -134,21 +134,6 @@ def try_training(
         disk_bytes=KEPT_CHECKPOINTS * trial.checkpoint_bytes
         + (runs or training.row.runs) * trial.exported_bytes,
     )
-
-
-@contextmanager
-def report_training_failure(job: TrainingJob, folder: Path) -> Iterator[None]:
-    """Turn an exception of the workload or the machine into one sentence."""
-    try:
-        yield
-    except PodiumError:
-        raise
-    except Exception as error:
-        machine = describe_machine_error(error, job.request.settings, folder)
-        reason = describe_exception(error, job.request.settings, folder)
-        raise (MachineError if machine else JudgedError)(
-            f"{job.name}: the dry run failed: {reason}"
-        ) from error
 
 
 def measure_training(

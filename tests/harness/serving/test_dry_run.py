@@ -1,5 +1,7 @@
 """`podium infer --dry-run`: one query of each scenario, and nothing that stays."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from harness.serving.dry_run import (
     try_serving,
 )
 from suite.cli import RunOptions
-from suite.errors import RequestError
+from suite.errors import MachineError, RequestError
 from suite.files.chosen_engine import (
     ChosenEngine,
     EngineFigures,
@@ -149,3 +151,24 @@ def test_stand_ins_are_for_dry_runs_alone(tmp_path: Path) -> None:
     asked = ["fake", "--untrained", "--results", str(tmp_path / "results")]
     outcome = CliRunner().invoke(command, asked)
     assert "--untrained needs --dry-run" in str(outcome.exception)
+
+
+def test_a_full_disk_for_temporary_files_is_one_sentence(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are exported there, which may be large."""
+
+    def export_nothing(*_: object) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("harness.serving.dry_run.export_random_weights", export_nothing)
+    with pytest.raises(MachineError, match="fake: the dry run failed: .*No space left on device"):
+        try_serving(
+            "fake",
+            options(tmp_path / "results"),
+            scenarios=(Scenario.OFFLINE,),
+            mode="all",
+            checkpoint=None,
+            untrained=True,
+        )
+    assert list(scratch.iterdir()) == []

@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from harness.training.dry_run import (
 )
 from harness.training.request import resolve_training_request
 from suite.errors import JudgedError, RequestError
+from suite.rounds import HyperValue
 from suite.workload import StepPreparation
 
 
@@ -52,8 +53,14 @@ def test_steps_are_prepared_as_a_run_prepares_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Else the estimate were of other steps than those of the run."""
-    done = [StepPreparation(setting="train.compile", seconds=2.5)]
-    monkeypatch.setattr(fake.FakeTraining, "prepare_steps", lambda _: done, raising=False)
+
+    class PreparedTraining(fake.FakeTraining):
+        """A class of its own: Python remembers which classes have a method."""
+
+        def prepare_steps(self) -> list[StepPreparation]:
+            return [StepPreparation(setting="train.compile", seconds=2.5)]
+
+    monkeypatch.setattr(fake, "FakeTraining", PreparedTraining)
     try_training("fake", options(tmp_path / "results"), seed=1)
     said = capsys.readouterr().out
     assert said.index("train.compile: ready after 2.5 s") < said.index("taking the first steps")
@@ -67,17 +74,18 @@ def test_a_training_in_a_circle_is_gone_afterwards(
     each was waited for until it was killed.
     """
     built: list[weakref.ref[fake.FakeTraining]] = []
+    facts = fake.FakeTraining.facts
 
-    def close_circle(training: fake.FakeTraining) -> Sequence[StepPreparation]:
+    def close_circle(training: fake.FakeTraining) -> Mapping[str, HyperValue]:
         training.itself = training  # type: ignore[attr-defined]
         built.append(weakref.ref(training))
-        return []
+        return facts(training)
 
-    monkeypatch.setattr(fake.FakeTraining, "prepare_steps", close_circle, raising=False)
+    monkeypatch.setattr(fake.FakeTraining, "facts", close_circle)
     thresholds = gc.get_threshold()
     try:
         try_training("fake", options(tmp_path / "results"), seed=1)
-        assert [each() for each in built] == [None]
+        assert built and {each() for each in built} == {None}
     finally:
         gc.set_threshold(*thresholds)
 

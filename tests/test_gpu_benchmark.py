@@ -79,7 +79,13 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def build_environment(*folders: Path) -> dict[str, str]:
     path = os.pathsep.join(map(str, (*folders, BENCHMARKS, ROOT)))
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    # without bytecode: where files are full, Python keeps a part of it and cannot import it again
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def start_items(

@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("pattern", "key", "value"),
     [
-        (ACCURATE, "global_batch_size", 64),
+        (ACCURATE, "global_batch_size", 128),
         (ACCURATE, "data.shuffle_labels", True),
         (TIMED, "opt_name", "sgd"),
         (TIMED, "batching.max_batch", 8),

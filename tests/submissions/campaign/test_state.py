@@ -148,14 +148,14 @@ def test_a_workload_that_is_not_there_begins_nothing(tmp_path: Path) -> None:
 def test_the_same_request_goes_on(tmp_path: Path) -> None:
     """However it is spelled: a setting at its own value changes nothing."""
     first = started(tmp_path)
-    again = started(tmp_path, "global_batch_size=32")
+    again = started(tmp_path, "global_batch_size=64")
     assert again.state.asked == first.state.asked and again.state.earlier == first.state.earlier
 
 
 @pytest.mark.parametrize(
     ("assignments", "changes", "words"),
     [
-        (("global_batch_size=64",), {}, "global_batch_size 32, not 64"),
+        (("global_batch_size=128",), {}, "global_batch_size 64, not 128"),
         ((), {"precision": Precision.BF16}, "precision fp32, not bf16"),
         ((), {"system": "other"}, "system None, not other"),
         (("server.qps_share=0.4",), {}, "server.qps_share 0.5, not 0.4"),
@@ -183,7 +183,7 @@ def test_after_the_end_another_request_begins_anew(trained: Path, stage: Campaig
     one is whole.
     """
     started(trained).record_stage(stage)
-    campaign = started(trained, "global_batch_size=64")
+    campaign = started(trained, "global_batch_size=128")
     assert (
         campaign.working_folder == locate_staged_campaign(trained, "resnet50")
         and campaign.read_training_nonce() is None
@@ -195,7 +195,7 @@ def test_a_set_of_which_the_state_alone_is_left_is_an_earlier_campaigns(tmp_path
     """Nothing stands there that would have to stay."""
     keep(tmp_path, endings={"0": "reached"})
     started(tmp_path).record_stage(CampaignStage.FINISHED)
-    campaign = started(tmp_path, "global_batch_size=64")
+    campaign = started(tmp_path, "global_batch_size=128")
     assert (
         campaign.working_folder == tmp_path
         and campaign.state.earlier == (NONCE,)
@@ -245,7 +245,7 @@ def test_a_finished_training_that_was_asked_for_alike_is_adopted(trained: Path) 
     ("identity", "changes"),
     [
         ({"profile": "quick"}, {}),
-        ({"setting global_batch_size": 64}, {}),
+        ({"setting global_batch_size": 128}, {}),
         ({"data": "/elsewhere"}, {}),
         ({}, {"system": "other"}),
     ],
@@ -408,9 +408,9 @@ def test_a_training_that_the_judge_refuses_is_not_done(
 def test_training_and_serving_are_asked_apart(tmp_path: Path) -> None:
     """What serving alone depends on may change after training."""
     found = requested_options.parse_requested_options(
-        "resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2
+        "resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=128"), 1, 2
     )
-    assert found.serving["server.qps_share"] == 0.4 and found.training["global_batch_size"] == 64
+    assert found.serving["server.qps_share"] == 0.4 and found.training["global_batch_size"] == 128
     assert (found.training["seed"], found.training["runs"], found.serving["precision"]) == (
         1,
         2,

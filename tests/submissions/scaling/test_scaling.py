@@ -138,8 +138,8 @@ def test_one_node_exchanges_nothing_over_the_network() -> None:
 
 def test_the_rate_of_a_device_is_taken_from_a_training_of_ones_own() -> None:
     """On the machine and with the batch of that training the model gives its throughput back."""
-    found = asked("resnet50", "--devices", "1", "--batch", "32", "--from", str(TREE))
-    assert found["own"]["batch"] == 32
+    found = asked("resnet50", "--devices", "1", "--batch", "64", "--from", str(TREE))
+    assert found["own"]["batch"] == 64
     assert found["asked"]["samples_per_s"] == pytest.approx(found["own"]["throughput"], rel=0.01)
 
 

@@ -304,7 +304,7 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
     (
         "a setting of the accuracy run",
         f"{ACCURATE}/run.json",
-        put(settings__global_batch_size=64),
+        put(settings__global_batch_size=128),
         "entry.agreement",
     ),
     (

@@ -206,19 +206,7 @@ def iterate_site_files(
         ),
     )
     for board in boards:
-        yield (
-            board.path,
-            render_site_page(
-                "board.html.j2",
-                common
-                | {
-                    "board": board,
-                    "filters": list(iterate_board_filters(board)),
-                    "up": "../",
-                    "card": below,
-                },
-            ),
-        )
+        yield board.path, render_board_page(board, common | {"card": below})
     if tradeoffs:
         yield TRADEOFF_PAGE, render_site_page("tradeoff.html.j2", common | {"up": ""})
         yield "data/tradeoff.csv", format_tradeoff_csv(tradeoffs).encode()
@@ -227,6 +215,14 @@ def iterate_site_files(
         if entry.report and entry.part:
             yield from iterate_entry_files(entry, entry.report, bundles, cards)
     yield from iterate_site_data(title, good, every, bundles)
+
+
+def render_board_page(board: ResultBoard, common: Mapping[str, Any]) -> bytes:
+    """Render the page of one table of results, which lies one folder below the index."""
+    filters = list(iterate_board_filters(board))
+    return render_site_page(
+        "board.html.j2", {**common, "board": board, "filters": filters, "up": "../"}
+    )
 
 
 def describe_site_contents(good: Sequence[SiteEntry], results: int, trees: int) -> list[str]:

@@ -16,10 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import msgspec
+from common.tiny import add_tiny_option, choose_size
 
 from suite.files.layout import RUN_RECORD
-from suite.records import RunRecord
+from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.headline import select_headline_metric
+from suite.loadgen.scenario import Scenario
+from suite.records import read_served_run
 from suite.terms import AUTOMATIC_ENGINE
 from suite.units import NS_PER_MS
 
@@ -29,18 +32,20 @@ EAGER: Final = "torch"
 def main(words: Sequence[str] | None = None) -> None:
     """Measure in turns, and print medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=3, help="runs of each engine")
+    parser.add_argument("--pairs", type=int, default=choose_size(3, 1), help="runs of each engine")
+    add_tiny_option(parser)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--workload", default="resnet50")
+    parser.add_argument("--workload", default=choose_size("resnet50", "minigo"))
     options = parser.parse_args(words)
     latencies: dict[str, list[float]] = {EAGER: [], AUTOMATIC_ENGINE: []}
     with TemporaryDirectory() as folder:
         taken = EAGER
         for _ in range(options.pairs):
             for engine, measured in latencies.items():
-                record = measure_engine(options, engine, Path(folder) / engine)
-                measured.append(record.value / NS_PER_MS)
-                taken = record.engine
+                run = measure_engine(options, engine, Path(folder) / engine)
+                _, key = select_headline_metric(Scenario.SINGLE_STREAM, measures_tokens=False)
+                measured.append(read_detail_log(run).require_number(key) / NS_PER_MS)
+                taken = read_served_run(run).system.engine
     for engine, measured in latencies.items():
         shown = ", ".join(f"{value:.2f}" for value in measured)
         print(f"{engine}: p90 {statistics.median(measured):.2f} ms ({shown})")
@@ -51,16 +56,17 @@ def main(words: Sequence[str] | None = None) -> None:
     )
 
 
-def measure_engine(options: argparse.Namespace, engine: str, results: Path) -> RunRecord:
-    """Run LoadGen once, and return the run's record."""
+def measure_engine(options: argparse.Namespace, engine: str, results: Path) -> Path:
+    """Run LoadGen once, and return the run's folder."""
     command = [
         *(sys.executable, "-m", "podium", "infer", options.workload),
         *("--weights", "random", "--scenario", "single-stream", "--mode", "performance"),
         *("--engine", engine, "--threads", str(options.threads), "--results", str(results)),
+        *choose_size((), ("--set", "loadgen.min_duration_ms=200")),
     ]
     subprocess.run(command, check=True, capture_output=True)
     newest = max(results.rglob(RUN_RECORD), key=lambda path: path.stat().st_mtime_ns)
-    return msgspec.json.decode(newest.read_bytes(), type=RunRecord)
+    return newest.parent
 
 
 if __name__ == "__main__":

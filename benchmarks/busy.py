@@ -12,6 +12,7 @@ Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] 
 """
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 
 from common.figures import hardware, options  # noqa: E402
+from common.tiny import add_tiny_option, choose_size  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
 from harness.machine import cpus  # noqa: E402
@@ -38,7 +40,7 @@ from suite.cli import RunOptions  # noqa: E402
 from suite.process import openmp
 from suite.terms import Precision  # noqa: E402
 
-WARM_S: Final = 1.0
+WARM_S: Final = choose_size(1.0, 0.1)
 LOOP_LIMIT_S: Final = 300
 """Seconds after which a loop ends by itself, even if this script is gone."""
 SAMPLES: Final = 32
@@ -122,15 +124,22 @@ def side(half: str, workload: str, pipe: Connection) -> None:
         steps = {"training": training, "serving": serving}[half](workload, Path(folder))
         while asked := pipe.recv():
             seconds, threads = asked
-            next(
-                steps
-                # what was begun before is over, and the number of threads is the workload's own
-                # until
-                # here
-            )
+            # what was begun before is over, and the number of threads is the workload's own
+            # until here
+            next(steps)
             torch.set_num_threads(threads)
             pipe.send(rate(steps, seconds))
         steps.close()
+        end_workers()
+
+
+def end_workers() -> None:
+    """Wait for the processes of a training that is over: a pool that ends while its process does
+    may wait for ever.
+    """
+    gc.collect()
+    for worker in multiprocessing.active_children():
+        worker.join()
 
 
 def rate(steps: Iterator[int], seconds: float) -> float:
@@ -184,7 +193,8 @@ def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
 def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     """Measure one half of one workload."""
     before, after = (Side(half, workload, spins_briefly=brief) for brief in (False, True))
-    every = cpus.count_available_cores()
+    # threads that wait for each other next to other work may take minutes: not in a tiny run
+    every = choose_size(cpus.count_available_cores(), 1)
     for one in (before, after):
         one.rate(WARM_S, every)
     quiet, busy, chosen = [], [], every
@@ -249,12 +259,17 @@ def arguments() -> argparse.Namespace:
         "--workload", action="append", choices=names, help="repeatable (default: all)"
     )
     parser.add_argument("--half", choices=HALVES, help="default: both")
-    parser.add_argument("--pairs", type=int, default=5, help="measurements of each kind")
-    parser.add_argument("--seconds", type=float, default=4.0, help="seconds per measurement")
+    parser.add_argument(
+        "--pairs", type=int, default=choose_size(5, 1), help="measurements of each kind"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=choose_size(4.0, 0.1), help="seconds per measurement"
+    )
     parser.add_argument("--loops", type=int, default=2, help="busy loops")
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    add_tiny_option(parser)
     given = parser.parse_args()
-    given.workload = given.workload or names
+    given.workload = given.workload or choose_size(names, ["minigo"])
     return given
 
 

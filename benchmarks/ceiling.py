@@ -20,27 +20,28 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 
 from harness.children.process import Abort, run_in_child
 from harness.engines.null import NULL_ANSWER_TOKENS, NullInference
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
-from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, ignore_flush, run_loadgen
 from harness.serving.loadgen.test_settings import (
     build_log_settings,
     build_test_settings,
     import_loadgen,
 )
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.headline import FIRST_TOKEN_KEY, SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_BYTES
 
-SAMPLES: Final = 1_000_000
+SAMPLES: Final = choose_size(1_000_000, 2_000)
 BATCH: Final = 256
 TARGET_QPS: Final = 100_000.0
-SERVER_MS: Final = 3000
+SERVER_MS: Final = choose_size(3000, 100)
 RATE: Final = "result_samples_per_second"
-TOKEN_SAMPLES: Final = 100_000
+TOKEN_SAMPLES: Final = choose_size(100_000, 500)
 TARGET_ANSWERS_QPS: Final = 20_000.0
 TOKEN_RATE: Final = "result_tokens_per_second"
 TTFT_P99: Final = FIRST_TOKEN_KEY.format(99.0)

@@ -6,7 +6,7 @@ command after its imports: it lists the folders, records sizes and times twice, 
 threads, decodes the images of the small val split and writes the manifest. Both sides alternate and
 find the files in the system's cache: the work is measured, not the disk.
 
-Usage: python benchmarks/data.py [--pairs N] [--images N] [--format text|json]
+Usage: python benchmarks/data.py [--pairs N] [--pictures N] [--format text|json]
 """
 
 import hashlib
@@ -21,17 +21,18 @@ from typing import Final
 
 import numpy as np
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 from PIL import Image
 
 from harness.data_survey import run_data_survey
 from harness.request import build_reading_options
 from suite.rounds import Profile
 
-PICTURES: Final = 100_000
+PICTURES: Final = choose_size(100_000, 200)
 FOLDER: Final = 1000
 """Images per class."""
 SIDE_PX: Final = 64
-DIFFERENT: Final = 200
+DIFFERENT: Final = choose_size(200, 10)
 """Number of different images; the others repeat them."""
 EVALUATED: Final = 50
 """Every image with this stride belongs to the val split, which is small enough to be decoded."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from common.figures import compare, show
+from common.tiny import add_tiny_option, choose_size
 
 BEAM, ALPHA = 4, 0.6
 NO_END = -1
@@ -41,7 +42,9 @@ class DecodedShape:
     vocabulary: int = 33708
 
 
-BIG = DecodedShape()
+BIG = choose_size(
+    DecodedShape(), DecodedShape(layers=2, width=32, filter=64, heads=4, vocabulary=50)
+)
 
 
 def sources(batch: int, length: int, vocabulary: int) -> np.ndarray:
@@ -155,6 +158,7 @@ def theirs(batch: int, length: int, device: str, sizes: DecodedShape = BIG) -> T
         do_sample=False,
         use_cache=True,
     )
+    model.generation_config = asked  # what is None there would be taken from the model's own
     source = torch.from_numpy(sources(batch, length, sizes.vocabulary)).to(device)
 
     def translate() -> list[float]:
@@ -243,10 +247,16 @@ def plot(path: Path, token_ms: list[float]) -> None:
 def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
-    parser.add_argument("--pairs", type=int, default=3, help="pairs of measurements")
-    parser.add_argument("--batch", type=int, default=8, help="sentences")
     parser.add_argument(
-        "--length", type=int, default=64, help="tokens of each source and of each translation"
+        "--pairs", type=int, default=choose_size(3, 1), help="pairs of measurements"
+    )
+    add_tiny_option(parser)
+    parser.add_argument("--batch", type=int, default=choose_size(8, 1), help="sentences")
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=choose_size(64, 8),
+        help="tokens of each source and of each translation",
     )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--eager", action="store_true", help="ours without CUDA graphs")

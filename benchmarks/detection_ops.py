@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 from common.figures import Figure, arguments, compare, show
+from common.tiny import choose_size
 
 from workloads.common import malloc
 from workloads.common.detection import ops
@@ -25,8 +26,8 @@ from workloads.common.detection.torchvision_import import DECLARED_OPERATORS
 
 PICTURE_PX: Final = (800, 1216)
 STRIDES: Final = (4, 8, 16, 32)
-REGIONS: Final = 512
-CHANNELS: Final = 256
+REGIONS: Final = choose_size(512, 4)
+CHANNELS: Final = choose_size(256, 4)
 BINS: Final = 7
 POINTS: Final = 2
 Tensor = torch.Tensor

@@ -22,6 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from common.tiny import add_tiny_option, choose_size
+
 from compliance.bundle import trailer
 from compliance.bundle.seal import SEAL_BYTES
 from submissions.pack.bundle import pack_results
@@ -37,8 +39,9 @@ BITS: Final = 8
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--flips", type=int, default=10_000)
+    parser.add_argument("--flips", type=int, default=choose_size(10_000, 20))
     parser.add_argument("--seed", type=int, default=1)
+    add_tiny_option(parser)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--format", choices=["text", "json"], default="text")
     return parser.parse_args()

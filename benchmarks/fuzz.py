@@ -28,6 +28,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from common.tiny import add_tiny_option, choose_size
 from fuzzing.attempts import EscapeError, Guard, HangError, attempt, too_long
 from fuzzing.readers import Reader, readers
 from fuzzing.seeds import FAKES, made
@@ -108,7 +109,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="inputs to read")
+    parser.add_argument(
+        "--inputs", type=int, default=choose_size(1_000_000, 200), help="inputs to read"
+    )
+    add_tiny_option(parser)
     parser.add_argument(
         "--seconds",
         type=float,

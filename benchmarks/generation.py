@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from common.figures import compare, show
+from common.tiny import add_tiny_option, choose_size
 
 from suite.terms import Precision
 from workloads.common import malloc
@@ -39,7 +40,7 @@ MIXED_LENGTHS = {
 """Shortest and longest prompt and answer of sequences that are mixed, and the step between two
 lengths, all equally likely: those of smoke's generated news, and widely different ones.
 """
-MIXED_ROUNDS = 8
+MIXED_ROUNDS = choose_size(8, 1)
 """Sequences per slot where continuous batching is compared."""
 
 Request = tuple[list[int], int]
@@ -228,15 +229,22 @@ def describe(given: argparse.Namespace, network: LlamaNetwork) -> dict[str, obje
 def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
-    parser.add_argument("--pairs", type=int, default=7, help="pairs of measurements")
+    parser.add_argument(
+        "--pairs", type=int, default=choose_size(7, 1), help="pairs of measurements"
+    )
+    add_tiny_option(parser)
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
-    parser.add_argument("--slots", type=int, default=16, help="sequences of a batch")
-    parser.add_argument("--prompt", type=int, default=56, help="tokens of a prompt")
-    parser.add_argument("--answer", type=int, default=64, help="tokens of an answer")
+    parser.add_argument(
+        "--slots", type=int, default=choose_size(16, 2), help="sequences of a batch"
+    )
+    parser.add_argument("--prompt", type=int, default=choose_size(56, 8), help="tokens of a prompt")
+    parser.add_argument(
+        "--answer", type=int, default=choose_size(64, 64), help="tokens of an answer"
+    )
     for name, value in (
-        ("layers", 3),
-        ("width", 128),
+        ("layers", choose_size(3, 1)),
+        ("width", choose_size(128, 32)),
         ("heads", 4),
         ("key-value-heads", 2),
         ("feed-forward", 256),

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
+from common.needed import MISSING_CODE
+from common.tiny import TINY, add_tiny_option, choose_size
 
 from workloads.minigo import model
 from workloads.minigo.go.area import PassLastEvaluator
@@ -46,6 +48,9 @@ OPTIONS: Final = (
 KOMI: Final = 7.5
 POINT_LIMIT: Final = 1.4
 """Moves per point after which a game is scored as it is, as in smoke's row."""
+UNTRAINED: Final = model.MiniGoDescription(
+    workload="minigo", board=5, planes=13, filters=8, blocks=1, hidden=8
+)
 SOFT_MOVES: Final = 4
 """Number of first moves that the network draws by visits, so that games differ, as in smoke's
 evaluations.
@@ -176,15 +181,28 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--checkpoint", type=Path, required=True, help="a folder as podium train exports it"
+        "--checkpoint",
+        type=Path,
+        required=not TINY,
+        help="a folder as podium train exports it (--tiny: an untrained network)",
     )
-    for name, default in (("games", 32), ("readouts", 32), ("level", 1), ("seed", 1)):
+    add_tiny_option(parser)
+    for name, default in (
+        ("games", choose_size(32, 2)),
+        ("readouts", choose_size(32, 2)),
+        ("level", 1),
+        ("seed", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
     if shutil.which(PROGRAM) is None:
         print(f"{PROGRAM} is not installed: apt-get install {PROGRAM}", file=sys.stderr)
-        return 3
-    network = model.load_minigo_checkpoint(asked.checkpoint)
+        return MISSING_CODE
+    network = (
+        model.load_minigo_checkpoint(asked.checkpoint)
+        if asked.checkpoint
+        else model.MiniGoNetwork(UNTRAINED).eval()
+    )
     size = network.description.board
     player = MatchPlayer(
         evaluate=PassLastEvaluator(build_board_geometry(size), NetworkPlayer(network)),

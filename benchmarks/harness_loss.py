@@ -16,17 +16,18 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, offline, system, write_checkpoint
+from common.tiny import choose_size
 
 from harness.children.process import Abort, run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
-from harness.serving.loadgen.result_files import read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen
 from suite.engine import Executable, Network, Plan
+from suite.loadgen.detail_log import read_detail_log
 from suite.terms import Precision
 
-SAMPLES: Final = 480
+SAMPLES: Final = choose_size(480, 8)
 """Samples per measurement; a multiple of the largest batch."""
-BATCHES: Final = 8
+BATCHES: Final = choose_size(8, 2)
 """Number of different batches that the bare loop cycles through."""
 
 
@@ -54,7 +55,7 @@ class Tapped(OnnxRuntimeEngine):
         return dict(self.built.describe())
 
 
-def bare(job: SystemUnderTest, abort: Abort) -> float:
+def bare(job: LoadedSystem, abort: Abort) -> float:
     """Return the samples/s of the engine alone."""
     engine = Tapped()
     # engine and executable in one
@@ -72,7 +73,7 @@ def bare(job: SystemUnderTest, abort: Abort) -> float:
     return SAMPLES / (time.perf_counter() - began)
 
 
-def served(job: SystemUnderTest) -> float:
+def served(job: LoadedSystem) -> float:
     """Return the samples/s of a LoadGen run."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(

@@ -24,13 +24,14 @@ from typing import Final
 
 import numpy as np
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 from PIL import Image
 
 EXTENT: Final = (500, 400)
 SIZE: Final = 224
-BATCH: Final = 64
-FILES: Final = 256
-EPOCHS: Final = 2
+BATCH: Final = choose_size(64, 4)
+FILES: Final = choose_size(256, 8)
+EPOCHS: Final = choose_size(2, 1)
 """Passes over the files per measurement."""
 WORKERS: Final = 2
 QUALITY: Final = 90

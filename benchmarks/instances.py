@@ -29,6 +29,7 @@ from typing import Final
 
 from common.figures import hardware
 from common.sleeping_device import SleepingWorkload
+from common.tiny import add_tiny_option, choose_size
 
 from harness.children.process import run_in_child
 from harness.engines.null import NULL_ANSWER, NullPredictor
@@ -38,21 +39,21 @@ from harness.serving.harness_ceiling import (
     compute_ceiling_rate,
     place_null_instances,
 )
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 
 BATCH: Final = 112
 BATCH_S: Final = 0.02
 """5,600 samples/s, a T4's rate: MLPerf Inference v0.5, Closed, Alibaba, T4 x1: 5,540."""
-LASTS_S: Final = 2.0
-COUNTS: Final = (1, 2, 4, 8)
+LASTS_S: Final = choose_size(2.0, 0.1)
+COUNTS: Final = choose_size((1, 2, 4, 8), (1, 2))
 BAR: Final = 0.95
 SERVE_S: Final = 600.0
 """Time limit in seconds of one command, which takes half a minute on two free cores."""
 SERVE: Final = (
     "infer",
-    "resnet50",
+    choose_size("resnet50", "minigo"),
     "--weights",
     "random",
     "--scenario",
@@ -61,6 +62,7 @@ SERVE: Final = (
     "cpu",
     "--threads",
     "2",
+    *choose_size((), ("--engine", "torch", "--set", "loadgen.min_duration_ms=100")),
 )
 
 
@@ -92,18 +94,15 @@ def on_cores(instances: int, cache: Path) -> float:
     """Serve ResNet-50 with this many pinned processes, or 0 for LoadGen's own process with two
     threads; return samples/s.
     """
-    pinned = (
-        ["--set", "sut.pin=on"] if instances else []
-    )  # where others use the cores they would not be
+    # where others use the cores, instances would not be pinned; without any, the setting is refused
+    asked = ["--set", f"sut.instances={instances}", "--set", "sut.pin=on"] if instances else []
     with TemporaryDirectory(prefix="podium-instances-") as folder:
         command = [
             sys.executable,
             "-m",
             "suite.cli",
             *SERVE,
-            "--set",
-            f"sut.instances={instances}",
-            *pinned,
+            *asked,
             "--results",
             folder,
         ]
@@ -114,11 +113,9 @@ def on_cores(instances: int, cache: Path) -> float:
             env={**os.environ, "PODIUM_CACHE": str(cache)},
             timeout=SERVE_S,
         )
-        found = Path(folder).glob("studies/**/Offline/performance/run_1/run.json")
-        (record,) = (
-            path for path in found if ".podium" not in path.parts
-        )  # a run that was too short is kept there
-        return float(json.loads(record.read_text())["value"])
+        (record,) = Path(folder).glob("studies/*/*/offline/run.json")
+        detail_log = read_detail_log(record.parent)
+        return detail_log.require_headline(Scenario.OFFLINE).value
 
 
 def beside(runs: int) -> dict[str, float]:
@@ -139,7 +136,8 @@ def beside(runs: int) -> dict[str, float]:
 def main() -> int:
     """Measure all counts alternately."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=choose_size(3, 1))
+    add_tiny_option(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     options = parser.parse_args()
     turns = [{count: measured(count) for count in COUNTS} for _ in range(options.runs)]

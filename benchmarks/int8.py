@@ -15,20 +15,21 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
+from common.tiny import choose_size
 
 from harness.children.process import run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen
 from suite.engine import Engine
+from suite.loadgen.detail_log import read_detail_log
 from suite.terms import Precision
 
 SIDES: Final[Mapping[str, tuple[Engine[Any], Precision, int]]] = {
-    "int8": (OnnxRuntimeEngine(), Precision.INT8, 320),
-    "fp32": (OnnxRuntimeEngine(), Precision.FP32, 128),
-    "eager": (PlainEager(), Precision.FP32, 64),
-    "channels-last": (TorchEngine(), Precision.FP32, 64),
+    "int8": (OnnxRuntimeEngine(), Precision.INT8, choose_size(320, 4)),
+    "fp32": (OnnxRuntimeEngine(), Precision.FP32, choose_size(128, 4)),
+    "eager": (PlainEager(), Precision.FP32, choose_size(64, 4)),
+    "channels-last": (TorchEngine(), Precision.FP32, choose_size(64, 4)),
 }
 """Side -> engine, precision, and the samples of its query: some seconds of work on two cores."""
 

@@ -3,14 +3,12 @@
 The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs
 as the round asks for are drawn from the pool
 with replacement, and their intervals (submissions/compare/intervals.py) are held against the mean
-of such sets. The pool has the sets below --logs
-and those that podium has rows of (suite/rounds/published); what the logs alone give stands beside
-it: where they are few sets, a pool of them is a
-coarse image of how runs spread. Beside all runs on logarithms, as podium takes them, stands the
-spread of the trimmed runs, which is what a mean
-without the fastest and the slowest suggests. The ratio is the smallest coverage of a workload /
-0.90. What the sets below --logs take to be read,
-judged and compared with one another is measured, too.
+of such sets. The pool has the sets that podium has rows of (suite/rounds/published) and, with
+--logs, those below that folder; what the logs alone give stands beside it: where they are few sets,
+a pool of them is a coarse image of how runs spread. Beside all runs on logarithms, as podium takes
+them, stands the spread of the trimmed runs, which is what a mean without the fastest and the
+slowest suggests. The ratio is the smallest coverage of a workload / 0.90. What the sets below
+--logs take to be read, judged and compared with one another is measured, too.
 
     python benchmarks/intervals.py --logs ../shared/corpus --format json
 """
@@ -28,13 +26,15 @@ from pathlib import Path
 from typing import Final
 
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 
-from submissions.compare.compared_results import ComparisonSide, judge_comparison_sides
+from submissions.compare.compared_results import judge_compared_results
 from submissions.compare.comparison import compare_results
-from submissions.compare.intervals import Interval, estimate_value_interval
-from submissions.metrics import TIME_TO_TRAIN, compute_olympic_mean
 from submissions.published_rows import MIN_OLYMPIC_RUNS, read_published_rows
 from suite.measurement import student
+from suite.measurement.intervals import Interval, estimate_value_interval
+from suite.measurement.metrics import TIME_TO_TRAIN, compute_olympic_mean
+from suite.result import Result
 
 CONFIDENCE: Final = 0.95
 AIM: Final = 0.90
@@ -58,11 +58,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--logs",
         type=Path,
-        required=True,
-        help="folder with published results, as their repositories lay them out",
+        help="folder with published results, as their repositories lay them out (default: none,"
+        " the sets alone that podium has rows of)",
     )
-    parser.add_argument("--draws", type=int, default=6_000, help="sets drawn per workload")
+    parser.add_argument(
+        "--draws", type=int, default=choose_size(6_000, 20), help="sets drawn per workload"
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    add_tiny_option(parser)
     return parser.parse_args()
 
 
@@ -73,9 +76,9 @@ def trees(logs: Path) -> list[Path]:
     ] or [logs]
 
 
-def read_sets(sides: Iterable[ComparisonSide]) -> Sets:
+def read_sets(sides: Iterable[Result]) -> Sets:
     """Read the sets: (round, organisation, system, workload) -> runs."""
-    scores = [each.score for each in sides if each.score.metric == TIME_TO_TRAIN]
+    scores = [each for each in sides if each.metric == TIME_TO_TRAIN]
     return {(each.round, each.org, each.system, each.workload): each.runs for each in scores}
 
 
@@ -154,10 +157,10 @@ def measured(pool: Sequence[float], runs: int, draws: int) -> dict[str, float]:
     }
 
 
-def compared(paths: Sequence[Path]) -> tuple[list[ComparisonSide], float]:
+def compared(paths: Sequence[Path]) -> tuple[list[Result], float]:
     """Read and compare everything; the seconds that it took."""
     begun = time.perf_counter()
-    sides = judge_comparison_sides(paths, [])
+    sides = judge_compared_results(paths, [])
     compare_results(sides, [str(path) for path in paths])
     return sides, time.perf_counter() - begun
 
@@ -181,9 +184,9 @@ def show(found: Mapping[str, Mapping[str, float]], sums: Mapping[str, object], f
 
 def main() -> None:
     given = arguments()
-    sides, seconds = compared(trees(given.logs))
+    sides, seconds = compared(trees(given.logs)) if given.logs else ([], 0.0)
     logged = read_sets(sides)
-    if not logged:
+    if given.logs and not logged:
         sys.exit(f"{given.logs}: contains no training sets")
     alone = {
         name: coverage(pool, RUNS[name], given.draws, ours)[0]
@@ -199,7 +202,7 @@ def main() -> None:
     sums = {
         "ratio": smallest / AIM,
         "smallest_coverage": smallest,
-        "smallest_of_logs_alone": min(alone.values()),
+        "smallest_of_logs_alone": min(alone.values(), default=None),
         "n": given.draws,
         "sets_read": len(logged),
         "compare_s": seconds,

@@ -35,16 +35,18 @@ from typing import Final
 
 import msgspec
 from common.figures import compare, show
+from common.tiny import add_tiny_option, choose_size
 from mlperf_logging.compliance_checker import mlp_compliance
 from mlperf_logging.package_checker import package_checker
 
-from compliance.documents.endpoints.events import ClientEvent
 from compliance.judge import Judge
+from compliance.kinds.endpoints.documents.events import ClientEvent
 from compliance.verdict import Verdict
 from suite.files.untrusted_yaml import parse_untrusted_yaml
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "compliance" / "builders"))
-from kinds.endpoints import Simulated, simulate  # noqa: E402 - from that folder
+TESTS: Final = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS / "compliance" / "builders"), str(TESTS / "shared")]
+from kinds.endpoints import Simulated, simulate  # noqa: E402 - from these folders
 from kinds.endpoints_curves import Curve, submit  # noqa: E402 - from that folder
 
 ROUND: Final = "training-v0.7"
@@ -55,9 +57,9 @@ CORPUS: Final = Path(
 LOGS: Final = CORPUS / "training_v0.7"
 LATER: Final = ("training-v5.1", "5.1.0", CORPUS / "training_v5.1")
 MB: Final = 1e6
-SMALL_MB: Final = 1.0
-SHELL_RUNS: Final = 15
-CLIENT_SAMPLES: Final = 100_000
+SMALL_MB: Final = choose_size(1.0, 0.1)
+SHELL_RUNS: Final = choose_size(15, 1)
+CLIENT_SAMPLES: Final = choose_size(100_000, 1_000)
 CLIENT_RATE: Final = 2000.0
 START_MS: Final = 1_600_000_000_000
 HEADER: Final = {
@@ -308,11 +310,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--logs", type=Path, default=LOGS, help="folder with v0.7 training logs, at any depth"
     )
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of measurements")
+    parser.add_argument(
+        "--pairs", type=int, default=choose_size(5, 1), help="pairs of measurements"
+    )
+    add_tiny_option(parser)
     parser.add_argument(
         "--large-mb",
         type=float,
-        default=1000.0,
+        default=choose_size(1000.0, 1.0),
         help="size of the log for the memory measurement; 0: skip it",
     )
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
@@ -322,9 +327,17 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure everything in one run."""
     given = arguments()
-    logs = sorted(given.logs.rglob("result_*.txt"))
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        if given.tiny:
+            write(Path(folder) / "result_0.txt", SMALL_MB)
+        measure(given, Path(folder) if given.tiny else given.logs)
+
+
+def measure(given: argparse.Namespace, folder: Path) -> None:
+    """Measure on the logs of a folder."""
+    logs = sorted(folder.rglob("result_*.txt"))
     if not logs:
-        sys.exit(f"{given.logs}: contains no training logs; specify a folder with --logs")
+        sys.exit(f"{folder}: contains no training logs; specify a folder with --logs")
     logging.disable(logging.CRITICAL)  # the official checker tells its findings there
     size_mb = sum(log.stat().st_size for log in logs) / MB
     notes = {
@@ -347,7 +360,7 @@ def main() -> None:
                 f"podium check, {given.large_mb:g} MB: {peak:.0f} MB resident at its peak,"
                 f" {took:.1f} s"
             )
-    if LATER[2].is_dir():
+    if LATER[2].is_dir() and not given.tiny:
         notes |= later(given.pairs)
     notes |= client_run(given.pairs)
     notes |= curve(given.pairs)

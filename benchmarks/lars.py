@@ -12,18 +12,23 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from common.tiny import add_tiny_option, choose_size
 
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.optimisation.lars import LARS_ETA, Lars
 
 RATE, MOMENTUM, DECAY = 0.1, 0.9, 2e-4
-STEPS = 10
+STEPS = choose_size(10, 1)
 
 
 def weights(device: str) -> list[torch.nn.Parameter]:
     """Build the network's weights, with gradients."""
     torch.manual_seed(1)
-    found = list(torchvision.models.resnet50().to(device).parameters())
+    found = list(
+        getattr(torchvision.models, choose_size("resnet50", "squeezenet1_1"))()
+        .to(device)
+        .parameters()
+    )
     for weight in found:
         weight.grad = torch.randn_like(weight)
     return found
@@ -56,7 +61,8 @@ def seconds(step: Callable[[], Any], device: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repeats", type=int, default=7)
+    add_tiny_option(parser)
+    parser.add_argument("--repeats", type=int, default=choose_size(7, 1))
     parser.add_argument("--format", choices=["text", "json"], default="text")
     asked = parser.parse_args()
     ours, others = weights(asked.device), weights(asked.device)

@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 from common.figures import compare, show
+from common.tiny import add_tiny_option, choose_size
 
 from harness.request import build_reading_options, resolve_request
 from harness.training import seeds
@@ -38,7 +39,7 @@ from workloads.common.optimisation import mixed_precision
 from workloads.llama.vocabulary import list_tokens
 
 SEED = 1
-WARM_UP_STEPS = 3
+WARM_UP_STEPS = choose_size(3, 1)
 LARGER_BATCH = 8
 """Times the batch, where ranks are compared with more work for each exchange."""
 SIZES = {"layers": 3, "width": 128, "heads": 4, "key_value_heads": 2, "feed_forward": 256}
@@ -154,7 +155,9 @@ class Side:
         for rank in [*range(ranks)] * copies:
             pipe, far = context.Pipe()
             process = context.Process(
-                target=work_as_rank, args=(steps, given, rank, ranks, port, far)
+                target=work_as_rank,
+                args=(steps, given, rank, ranks, port, far),
+                daemon=True,  # it ends with a script that fails
             )
             process.start()
             far.close()
@@ -211,7 +214,7 @@ def compare_ranks(given: argparse.Namespace, batch: int) -> None:
         [
             Side(iterate_our_steps, single, ranks=2),
             Side(iterate_our_steps, single),
-            Side(iterate_our_steps, single, copies=2),
+            Side(iterate_our_steps, single, copies=choose_size(2, 1)),
         ],
         single,
     )
@@ -225,13 +228,20 @@ def compare_ranks(given: argparse.Namespace, batch: int) -> None:
 def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
-    parser.add_argument("--pairs", type=int, default=9, help="pairs of measurements")
-    parser.add_argument("--steps", type=int, default=10, help="optimizer steps per measurement")
+    parser.add_argument(
+        "--pairs", type=int, default=choose_size(9, 1), help="pairs of measurements"
+    )
+    add_tiny_option(parser)
+    parser.add_argument(
+        "--steps", type=int, default=choose_size(10, 1), help="optimizer steps per measurement"
+    )
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--compile", action="store_true", help="compile both networks")
-    parser.add_argument("--batch", type=int, default=16, help="sequences of a step on each rank")
+    parser.add_argument(
+        "--batch", type=int, default=choose_size(16, 2), help="sequences of a step on each rank"
+    )
     parser.add_argument("--length", type=int, default=64, help="tokens of a sequence")
     for name, value in SIZES.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=value)
@@ -242,7 +252,7 @@ def main() -> None:
     given = read()
     compare_with_transformers(given)
     if given.device == "cpu":
-        for batch in (given.batch, LARGER_BATCH * given.batch):
+        for batch in choose_size((given.batch, LARGER_BATCH * given.batch), (given.batch,)):
             compare_ranks(given, batch)
 
 

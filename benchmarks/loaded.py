@@ -26,9 +26,10 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 
+from common.tiny import add_tiny_option, choose_size  # noqa: E402
 from podium_fakes import busy  # noqa: E402
 from podium_fakes.drive import entry, options  # noqa: E402
-from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record  # noqa: E402
+from podium_fakes.kept import keep_ceiling, keep_checkpoint, verdict_of  # noqa: E402
 
 from harness.machine.system_description import read_cpu_model  # noqa: E402
 from harness.serving.infer import serve_workload  # noqa: E402
@@ -36,7 +37,7 @@ from suite.loadgen.scenario import Scenario  # noqa: E402
 
 BURST_S: Final = (0.3, 3.0)
 """Loops run for so long, and then nothing does: shorter and longer than a look, and than a run."""
-MIN_DURATION_MS: Final = 1000
+MIN_DURATION_MS: Final = choose_size(1000, 100)
 WORK_KIB: Final = 256
 """Hashed for an answer: some tenths of a millisecond of a core."""
 AGAIN: Final = "repeating with"
@@ -92,7 +93,7 @@ def serve_once(scenario: Scenario) -> tuple[str, int, str]:
         except Exception as raised:  # whatever it is: it is counted
             error = f"{type(raised).__name__}: {raised}"
         kept = entry(results).locate_performance_run("fake", scenario)
-        verdict = run_record(kept).verdict if (kept / "run.json").is_file() else ENDED
+        verdict = verdict_of(kept) if (kept / "run.json").is_file() else ENDED
     wrong = error and (verdict != "INVALID" or "is INVALID" not in error)
     return ENDED if wrong else verdict, said.getvalue().count(AGAIN), error
 
@@ -124,7 +125,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument(
-        "--runs", type=int, default=100, help="LoadGen runs, over four scenarios in turns"
+        "--runs",
+        type=int,
+        default=choose_size(100, 4),
+        help="LoadGen runs, over four scenarios in turns",
     )
     parser.add_argument(
         "--loops",
@@ -135,6 +139,7 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, default=1, help="of the times at which loops come and go"
     )
+    add_tiny_option(parser)
     given = parser.parse_args()
     figures = measure(given.runs, given.loops, given.seed)
     if given.form == "json":

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from common.figures import arguments, compare, options, show
+from common.tiny import choose_size
 
 from harness.distributed import SingleRank
 from harness.progress import Progress
@@ -30,7 +31,7 @@ from suite.terms import Precision
 from suite.workload import Block
 
 GOAL = TrainingGoal(targets={"top1": 0.5}, metrics={"top1": ""})
-NULL_STEPS = 200_000
+NULL_STEPS = choose_size(200_000, 1_000)
 
 
 @dataclass

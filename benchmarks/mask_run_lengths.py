@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import torch
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 from faster_coco_eval.core import mask as library
 from torch.nn import functional
 
@@ -22,7 +23,7 @@ from workloads.common import malloc
 from workloads.maskrcnn.detector import inference_pipeline
 
 HEIGHT, WIDTH = 480, 640
-DETECTIONS: Final = 100
+DETECTIONS: Final = choose_size(100, 4)
 MASK_SIDE: Final = 28
 BLOB_SIDE: Final = 5
 """Values of a mask before it is smoothed, so that outlines are few and round."""

@@ -12,28 +12,31 @@ Needs `pip install open_spiel`; nothing else of podium does. Run: python benchma
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyspiel
+from common.needed import import_needed
+from common.tiny import TINY, add_tiny_option, choose_size
 
 from workloads.minigo.go.area import AreaEvaluator
 from workloads.minigo.go.board import Array, Boards, build_board_geometry
 from workloads.minigo.go.ending import GameRules
 from workloads.minigo.go.games import MatchPlayer, PlayerSettings, play_match
 
+pyspiel: Any = import_needed("pyspiel", "pip install open_spiel")
 SIZE, KOMI, LIMIT = 5, 7.5, 35
 SEED = 31
 PLIES = (2, 26)
 """First and last move after which positions are taken."""
-READOUTS = (64, 8)
+READOUTS = choose_size((64, 8), (4, 2))
 """Black's and White's: komi gives White most games of equals."""
 SPREAD = 1.0
 """Standard deviation of a prior's logarithm."""
-SEARCHES, SIMULATIONS = 3, 1500
+SEARCHES, SIMULATIONS = choose_size((3, 1500), (2, 20))
 UCT = 1.4  # Kocsis and Szepesvari 2006, section 2.2: sqrt(2)
 CALIBRATED = 64
 """Positions for quantisation."""
@@ -104,8 +107,9 @@ def labelled(moves: Sequence[int]) -> tuple[int, int] | None:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--candidates", type=int, default=1600)
-    options.add_argument("-o", "--output", type=Path, required=True)
+    options.add_argument("--candidates", type=int, default=choose_size(1600, 2))
+    add_tiny_option(options)
+    options.add_argument("-o", "--output", type=Path, required=not TINY, default=Path(os.devnull))
     chosen = options.parse_args()
     kept = dict[int, list[str]]({1: [], -1: []})
     for moves in dict.fromkeys(map(tuple, positions(chosen.candidates))):

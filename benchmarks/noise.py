@@ -24,11 +24,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 
-from compliance.documents.podium.conditions import build_serving_conditions
-from compliance.documents.podium.inference import read_loadgen_run
+from compliance.kinds.podium.documents.conditions import build_serving_conditions
+from compliance.kinds.podium.documents.inference import read_loadgen_run
+from compliance.kinds.podium.rules import noise
 from compliance.rules import iterate_module_rules
-from compliance.rules.podium import noise
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from suite import registry
@@ -89,8 +90,9 @@ def warned(seconds: float) -> set[str]:
 def main() -> None:
     """Count what fires."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each run")
+    parser.add_argument("--runs", type=int, default=choose_size(10, 1))
+    add_tiny_option(parser)
+    parser.add_argument("--seconds", type=float, default=choose_size(5.0, 0.2), help="of each run")
     parser.add_argument("--beside", choices=["both", "nothing", "busy"], default="both")
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     given = parser.parse_args()

@@ -28,10 +28,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 
 from harness.children.process import Abort, run_in_child
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
-from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
@@ -39,6 +39,7 @@ from harness.serving.network.openai.prompt_requests import PromptApi, RequestSty
 from harness.serving.network.openai.prompt_system import PromptServers, PromptSystem
 from harness.serving.network.openai.server_pool import create_event_loop
 from harness.serving.network.wire import Endpoint, ServerDescription
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
 from suite.workload import ChatMessage
@@ -47,13 +48,13 @@ from workloads.llama.vocabulary import END_ID, SPECIAL_TOKENS, format_tokenizer,
 MODEL: Final = "llama"
 EVENTS: Final = 16
 """Of tokens; those of the count and of the end come behind them."""
-SAMPLES: Final = 512
+SAMPLES: Final = choose_size(512, 32)
 IN_FLIGHT: Final = 64
 BOUND_NS: Final = 200_000_000
 TOKEN_BOUND_NS: Final = 10_000_000
 """Bounds of llama's Server at smoke."""
-STREAM_MS: Final = 3000
-SERVER_S: Final = 10.0
+STREAM_MS: Final = choose_size(3000, 200)
+SERVER_S: Final = choose_size(10.0, 0.5)
 GOALS: Final = {
     "client_cpu_ms": 0.25,
     "offline_answers_per_s": 2000.0,
@@ -100,7 +101,7 @@ def script(number: int) -> list[bytes]:
     return [written[0] + written[1], *written[2:]]
 
 
-SCRIPTS: Final = 4096
+SCRIPTS: Final = choose_size(4096, 64)
 """Different answers, before they come again."""
 
 
@@ -245,6 +246,7 @@ def far(port: int, tokenizer: Path) -> PromptSystem:
         in_flight=IN_FLIGHT,
         timeout_ms=None,
         description=description(),
+        ends=frozenset({END_ID}),
     )
     return PromptSystem(
         workload=Asking(),
@@ -453,8 +455,9 @@ def measure_others(port: int, answers: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="what a client of OpenAI's API costs")
-    parser.add_argument("--answers", type=int, default=20_000)
-    parser.add_argument("--rate", type=float, default=1000.0)
+    parser.add_argument("--answers", type=int, default=choose_size(20_000, 100))
+    add_tiny_option(parser)
+    parser.add_argument("--rate", type=float, default=choose_size(1000.0, 100.0))
     parser.add_argument("--results", type=Path)
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

@@ -2,9 +2,9 @@
 16 tokens, the numbers of tokens and the end, each token in a send of its own.
 
 The generator does nothing but wait 1 ms for each step, as for a device. The same 18 events are sent
-by a bare ASGI callable under uvicorn, and by aiohttp, where these are installed (nothing else of
-podium uses them): they know their answers beforehand, read no prompt and apply no template. One
-client process reads all answers over loopback, with so many requests in flight; the sides
+by aiohttp, on which podium's server stands, and by a bare ASGI callable under uvicorn where it is
+installed: they know their answers beforehand, read no prompt and apply no template. One client
+process reads all answers over loopback, with so many requests in flight; the sides
 alternate.
 
 Usage: python benchmarks/openai_server.py [--pairs N] [--answers N] [--in-flight N] [--format json]
@@ -30,6 +30,7 @@ from typing import Any, Final
 import msgspec
 import psutil
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.openai.server.answer_events import (
@@ -208,7 +209,7 @@ def serve_uvicorn() -> None:
 
 def serve_aiohttp() -> None:
     """Serve the script with aiohttp."""
-    from aiohttp import web  # type: ignore[import-not-found, unused-ignore]
+    from aiohttp import web
 
     events, ticker = build_scripted_events(), Ticker()
 
@@ -344,8 +345,9 @@ def measure_side(kind: str, answers: int, in_flight: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="what an answer costs the server")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--answers", type=int, default=10_000)
+    parser.add_argument("--pairs", type=int, default=choose_size(3, 1))
+    add_tiny_option(parser)
+    parser.add_argument("--answers", type=int, default=choose_size(10_000, 128))
     parser.add_argument("--in-flight", type=int, default=SLOTS)
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument("--serve", choices=list(SERVERS), help=argparse.SUPPRESS)

@@ -26,6 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from common import power_alternatives as alternatives
+from common.tiny import add_tiny_option, choose_size
 
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sample_during_block
@@ -48,8 +49,9 @@ START_UJ: Final = RANGE_UJ - 400_000_000
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=choose_size(10.0, 1.0))
+    parser.add_argument("--pairs", type=int, default=choose_size(5, 1))
+    add_tiny_option(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text")
     return parser.parse_args()
 

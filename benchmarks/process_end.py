@@ -11,6 +11,8 @@ import statistics
 import subprocess
 import sys
 
+from common.tiny import add_tiny_option, choose_size
+
 LOAD = "import torch"
 SIDES = {
     "seldom": f"from suite.process import garbage; garbage.reduce_garbage_collection(); {LOAD}",
@@ -30,7 +32,8 @@ def seconds(code: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--pairs", type=int, default=choose_size(6, 1))
+    add_tiny_option(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text")
     asked = parser.parse_args()
     seconds(LOAD)  # files are read from the disk once

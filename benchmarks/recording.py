@@ -18,42 +18,42 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 
 from harness.children.process import Abort, run_in_child
 from harness.machine.telemetry.process import sample_during_block
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen import session
 from harness.serving.loadgen.batching import COMPLETION_CHUNK_SIZE, QueryGatherer, WorkerThreads
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen
 from suite.files.layout import TELEMETRY_FILE
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
 
 BATCH: Final = 256
-SAMPLES: Final = 1_000_000
+SAMPLES: Final = choose_size(1_000_000, 2_000)
 OVERLOAD_QPS: Final = 1_000_000.0
-SERVER_MS: Final = 1000
+SERVER_MS: Final = choose_size(1000, 100)
 RATES: Final = {
     Scenario.OFFLINE: "result_samples_per_second",
     Scenario.SERVER: "result_completed_samples_per_sec",
 }
-ALONE_S: Final = 20.0
+ALONE_S: Final = choose_size(20.0, 1.0)
 """The sampler's use of a core is taken over as long, beside nothing else of ours."""
 
 
 class PlainGatherer(QueryGatherer):
     """As it was: nothing is noted of a query."""
 
-    def issuer(self) -> Callable[[list[int], list[int]], None]:
-        """Return the method that takes one query."""
-        return self.take_one
+    def build_issue_callback(self) -> Callable[[list[int], list[int]], None]:
+        """Return the function that takes one query."""
+        put = self.queue.put
+        return lambda ids, indexes: put((ids, indexes, 0))
 
-    def take_one(self, ids: list[int], indexes: list[int]) -> None:
-        """Take one query."""
-        self.queue.put((ids, indexes))
-
-    def gather(self, ids: list[int], indexes: list[int]) -> tuple[list[int], list[int], int]:
+    def gather_queries(
+        self, ids: list[int], indexes: list[int], issued_ns: int
+    ) -> tuple[list[int], list[int], int]:
         """Add what is there already; the window is none."""
         while len(ids) < self.max_batch:
             try:
@@ -71,7 +71,7 @@ class PlainGatherer(QueryGatherer):
 class PlainWorkers(WorkerThreads):
     """As they were: nothing is noted of a completion."""
 
-    def answer(
+    def process_batch(
         self, predictor: Any, batch: Any, envelope: Any, tally: Any, completions: Any
     ) -> None:
         """Answer one batch."""
@@ -79,7 +79,7 @@ class PlainWorkers(WorkerThreads):
         answers = predictor(indexes)
         for start in range(0, len(ids), COMPLETION_CHUNK_SIZE):
             self.respond(
-                envelope.fill(
+                envelope.fill_responses(
                     ids[start : start + COMPLETION_CHUNK_SIZE],
                     answers[start : start + COMPLETION_CHUNK_SIZE],
                 )
@@ -91,7 +91,10 @@ class PlainWorkers(WorkerThreads):
 def without(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Run LoadGen without records; in a child process of its own."""
     session.QueryGatherer, session.WorkerThreads = PlainGatherer, PlainWorkers  # type: ignore[misc]
-    session.write_performance_times = lambda job, gatherer, workers: ""
+    for plain in (PlainGatherer, PlainWorkers):
+        missing = [name for name in vars(plain) if not hasattr(plain.__base__, name)]
+        assert not missing, f"{plain.__base__} has no {missing}"
+    session.write_performance_times = lambda job, answering: iter(())
     return run_loadgen(job, abort)
 
 

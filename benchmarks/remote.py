@@ -28,13 +28,13 @@ from typing import Any, Final
 
 import psutil
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 
 from harness.children.process import run_in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.result_files import DetailLog, read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen
 from harness.serving.network.access import ClientCredentials, ServerCredentials
 from harness.serving.network.builtin import BuiltinServer
 from harness.serving.network.forms import OpaqueForm
@@ -44,6 +44,7 @@ from harness.serving.network.service import PayloadService
 from harness.serving.network.triton import TritonServer
 from harness.serving.network.wire import Endpoint, compute_machine_id
 from harness.serving.network.wire import ServerDescription as ServerFacts
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.records import NetworkRecord
 from suite.units import NS_PER_MS, US_PER_S
@@ -52,8 +53,8 @@ PAYLOAD: Final = bytes(3 * 32 * 32 * 4)
 MODEL: Final = "null"
 BATCH: Final = 32
 IN_FLIGHT: Final = 64
-SAMPLES: Final = 6000
-STREAM_MS: Final = 1500
+SAMPLES: Final = choose_size(6000, 200)
+STREAM_MS: Final = choose_size(1500, 100)
 START_S: Final = 120.0
 GOAL_QPS: Final = 1500.0
 GOAL_MS: Final = 1.0
@@ -152,7 +153,7 @@ def started(python: str, kind: str, port: int) -> Iterator[Server]:
             os.killpg(process.pid, signal.SIGKILL)  # what a server left behind
 
 
-def near(cache: Path) -> SystemUnderTest:
+def near(cache: Path) -> LoadedSystem:
     """The system in LoadGen's process."""
     return replace(build_null_system(cache, BATCH), workload=Workload())
 
@@ -195,7 +196,7 @@ def far(cache: Path, server: Server) -> RemoteSystem:
     )
 
 
-def run(system: SystemUnderTest, scenario: Scenario) -> DetailLog:
+def run(system: LoadedSystem, scenario: Scenario) -> DetailLog:
     """Do one LoadGen run."""
     schedule = build_null_schedule(scenario)
     offline = scenario is Scenario.OFFLINE
@@ -209,7 +210,7 @@ def run(system: SystemUnderTest, scenario: Scenario) -> DetailLog:
         return read_detail_log(Path(folder))
 
 
-def measured(system: SystemUnderTest, server: Server | None = None) -> dict[str, float]:
+def measured(system: LoadedSystem, server: Server | None = None) -> dict[str, float]:
     """Measure one side once."""
     before = server.cpu_s() if server else 0.0
     rate = run(system, Scenario.OFFLINE).require_number("result_samples_per_second")
@@ -243,7 +244,8 @@ def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="what a network costs")
-    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=choose_size(3, 1))
+    add_tiny_option(parser)
     parser.add_argument("--triton", metavar="PYTHON")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument("--serve", choices=["builtin", "triton"], help=argparse.SUPPRESS)

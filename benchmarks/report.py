@@ -22,16 +22,19 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from common.tiny import TINY, add_tiny_option, choose_size
+from fuzzing.seeds import made
 
 from compliance.bundle.archive import unpack_bundle
+from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.pack.manifest import build_bundle_manifest
 from submissions.pack.seal import write_bundle
 from submissions.result_index import find_results
 from suite.files.layout import MANIFEST_FILE, QUERY_RECORD_FILE
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 
-QUERIES_LARGE: Final = 1_000_000
-BUNDLES: Final = 50
+QUERIES_LARGE: Final = choose_size(1_000_000, 1_000)
+BUNDLES: Final = choose_size(50, 2)
 KIB_PER_MIB: Final = 1024
 NONCE: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -48,28 +51,36 @@ class Cost:
 def main() -> None:
     """Measure, and print one line per row."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bundle", type=Path, required=True, help="a bundle of a real run")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--bundle", type=Path, required=not TINY, help="a bundle of a real run")
+    add_tiny_option(parser)
+    parser.add_argument("--runs", type=int, default=choose_size(5, 1))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        bundle = options.bundle or make_tiny_bundle(folder)
         page, large, site = folder / "page.html", folder / "large", folder / "site"
         tell(
             "page of the bundle",
-            [measured("report", options.bundle, "-o", page) for _ in range(options.runs)],
+            [measured("report", bundle, "-o", page) for _ in range(options.runs)],
             page.stat().st_size,
         )
-        many_queries(options.bundle, large)
+        many_queries(bundle, large)
         tell(
             f"page with {QUERIES_LARGE:,} queries",
             [measured("report", large, "-o", page) for _ in range(options.runs)],
             page.stat().st_size,
         )
-        bundles = list(campaigns(options.bundle, folder / "bundles"))
+        bundles = list(campaigns(bundle, folder / "bundles"))
         costs = [
             measured("publish", *bundles, "-o", site) for _ in range(max(1, options.runs // 5))
         ]
         tell(f"site of {BUNDLES} bundles", costs, (site / "index.html").stat().st_size)
+
+
+def make_tiny_bundle(folder: Path) -> Path:
+    """Run a campaign of the workload for tests; return its bundle."""
+    (bundle,) = (made(folder / "results") / "bundles").glob(f"*{BUNDLE_SUFFIX}")
+    return bundle
 
 
 def measured(*words: object) -> Cost:

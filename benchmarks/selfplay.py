@@ -17,10 +17,10 @@ import time
 from typing import Any, Final
 
 import numpy as np
-import pyspiel
 import torch
 from common.figures import arguments, compare, show
-from open_spiel.python.algorithms import mcts
+from common.needed import import_needed
+from common.tiny import choose_size
 
 from workloads.minigo.go.board import build_board_geometry
 from workloads.minigo.go.ending import GameRules
@@ -28,11 +28,14 @@ from workloads.minigo.go.games import PlayerSettings, SelfPlayGroup
 from workloads.minigo.model import MiniGoDescription, MiniGoNetwork, build_fused_network
 from workloads.minigo.player import NetworkPlayer
 
+INSTALL: Final = "pip install --no-deps open_spiel absl-py"
+pyspiel: Any = import_needed("pyspiel", INSTALL)
+mcts: Any = import_needed("open_spiel.python.algorithms.mcts", INSTALL)
 SIZE, KOMI, LIMIT, PLANES = 5, 7.5, 35, 13
-READOUTS: Final = 16
+READOUTS: Final = choose_size(16, 2)
 """Readouts per move, as in smoke."""
-GAMES: Final = 80
-THEIR_GAMES: Final = 2
+GAMES: Final = choose_size(80, 2)
+THEIR_GAMES: Final = choose_size(2, 1)
 UCT_C: Final = 2.0
 
 

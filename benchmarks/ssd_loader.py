@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 from common.figures import arguments, compare, show
+from common.tiny import choose_size
 from PIL import Image
 from torch.utils.data import default_collate
 
@@ -39,8 +40,8 @@ from workloads.ssd.detector.default_boxes import (
     match_default_boxes,
 )
 
-PICTURES: Final = 64
-BATCH: Final = 32
+PICTURES: Final = choose_size(64, 4)
+BATCH: Final = choose_size(32, 2)
 EXTENT: Final = (640, 480)
 TRIES: Final = 50
 ADJUSTMENTS: Final = {

@@ -17,12 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common.figures import arguments, compare, options, show
+from common.tiny import choose_size
 
 from harness.machine.system_description import has_bf16_instructions
 from suite.terms import Precision
 
-SIZE_PX = 64
-BATCH = 32
+SIZE_PX = choose_size(64, 32)
+BATCH = choose_size(32, 4)
 CLASSES = 12
 
 
@@ -113,7 +114,7 @@ def main() -> None:
     precision = usual if given.precision == "auto" else Precision(given.precision)
     ours, theirs = Side("ours", given.threads, precision), Side("theirs", given.threads, precision)
     for one in (ours, theirs):
-        one.rate(3)  # warm-up
+        one.rate(choose_size(3, 1))  # warm-up
     rates = [(ours.rate(given.steps), theirs.rate(given.steps)) for _ in range(given.pairs)]
     figure = compare([pair[0] for pair in rates], [pair[1] for pair in rates], "pictures/s")
     for one in (ours, theirs):

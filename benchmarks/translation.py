@@ -22,6 +22,7 @@ from unittest import mock
 import numpy as np
 import torch
 from common.figures import hardware
+from common.tiny import add_tiny_option, choose_size
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -272,7 +273,8 @@ def show_rows(rows: Sequence[MemoryRow], plan_s: tuple[float, float], count: int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=4_500_000)
+    parser.add_argument("--pairs", type=int, default=choose_size(4_500_000, 2_000))
+    add_tiny_option(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     asked = parser.parse_args()
     rows, plan_s = count_full_steps(), time_plans(asked.pairs)

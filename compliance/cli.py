@@ -87,15 +87,17 @@ def check(
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
     PATH separately.
 
-    podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, Endpoints v1.0, or
-    podium-v1. Results
-    of any other round are reported as unknown, neither valid nor invalid. In a published
-    round, only findings that affect the result (its score, quality, rules or identity) are errors;
-    findings about its form (file layout and log format) are warnings.
+    podium detects the round: one of MLPerf Training, Inference or Endpoints, or podium's own
+    (podium list names them). Results of any other round are reported as unknown, neither valid nor
+    invalid. In a published round, only findings that affect the result (its score, quality, rules
+    or identity) are errors; findings about its form (file layout and log format) are warnings.
 
     The report lists the results found in each PATH, and what of them could not be checked. -v
     shows every place of a finding. --format github also adds a summary to the file
     that GITHUB_STEP_SUMMARY names.
+
+    Of a sealed bundle, its signatures and what its manifest claims of commands and seeds are not
+    looked at: podium verify checks them.
 
     --accept names a file of waivers: rule, path, by whom, until which day, and why.
 
@@ -115,7 +117,7 @@ def check(
             [config, *map(Path, paths)], workload, round_name, output_format
         )
     if not paths:
-        raise click.UsageError("nothing to judge: name a PATH")
+        raise click.UsageError("nothing to judge: name a PATH, such as: podium check results")
     return run_check_command(
         paths,
         round_name,

@@ -64,7 +64,7 @@ def run_check_command(
     waivers = read_waivers(accept, datetime.now(UTC).date()) if accept else ()
     counter = None
     if tokenizer is not None:
-        from compliance.documents.endpoints.answers import load_token_counter
+        from compliance.token_counter import load_token_counter
 
         counter = load_token_counter(tokenizer)
     judge = Judge(round_name, truth, counter)
@@ -180,7 +180,7 @@ def explain_rule(id: str, output_format: str = "text") -> str:
     nearest.
     """
     rules = load_rules()
-    former = {rule.former: rule.id for rule in rules.values() if rule.former}
+    former = {old: rule.id for rule in rules.values() for old in rule.former.split()}
     id = former.get(id, id)
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=0.3)
@@ -236,5 +236,5 @@ def list_rule_rounds(rule: Rule[Any]) -> Sequence[str]:
     return [
         name
         for name in registry.list_round_names()
-        if rule.id in load_rules(registry.load_round_kind(name))
+        if rule.id in load_rules(registry.load_round_kind(name).name)
     ]

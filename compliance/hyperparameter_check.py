@@ -5,17 +5,17 @@ closed division, without importing a framework.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from compliance.rules import load_rules
 from compliance.verdict import UNKNOWN_ROUND, About, Fault, Finding, PathJudgement, Severity
 from suite import registry
-from suite.errors import RequestError, build_unknown_name_error
+from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import (
     MAX_SETTINGS_BYTES,
@@ -23,21 +23,15 @@ from suite.files.untrusted_files import (
     parse_toml,
     require_bounded_integers,
 )
-from suite.rounds import Constraint, HyperValue, RoundKind, Setting
+from suite.rounds import Constraint, HyperValue
+from suite.rounds.kind_checks import require_judged_round
 from suite.rounds.legality import check_hyperparameter_constraints
-from suite.rounds.ranges import describe_range, find_range_problem
-from suite.rounds.settings import convert_setting_type, flatten_settings_table, require_setting
-from suite.terms import Division
+from suite.rounds.settings import flatten_settings_table
 
 NON_PARAMETER_KEYS: Final = ("workload", "round")
 """Keys of the file that are not hyperparameters."""
-LEGALITY_RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
-"""Kind of round -> the rule for a log's hyperparameters; the same rule judges the file before the
-run.
-"""
 LEGALITY_ADVICE: Final = "choose an allowed value, or submit to the open division"
 UNREADABLE_FILE_ADVICE: Final = "use a file with one `name = value` on each line, or a JSON object"
-OPTIMIZER_KEY: Final = "opt_name"
 PROBLEM_LINE: Final = re.compile(r"\bline ([1-9][0-9]*)\b")
 """Where Python's parsers of TOML and JSON say that they stopped."""
 TOML_TABLE_PATTERN: Final = re.compile(r"\s*\[([^\[\]]+)\]")
@@ -88,7 +82,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
     that the round does not know.
     """
     if round_name is not None:
-        registry.load_round_kind(round_name)  # raise RequestError now, whatever the file contains
+        require_judged_round(round_name)  # raise RequestError now, whatever the file contains
     try:
         config = read_hyperparameter_file(path)
     except UnreadableError as error:
@@ -99,11 +93,10 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
         )
     name = round_name or config.find_text("round") or registry.DEFAULT_ROUND
     with locate_errors(config, "round", given=round_name is not None):
-        kind = registry.load_round_kind(name)
-        if kind not in (RoundKind.PODIUM, RoundKind.TRAINING):
+        check = load_settings_check(name)
+        if check is None:
             raise RequestError(
-                f"round {name} has no hyperparameters, since it covers inference; name a round of"
-                " training"
+                f"round {name} has no hyperparameters to check; name a round of training"
             )
     named = workload or config.find_text("workload")
     if named is None:
@@ -112,13 +105,26 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
                 "the file names no workload; use --workload or set `workload` in the file"
             )
     with locate_errors(config, "workload", given=workload is not None):
-        require_known_workload(name, kind, named)
-    findings = (
-        judge_podium_config(config, name, named)
-        if kind is RoundKind.PODIUM
-        else judge_published_config(config, name, named)
-    )
+        check.require_workload(name, named)
+    findings = check.judge_settings(config, name, named)
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
+
+
+class SettingsCheck(NamedTuple):
+    """What a kind of round knows of settings before a run."""
+
+    require_workload: Callable[[str, str], None]
+    """Function of (round, workload); RequestError if the round has no closed division for it."""
+    judge_settings: Callable[[HyperparameterFile, str, str], Iterable[Finding]]
+    """Function of (file, round, workload)."""
+
+
+def load_settings_check(round_name: str) -> SettingsCheck | None:
+    """Load what a round's kind knows of settings; None if it has no hyperparameters."""
+    found: SettingsCheck | None = registry.load_kind_part(
+        registry.load_round_kind(round_name), "check_settings"
+    )
+    return found
 
 
 @contextmanager
@@ -131,109 +137,6 @@ def locate_errors(config: HyperparameterFile, key: str, *, given: bool) -> Itera
             raise
         line = config.find_line(key)
         raise RequestError(f"{config.path}{f':{line}' if line else ''}: {error}") from error
-
-
-def require_known_workload(name: str, kind: RoundKind, workload: str) -> None:
-    """Require that the round has a closed division for the workload; RequestError otherwise."""
-    if kind is RoundKind.PODIUM:
-        halves = registry.load_round(name).benchmark(workload).training.values()
-        if all(half.division is not Division.CLOSED for half in halves):
-            raise RequestError(f"{workload} has no closed division in round {name}")
-        return
-    round = registry.load_published_training(name)
-    if round.find_benchmark_name(workload) is None:
-        raise build_unknown_name_error(f"benchmark of {name}", workload, round.benchmarks)
-
-
-def judge_podium_config(config: HyperparameterFile, name: str, workload: str) -> Iterator[Finding]:
-    """Judge by a podium round's rows; keys and types are checked as in podium train."""
-    round = registry.load_round(name)
-    row = round.benchmark(workload)
-    known = {**round.settings, **row.settings}
-    settings = {
-        key: convert_parameter(config, known, key, value)
-        for key, value in config.parameters.items()
-    }
-    rows = [
-        (profile, half)
-        for profile, half in row.training.items()
-        if half.division is Division.CLOSED
-    ]
-    for profile, half in rows:
-        closed = ClosedDivision(
-            constraints=half.constraints,
-            required=half.required,
-            source=round.find_source(f"{workload}.training.{profile}.constraints"),
-            profile=profile,
-        )
-        violations = list(
-            find_closed_violations(config, settings, closed, LEGALITY_RULES[RoundKind.PODIUM])
-        )
-        yield from violations
-        lines = {finding.line for finding in violations}
-        yield from (
-            finding
-            for finding in find_values_out_of_range(config, known, settings)
-            if finding.line is None or finding.line not in lines
-        )
-
-
-def convert_parameter(
-    config: HyperparameterFile, known: Mapping[str, Setting], key: str, value: Any
-) -> HyperValue:
-    """Check the type and choices of a value; RequestError names its file and line."""
-    with locate_errors(config, key, given=False):
-        return convert_setting_type(require_setting(known, key), key, value)
-
-
-def find_values_out_of_range(
-    config: HyperparameterFile, known: Mapping[str, Setting], settings: Mapping[str, HyperValue]
-) -> Iterator[Finding]:
-    """Yield a finding for each number outside of its setting's range."""
-    for key, value in settings.items():
-        if problem := find_range_problem(known[key], value):
-            yield build_config_finding(
-                config,
-                key,
-                Severity.ERROR,
-                f"{key}: {problem}",
-                describe_range(known[key]),
-                "the setting's range in the round",
-                LEGALITY_RULES[RoundKind.PODIUM],
-            )
-
-
-def judge_published_config(
-    config: HyperparameterFile, name: str, workload: str
-) -> Iterator[Finding]:
-    """Judge by a published round's table; a key that the table lacks is reported, since it may be
-    misspelt.
-    """
-    round = registry.load_published_training(name)
-    canonical = round.find_benchmark_name(workload) or workload
-    settings = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in config.parameters.items()
-    }
-    required = round.list_closed_required(canonical, settings.get(OPTIMIZER_KEY))
-    closed = ClosedDivision(
-        constraints=round.find_closed_constraints(canonical) or (),
-        required=required,
-        source=round.find_source(f"{canonical}.constraints"),
-    )
-    yield from find_closed_violations(config, settings, closed, LEGALITY_RULES[RoundKind.TRAINING])
-    known = {*required, *(constraint.key for constraint in closed.constraints)}
-    for key in settings.keys() - known:
-        found = f"{key}: {build_unknown_name_error('hyper-parameter', key, known)}"
-        yield build_config_finding(
-            config,
-            key,
-            Severity.WARNING,
-            found,
-            f"a hyperparameter of {canonical} in {name}",
-            closed.source,
-            LEGALITY_RULES[RoundKind.TRAINING],
-        )
 
 
 def find_closed_violations(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.recognition.tree_bounds import TreeExcess
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import judge_document
 from compliance.verdict import Finding
@@ -14,6 +15,7 @@ from suite.files.foreign_names import is_foreign_name
 MAX_FOLDER_DEPTH: Final = 8
 """Levels below a PATH that are searched: from a results folder to an entry's `performance/run_1`.
 """
+EXCESS_ADVICE: Final = "remove what no run has written, and check again."
 UNREAD_FOLDER_ADVICE: Final = "make it readable (chmod -R u+rX), or ask its owner, and check again."
 
 
@@ -38,6 +40,15 @@ def find_unread_folders(
         return
     for path in below if depth else ():
         yield from find_unread_folders(path, depth - 1)
+
+
+def report_tree_excess(excess: TreeExcess, round_name: str) -> tuple[Finding, ...]:
+    """Return the finding about what is beyond a bound, for which nothing was read."""
+    source = SourceFile(excess.path)
+    source.add_parse_error(
+        ParseErrorKind.UNREADABLE, excess.found, excess.required, advice=EXCESS_ADVICE
+    )
+    return tuple(judge_document(source, round_name))
 
 
 def report_unread_folder(path: Path, reason: str, round_name: str) -> tuple[Finding, ...]:

@@ -80,7 +80,7 @@ def read_waivers(file: Path, today: datetime.date) -> tuple[Waiver, ...]:
 def require_usable_waiver(waiver: Waiver, file: Path, today: datetime.date) -> Waiver:
     """Return a waiver with the present id of its rule; RequestError if it cannot be used."""
     rules = load_rules()
-    former = {rule.former: rule.id for rule in rules.values() if rule.former}
+    former = {old: rule.id for rule in rules.values() for old in rule.former.split()}
     rule = rules.get(former.get(waiver.rule, waiver.rule))
     if rule is None:
         near = difflib.get_close_matches(waiver.rule, sorted(rules), n=1)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from compliance.loadgen_replay import ReplayPlan, take_first_values
-from compliance.logs.loadgen.query_times import QueryTimes
 from suite.loadgen.percentiles import compute_percentile_index
+from suite.loadgen.query_record import QueryTimes
 from suite.loadgen.scenario import Scenario
 
 TIME_SLICES: Final = 10

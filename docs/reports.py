@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
     """Make page and images of one bundle."""
     document = reported([bundle])
-    workload = document.parts[0].headlines[0].workload
+    workload = document.parts[0].headlines[0]["workload"]
     show(page, document, out / "reports" / f"{workload}.html")
     if first:
         save(page.screenshot(), out / "images" / "report.png")
@@ -94,7 +94,7 @@ def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
 
 def reported(paths: Sequence[Path]) -> Document:
     """Make the report of these results."""
-    document, problems = build.judge_and_build_report(paths)
+    document, problems, _ = build.judge_and_build_report(paths)
     if problems:
         sys.exit("; ".join(problems))
     return document

@@ -26,7 +26,7 @@ from typing import Any, Final
 from rich.console import CONSOLE_SVG_FORMAT, Console
 from rich.text import Text
 
-from submissions.compare.compared_results import judge_comparison_sides
+from submissions.compare.compared_results import judge_compared_results
 from submissions.compare.comparison import compare_results
 from submissions.report import build
 from submissions.report.document import BarChart, Document, Section
@@ -137,7 +137,7 @@ def draw_notebook_figures(first: Path, second: Path) -> Iterator[tuple[str, str]
 def compared(paths: Sequence[Path]) -> BarChart:
     """Compare results in Offline; the first is the baseline."""
     problems: list[str] = []
-    sides = judge_comparison_sides(paths, problems)
+    sides = judge_compared_results(paths, problems)
     found = compare_results(sides, list(map(str, paths)))
     offline = next(each for each in found if each.scenario == Scenario.OFFLINE.label)
     return build_comparison_bars(offline) or sys.exit("; ".join(problems) or "fewer than two")
@@ -145,7 +145,7 @@ def compared(paths: Sequence[Path]) -> BarChart:
 
 def reported(path: Path) -> Document:
     """Make the report of these results."""
-    document, problems = build.judge_and_build_report([path])
+    document, problems, _ = build.judge_and_build_report([path])
     if problems:
         sys.exit("; ".join(problems))
     return document

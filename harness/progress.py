@@ -24,16 +24,20 @@ HEARTBEAT_S: Final = LINE_EVERY_S + 2.0
 """Silence after which a line is printed whatever goes on; the regular line comes with the end of a
 step, and is to come first where steps are short.
 """
+FIRST_BEAT_S: Final = 9.0
+"""The same at the begin of a phase, of which nothing but its name was shown: nobody waits for more
+than 10 s without a sign.
+"""
 SHOWN_WAITING_SHARE: Final = 0.1
 """House rule: steps that wait for data a tenth of the time are limited by their loader."""
 LOSS_EVERY_S: Final = 5.0  # reading the loss may synchronise the device
 
 
 class Heartbeat(AbstractContextManager["Heartbeat"]):
-    """Prints a line whenever a command has shown nothing for half a minute: in a long step, while a
-    model is built or restored, while answers are scored.
+    """Prints a line within 10 s of a phase's begin, and whenever a command has shown nothing for
+    half a minute: in a long step, while a model is built or restored, while a server is asked.
 
-    A thread that sleeps: a step may be one long call. It wakes twice a minute at most, and computes
+    A thread that sleeps: a step may be one long call. It wakes every nine seconds, and computes
     nothing.
     """
 
@@ -60,12 +64,13 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
             self._thread.join()
 
     def _break_silence(self) -> None:
-        left_s = HEARTBEAT_S
-        while not self._ended.wait(max(left_s, 0.01)):
+        longest_s = left_s = min(FIRST_BEAT_S, HEARTBEAT_S)
+        while not self._ended.wait(min(max(left_s, 0.01), longest_s)):
             now = time.monotonic()
-            left_s = ACTIVITY.shown_s + HEARTBEAT_S - now
+            is_new = ACTIVITY.shown_s == ACTIVITY.began_s
+            left_s = ACTIVITY.shown_s + (longest_s if is_new else HEARTBEAT_S) - now
             if left_s <= 0:
-                left_s = HEARTBEAT_S
+                left_s = longest_s
                 ACTIVITY.mark_shown(ACTIVITY.phase)
                 click.echo(f"{ACTIVITY.phase}: {format_clock_time(now - ACTIVITY.began_s)} so far")
 

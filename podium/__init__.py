@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from suite.errors import JudgedError, MissingError, PodiumError
 
 if TYPE_CHECKING:
-    from podium.results import ResultRecord, Results
+    from podium.results import Results
+    from suite.result import Result as ResultRecord
 
 __all__ = ["JudgedError", "MissingError", "PodiumError", "ResultRecord", "Results", "load"]
 
@@ -19,7 +20,7 @@ def load(path: str | Path) -> "Results":
     """Load the results at a path: a bundle, a results folder or a part of one, a published tree.
 
     Returns records with the judge's verdicts; broken results are among them, and say so.
-    JudgedError if there are none, or for a bundle of a later format; both are PodiumError.
+    JudgedError if there are none, or for a bundle of another format; both are PodiumError.
     """
     from podium.results import load_results  # late: the command line does not need the judge
 
@@ -28,8 +29,12 @@ def load(path: str | Path) -> "Results":
 
 def __getattr__(name: str) -> object:
     """Import the types of records on use."""
-    if name in ("ResultRecord", "Results"):
-        from podium import results
+    if name == "Results":
+        from podium.results import Results
 
-        return getattr(results, name)
+        return Results
+    if name == "ResultRecord":
+        from suite.result import Result
+
+        return Result
     raise AttributeError(f"module 'podium' has no attribute '{name}'")

@@ -5,7 +5,7 @@ superseded.
 from collections.abc import Iterator
 from pathlib import Path
 
-from submissions.result_index import IndexedResult
+from compliance.results.indexed_result import IndexedResult
 from suite.files.layout import LEDGER_FOLDER, compute_file_sha256
 from suite.ledger.book import Ledger, LedgerError
 from suite.ledger.history import count_attempts

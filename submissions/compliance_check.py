@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from compliance.judge import Judge
+from compliance.kinds.podium.documents.ledger import LedgerFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
-from compliance.rules import is_published_round
-from compliance.verdict import Finding, Severity, Verdict, compute_verdict
-from submissions.result_index import UNPACKED_BUNDLES, IndexedResult
-from suite.files.layout import compute_file_sha256
+from compliance.results.indexed_result import IndexedResult
+from compliance.rules import is_published_round, load_rules
+from compliance.verdict import (
+    INSTALLED_RULE,
+    Finding,
+    PathJudgement,
+    Severity,
+    Verdict,
+    compute_verdict,
+)
+from submissions.result_index import UNPACKED_BUNDLES, list_organisation_folders
+from suite.files.layout import LEDGER_FOLDER, compute_file_sha256, locate_absolutely
 from suite.files.untrusted_files import replace_unprintable
 
-CONSISTENCY_RULE_PREFIXES: Final = ("tree.", "system.", "checkpoint.", "bundle.")
-"""Prefixes of rules about more than one result."""
 NOISE_RULE_PREFIX: Final = "noise."
 """Prefix of rules that detect that a run was disturbed."""
 UNSCORED_RULE: Final = "accuracy.unscored"
@@ -101,10 +108,20 @@ def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
 
 
 def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:
-    """Return whether the judge accepts a result. A training set is judged without the scenarios in
-    its folder, but including the consistency of its organisation's documents.
+    """Return whether the judge accepts a result as far as a repetition of it could tell: with the
+    documents of its organisation, but without the ledger, which no run mends.
     """
-    return is_accepted_result(result, judge_single_result(result, judge), judge)
+    judge = judge or Judge()
+    own = judge_single_result(result, judge)
+    return compute_verdict(own) is Verdict.VALID and not any(
+        load_rules()[each.rule].document is not LedgerFile
+        for each in list_shared_errors(result, judge)
+    )
+
+
+def is_valid_alone(result: IndexedResult) -> bool:
+    """Return whether a result is valid by its own files, whatever the documents beside it say."""
+    return compute_verdict(judge_single_result(result)) is Verdict.VALID
 
 
 def judge_single_result(result: IndexedResult, judge: Judge | None = None) -> tuple[Finding, ...]:
@@ -115,15 +132,72 @@ def judge_single_result(result: IndexedResult, judge: Judge | None = None) -> tu
 def is_accepted_result(
     result: IndexedResult, own: tuple[Finding, ...], judge: Judge | None = None
 ) -> bool:
-    """Return whether the judge accepts a result, given its findings."""
-    if (
-        compute_verdict(own) is not Verdict.VALID
-        or result.organisation_folder is None
-        or result.single_log
-        or is_published_round(resolve_result_round(result))
-    ):
-        return compute_verdict(own) is Verdict.VALID
-    return not has_inconsistent_documents(result.organisation_folder, judge or Judge())
+    """Return whether the judge accepts a result, given its own findings: neither they nor the
+    documents that it shares with other results invalidate it.
+    """
+    return compute_verdict(own) is Verdict.VALID and not list_shared_errors(
+        result, judge or Judge()
+    )
+
+
+def list_shared_errors(result: IndexedResult, judge: Judge) -> tuple[Finding, ...]:
+    """Return the errors that `podium check` finds in a result's tree, or of a published round in
+    its organisation, that belong to no single result and bear on this one.
+    """
+    if result.organisation_folder is None or result.single_log:
+        return ()
+    published = is_published_round(resolve_result_round(result))
+    root = result.organisation_folder if published else result.results_root
+    return select_shared_errors(judge.judge_path_once(str(root)), result, root)
+
+
+def select_shared_errors(
+    judged: PathJudgement, result: IndexedResult, root: Path
+) -> tuple[Finding, ...]:
+    """Return the errors of a judgement of `root` that belong to no single result and bear on this
+    one.
+    """
+    return tuple(
+        each
+        for each in judged.findings_besides
+        if each.is_open_error and has_bearing_on(each, result, root)
+    )
+
+
+def has_bearing_on(shared: Finding, result: IndexedResult, root: Path) -> bool:
+    """Return whether a finding that belongs to no single result bears on this one. By its place
+    that may be a system, a workload or a folder above results; anything else bears on the whole
+    organisation, since what two results contradict each other in is wrong in either.
+    """
+    home, place = (
+        locate_absolutely(result.known_organisation_folder),
+        locate_absolutely(shared.file),
+    )
+    if not place.is_relative_to(home):
+        return not any(
+            place.is_relative_to(locate_absolutely(other))
+            for other in list_organisation_folders(root)
+        )
+    match place.relative_to(home).parts:
+        case ("systems", name):
+            return Path(name).stem == result.system
+        case (folder, name) if folder == LEDGER_FOLDER:
+            return Path(name).stem == result.workload
+        case ("results", _) | ("results", _, _):
+            return locate_absolutely(result.folder).is_relative_to(place)
+        case _:
+            return True
+
+
+def describe_missing_workload(found: Sequence[Finding]) -> str:
+    """Say that findings leave no verdict on this machine; empty if they give one."""
+    lacking = dict.fromkeys(each.found for each in found if each.rule == INSTALLED_RULE)
+    if not lacking or compute_verdict(found) is not Verdict.UNKNOWN:
+        return ""
+    return (
+        f"cannot be judged here: the package of {', '.join(lacking)} is not installed; install it,"
+        " or take a machine that has it"
+    )
 
 
 def list_noise_rules(own: tuple[Finding, ...]) -> tuple[str, ...]:
@@ -138,16 +212,6 @@ def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
     return result.scenario is not None and any(
         each.rule == UNSCORED_RULE
         for each in judge_path(result.folder, resolve_result_kind(result), judge)
-    )
-
-
-def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
-    """Return whether an organisation's documents contradict one another, which cannot be seen from
-    a single result.
-    """
-    return any(
-        each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
-        for each in judge_path(organisation_folder, PathKind.ORGANISATION, judge)
     )
 
 

@@ -1,31 +1,40 @@
 """`podium published`: lists published results as a table, JSON or CSV."""
 
-import csv
-import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
 import click
 
-from submissions.metrics import DerivedFigure, is_higher_better
 from submissions.published_rows import (
-    MISSED_RUN_MARK,
     PLAIN_UNIT,
-    PUBLISHED_COLUMNS,
     PUBLISHED_LEGEND,
-    PublishedRow,
+    PUBLISHED_TABLE,
+    compute_row_figure,
     filter_published_rows,
     list_published_files,
+    rank_row_by_value,
     read_published_rows,
 )
+from submissions.result_columns import get_convergence_factor, rename_column, select_columns
+from suite.columns import UNKNOWN_CELL, Column, Table, align_told_lines
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files.layout import fold_name
+from suite.human_numbers import format_whole_digits
+from suite.measurement.metrics import TIME_TO_TRAIN, DerivedFigure
+from suite.result import Result
 
-PUBLISHED_COLUMN_GAP: Final = "  "
+BELOW_COLUMNS: Final = 3
+"""Columns that stand below the others on a terminal: system, note and source."""
+BELOW_INDENT: Final = "    "
+DOCUMENTS_ROUND: Final = "documents"
+"""Rows that documents state, and no round: they come last."""
 ROW_DIGITS: Final = 10
 """Digits of a value as it was published."""
 HEADLINE_DIGITS: Final = 6
@@ -63,40 +72,48 @@ def print_published_results(
     found = list(filter_published_rows(rows, workload, org))
     if order is not RowOrder.ROUND:
         found.sort(key=lambda row: rank_published_row(row, order))
+    found.sort(key=lambda row: row.round == DOCUMENTS_ROUND)
+    legend = (*PUBLISHED_LEGEND, format_list_note(len(found)))
     if output_format == "json":
         document = {
             "published": [convert_published_row_to_data(row) for row in found],
-            "legend": PUBLISHED_LEGEND,
+            "legend": legend,
         }
         click.echo(json.dumps(document, indent=2))
     elif output_format == "csv":
-        click.echo(format_published_csv(found), nl=False)
-        click.echo("\n".join(PUBLISHED_LEGEND), err=True)
+        click.echo(PUBLISHED_TABLE.format_csv_text(found), nl=False)
+        click.echo("\n".join(legend), err=True)
     else:
-        click.echo("\n".join([*format_published_table(found), "", *PUBLISHED_LEGEND]))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo("\n".join([*format_published_table(found, width), "", *legend]))
 
 
-def rank_published_row(row: PublishedRow, order: RowOrder) -> tuple[str, str, str, str, str, float]:
+def format_list_note(rows: int) -> str:
+    """Say how many rows are listed, and that others exist."""
+    return (
+        f"{rows} row{'s' * (rows != 1)}; no complete list: MLCommons' tables have rows that are not"
+        " among podium's"
+    )
+
+
+def rank_published_row(row: Result, order: RowOrder) -> tuple[str | float, ...]:
     """Return a sort key: rows of one kind of figure together, the best first."""
-    figure = row.accelerator_figure
+    *kind, _ = by_value = rank_row_by_value(row)
     if order is RowOrder.VALUE:
-        worse = -row.headline if is_higher_better(row.metric) else row.headline
-    elif figure is None:
-        worse = math.inf
-    else:
-        worse = -figure.value if is_higher_better(row.metric) else figure.value
-    return (fold_name(row.workload), row.half, row.scenario, row.metric, row.unit, worse)
+        return by_value
+    figure = compute_row_figure(row)
+    return (*kind, math.inf if figure is None else math.copysign(figure.value, by_value[-1]))
 
 
-def convert_published_row_to_data(row: PublishedRow) -> dict[str, Any]:
+def convert_published_row_to_data(row: Result) -> dict[str, Any]:
     """Convert a row to plain data, with its headline and its figure per accelerator."""
-    figure = row.accelerator_figure
+    figure = compute_row_figure(row)
     derived = {"headline": row.headline, "per_accelerator": asdict(figure) if figure else None}
-    return asdict(row) | derived
+    return PUBLISHED_TABLE.list_plain_rows([row])[0] | derived
 
 
 def check_published_workload(
-    workload: str | None, round: str | None, rows: Sequence[PublishedRow]
+    workload: str | None, round: str | None, rows: Sequence[Result]
 ) -> None:
     """Raise RequestError for a workload without rows; one that another round has is told so."""
     if workload is None or any(filter_published_rows(rows, workload, None)):
@@ -117,76 +134,88 @@ def check_known_name(kind: str, name: str | None, names: set[str]) -> None:
         raise build_unknown_name_error(kind, name, names)
 
 
-def format_published_csv(rows: Iterable[PublishedRow]) -> str:
-    """Format the rows as CSV, in the format that `podium compare --published` reads."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, PUBLISHED_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        runs = " ".join(MISSED_RUN_MARK if run is None else f"{run!r}" for run in row.runs)
-        writer.writerow(asdict(row) | {"value": f"{row.value!r}", "runs": runs})
-    return text.getvalue()
-
-
-def format_published_table(rows: Sequence[PublishedRow]) -> list[str]:
-    """Format one line per row, its source last."""
-    head = (
-        "round",
-        "division",
-        "workload",
-        "what",
-        "result",
-        "per accelerator",
-        "runs",
-        "on",
-        "org",
-        "system",
-        "note",
-        "source",
-    )
-    lines = [head, *(format_published_cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+def format_published_table(rows: Sequence[Result], width: int | None = None) -> list[str]:
+    """Format one line per row, its source last; on a terminal of some width, what follows the
+    machine stands below it, and no line is wider.
+    """
+    lines = SHOWN_TABLE.list_told_rows(rows)
+    if width is None:
+        return align_texts(lines)
+    beside = len(lines[0]) - BELOW_COLUMNS
+    table = align_texts([line[:beside] for line in lines])
     return [
-        PUBLISHED_COLUMN_GAP.join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in lines
+        wrapped
+        for text, line in zip(table, lines, strict=True)
+        for wrapped in (
+            *textwrap.wrap(text, width, subsequent_indent=BELOW_INDENT, drop_whitespace=False),
+            *textwrap.wrap(
+                "; ".join(filter(None, line[beside:])),
+                width,
+                initial_indent=BELOW_INDENT,
+                subsequent_indent=BELOW_INDENT,
+            ),
+        )
     ]
 
 
-def format_published_cells(row: PublishedRow) -> tuple[str, ...]:
-    """Format one row."""
-    on = (
-        row.accelerator
-        if row.accelerators is None
-        else f"{row.accelerators} x {row.accelerator or 'accelerators'}"
-        if row.accelerators
-        else "no accelerator"
-    )
-    what = row.scenario or (
-        row.half if row.metric == "time_to_train" else f"{row.half}, {row.metric}"
-    )
-    runs = str(len(row.runs) or "-")
-    figure = row.accelerator_figure
-    factor = row.convergence_factor
-    remarks = [f"times the factor {factor:.6g}"] if factor else []
-    return (
-        row.round,
-        row.division or "-",
-        row.workload,
-        what,
-        f"{row.headline:,.{HEADLINE_DIGITS if factor else ROW_DIGITS}g}"
-        f" {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip(),
-        format_accelerator_figure(figure) if figure else "-",
-        runs,
-        on or "unknown",
-        row.org,
-        row.system,
-        "; ".join([*remarks, *filter(None, [row.note])]),
-        row.source,
-    )
+def align_texts(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Join the cells of each line, every column as wide as its widest cell."""
+    return list(align_told_lines(lines, [False] * len(lines[0])))
 
 
 def format_accelerator_figure(figure: DerivedFigure) -> str:
     """Format a figure per accelerator, whose column says what it is per."""
-    return f"{figure.value:,.6g} {figure.unit.removesuffix(' per accelerator')}"
+    return f"{format_whole_digits(figure.value, 6)} {figure.unit.removesuffix(' per accelerator')}"
+
+
+def describe_row_kind(row: Result) -> str:
+    """Describe what was measured: its scenario, or its half with the metric."""
+    if row.scenario or row.metric == TIME_TO_TRAIN:
+        return row.scenario or row.half
+    return f"{row.half}, {row.metric}"
+
+
+def format_headline(row: Result) -> str:
+    """Format the value as MLCommons' tables have it."""
+    digits = HEADLINE_DIGITS if row.convergence else ROW_DIGITS
+    return f"{row.headline:,.{digits}g} {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip()
+
+
+def format_row_figure(row: Result) -> str:
+    """Format the figure per accelerator; a dash if there is none."""
+    figure = compute_row_figure(row)
+    return format_accelerator_figure(figure) if figure else UNKNOWN_CELL
+
+
+def describe_row_accelerators(row: Result) -> str:
+    """Describe the number and kind of accelerators."""
+    if row.accelerators is None:
+        return row.accelerator or "unknown"
+    # a document names its accelerator as the system
+    name = row.accelerator or (row.system if row.round == DOCUMENTS_ROUND else "accelerators")
+    return f"{row.accelerators} x {name}" if row.accelerators else "no accelerator"
+
+
+def describe_remarks(row: Result) -> str:
+    """Say what the headline contains, and what tells the row from others of its system."""
+    factor = get_convergence_factor(row)
+    remarks = [f"times the factor {format_whole_digits(factor, 6)}"] if factor else []
+    return "; ".join([*remarks, *filter(None, [row.origin.note])])
+
+
+SHOWN_TABLE: Final[Table[Result]] = Table(
+    columns=(
+        *select_columns("round"),
+        Column("division", lambda row: row.division or UNKNOWN_CELL),
+        *select_columns("workload"),
+        Column("what", describe_row_kind),
+        Column("result", format_headline),
+        Column("per accelerator", format_row_figure),
+        Column("runs", lambda row: str(len(row.runs) or UNKNOWN_CELL)),
+        Column("on", describe_row_accelerators),
+        *select_columns("org", "system"),
+        Column("note", describe_remarks),
+        rename_column("source", "document"),
+    )
+)
+"""One row for people."""

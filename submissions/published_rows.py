@@ -8,19 +8,13 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from submissions.metrics import (
-    TIME_TO_TRAIN,
-    DerivedFigure,
-    compute_accelerator_figure,
-    compute_olympic_mean,
-    is_derivable_figure,
-    is_higher_better,
-)
+from submissions.result_columns import rename_column, select_columns, select_text_columns
+from suite import registry
+from suite.columns import Table
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files.layout import fold_name
 from suite.files.untrusted_files import (
@@ -30,6 +24,24 @@ from suite.files.untrusted_files import (
     replace_unprintable,
 )
 from suite.loadgen.scenario import Scenario
+from suite.measurement.metrics import (
+    TIME_TO_TRAIN,
+    DerivedFigure,
+    compute_accelerator_figure,
+    compute_olympic_mean,
+    is_derivable_figure,
+    is_higher_better,
+)
+from suite.result import (
+    PUBLISHED_PROFILE,
+    Convergence,
+    Figure,
+    Judgement,
+    Machine,
+    Result,
+    ResultOrigin,
+    ResultPlace,
+)
 from suite.rounds.compatibility import find_podium_workload
 
 PUBLISHED_ROWS_FOLDER: Final = files("suite.rounds") / "published"
@@ -90,54 +102,28 @@ MISSED_RUN_MARK: Final = "-"
 """A run that did not reach its target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRow:
-    """One published set or entry; its fields are the columns of the CSV, in this order."""
-
-    id: str
-    round: str
-    half: str
-    division: str
-    """Empty if the files do not state it."""
-    org: str
-    system: str
-    accelerator: str
-    accelerators: int | None
-    """Total over all nodes."""
-    nodes: int | None
-    workload: str
-    """Podium's name of the workload, if it has one."""
-    scenario: str
-    """LoadGen's name; empty for training, and for figures without a scenario."""
-    metric: str
-    unit: str
-    value: float
-    runs: tuple[float | None, ...]
-    """None for a run that missed its target."""
-    kind: str
-    source: str
-    note: str
-    convergence_factor: float | None = None
-    """The factor that MLCommons' tables multiply the minutes of a set by that needed less training
-    than the reference; None without one.
+def compute_row_figure(row: Result) -> DerivedFigure | None:
+    """Return the figure per accelerator; None for latencies, and if there are no accelerators or
+    their number is unknown.
     """
-
-    @property
-    def headline(self) -> float:
-        """Return the value as MLCommons' tables have it: times the factor."""
-        return self.value * (self.convergence_factor or 1)
-
-    @property
-    def accelerator_figure(self) -> DerivedFigure | None:
-        """Return the figure per accelerator; None for latencies, and if there are no accelerators
-        or their number is unknown.
-        """
-        if not is_derivable_figure(self.metric, self.unit):
-            return None
-        return compute_accelerator_figure(self.headline, self.unit, self.accelerators)
+    if row.headline is None or not is_derivable_figure(row.metric, row.unit):
+        return None
+    return compute_accelerator_figure(row.headline, row.unit, row.accelerators)
 
 
-PUBLISHED_COLUMNS: Final = tuple(field.name for field in fields(PublishedRow))
+PUBLISHED_TABLE: Final[Table[Result]] = Table(
+    columns=(
+        *select_text_columns("id", "round", "half", "division", "org", "system", "accelerator"),
+        *select_columns("accelerators", "nodes", "workload"),
+        *select_text_columns("scenario"),
+        *select_columns("metric", "unit", "value", "runs", "kind"),
+        rename_column("source", "document"),
+        *select_columns("note"),
+        rename_column("convergence_factor", "factor"),
+    )
+)
+"""One published set or entry, in CSV and JSON."""
+PUBLISHED_COLUMNS: Final = tuple(column.name for column in PUBLISHED_TABLE.columns)
 OPTIONAL_COLUMNS: Final = ("convergence_factor",)
 """Columns at the end that a file may lack."""
 WORKLOAD_COLUMN: Final = PUBLISHED_COLUMNS.index("workload")
@@ -154,22 +140,20 @@ def list_published_files() -> tuple[str, ...]:
     )
 
 
-def read_workload_rows(workloads: Iterable[str]) -> tuple[PublishedRow, ...]:
+def read_workload_rows(workloads: Iterable[str]) -> tuple[Result, ...]:
     """Read the included rows of some workloads; rows of others are not parsed."""
     folded = frozenset(map(fold_name, workloads))
     return tuple(row for name in list_published_files() for row in read_included_rows(name, folded))
 
 
-def read_included_rows(
-    name: str, workloads: frozenset[str] | None = None
-) -> tuple[PublishedRow, ...]:
+def read_included_rows(name: str, workloads: frozenset[str] | None = None) -> tuple[Result, ...]:
     """Read one included file, as `parse_published_rows` does."""
     return parse_published_rows(
         (PUBLISHED_ROWS_FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads
     )
 
 
-def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
+def read_published_rows(name: str) -> tuple[Result, ...]:
     """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not
     exist or one of its rows is invalid.
     """
@@ -180,7 +164,7 @@ def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
     return read_published_file(Path(name))
 
 
-def read_published_file(path: Path) -> tuple[PublishedRow, ...]:
+def read_published_file(path: Path) -> tuple[Result, ...]:
     """Read the rows of a user's file; RequestError as for `parse_published_rows`, and for a file
     that cannot be read.
     """
@@ -194,7 +178,7 @@ def build_unknown_round_error(name: str) -> RequestError:
     """Return an error for a round without rows: one that podium judges has none because no logs of
     podium's workloads were at hand.
     """
-    if (files("suite.rounds") / f"{name}.toml").is_file():
+    if name in registry.list_round_names():
         return RequestError(
             f"{name} has no rows, because no whole results of podium's workloads were at hand;"
             f" rounds with rows: {', '.join(list_published_files())}"
@@ -204,12 +188,12 @@ def build_unknown_round_error(name: str) -> RequestError:
 
 def parse_published_rows(
     text: str, name: str, workloads: frozenset[str] | None = None
-) -> tuple[PublishedRow, ...]:
+) -> tuple[Result, ...]:
     """Parse all rows of a CSV text, or those of some workloads, given by their normalised names;
     RequestError names the invalid line.
     """
     reader = csv.reader(io.StringIO(text))
-    rows: list[PublishedRow] = []
+    rows: list[Result] = []
     row_ids: set[str] = set()
     try:
         header = next(reader, None) or []
@@ -229,9 +213,9 @@ def parse_published_rows(
             ):
                 continue
             row = parse_published_row(cells, header)
-            if row.id in row_ids:
-                raise ValueError(f"duplicate id {row.id}")
-            row_ids.add(row.id)
+            if row.origin.id in row_ids:
+                raise ValueError(f"duplicate id {row.origin.id}")
+            row_ids.add(row.origin.id)
             rows.append(row)
     except (ValueError, csv.Error) as error:
         raise RequestError(
@@ -240,11 +224,11 @@ def parse_published_rows(
     return tuple(rows)
 
 
-def parse_published_row(cells: Sequence[str], header: Sequence[str]) -> PublishedRow:
+def parse_published_row(cells: Sequence[str], header: Sequence[str]) -> Result:
     """Parse one row; ValueError if it is invalid."""
     if len(cells) != len(header):
         raise ValueError(f"{len(cells)} cells; required: {len(header)}")
-    row_texts: dict[str, Any] = {
+    row_texts = {
         name: replace_unprintable(cell.strip()) for name, cell in zip(header, cells, strict=True)
     }
     for name in ("id", "round", "workload", "metric", "source"):
@@ -262,15 +246,43 @@ def parse_published_row(cells: Sequence[str], header: Sequence[str]) -> Publishe
                 f" {', '.join(filter(None, allowed))}"
             )
     check_published_value(row_texts)
-    counts = {name: parse_published_count(row_texts, name) for name in ("accelerators", "nodes")}
-    return PublishedRow(
-        **row_texts
-        | counts
-        | {
-            "value": parse_positive_number(row_texts["value"]),
-            "runs": parse_published_runs(row_texts["runs"]),
-            "convergence_factor": parse_convergence_factor(row_texts),
-        }
+    return build_published_result(row_texts)
+
+
+def build_published_result(row_texts: Mapping[str, str]) -> Result:
+    """Build the result of a row whose texts are valid: nobody judged it here."""
+    factor = parse_convergence_factor(row_texts)
+    return Result(
+        place=ResultPlace(
+            round=row_texts["round"],
+            profile=PUBLISHED_PROFILE,
+            division=row_texts["division"],
+            org=row_texts["org"],
+            system=row_texts["system"],
+            workload=row_texts["workload"],
+            scenario=row_texts["scenario"] or None,
+            half=row_texts["half"],
+        ),
+        figure=Figure(
+            metric=row_texts["metric"],
+            unit=row_texts["unit"],
+            value=parse_positive_number(row_texts["value"]),
+            runs=parse_published_runs(row_texts["runs"]),
+        ),
+        origin=ResultOrigin(
+            source=row_texts["id"],
+            id=row_texts["id"],
+            kind=row_texts["kind"],
+            document=row_texts["source"],
+            note=row_texts["note"],
+        ),
+        machine=Machine(
+            accelerator=row_texts["accelerator"] or None,
+            accelerators=parse_published_count(row_texts, "accelerators"),
+            nodes=parse_published_count(row_texts, "nodes"),
+        ),
+        judgement=Judgement(compliant=True),
+        convergence=None if factor is None else Convergence(factor=factor),
     )
 
 
@@ -356,8 +368,8 @@ def compute_last_digit_size(text: str) -> float:
 
 
 def select_rows_of_kind(
-    rows: Iterable[PublishedRow], workload: str, half: str, scenario: str | None, metric: str
-) -> list[PublishedRow]:
+    rows: Iterable[Result], workload: str, half: str, scenario: str | None, metric: str
+) -> list[Result]:
     """Return the rows of one workload and scenario; figures without a scenario are matched by
     metric.
     """
@@ -370,9 +382,16 @@ def select_rows_of_kind(
     ]
 
 
+def rank_row_by_value(row: Result) -> tuple[str, str, str, str, str, float]:
+    """Return a sort key: rows of one kind of figure together, the best value first."""
+    headline = row.headline or 0.0
+    worse = -headline if is_higher_better(row.metric) else headline
+    return (fold_name(row.workload), row.half, row.scenario or "", row.metric, row.unit, worse)
+
+
 def filter_published_rows(
-    rows: Iterable[PublishedRow], workload: str | None, org: str | None
-) -> Iterator[PublishedRow]:
+    rows: Iterable[Result], workload: str | None, org: str | None
+) -> Iterator[Result]:
     """Return the rows of a workload and an organisation; all rows if neither is given."""
     for row in rows:
         if (workload is None or is_workload_name(workload, row)) and (
@@ -381,6 +400,6 @@ def filter_published_rows(
             yield row
 
 
-def is_workload_name(name: str, row: PublishedRow) -> bool:
+def is_workload_name(name: str, row: Result) -> bool:
     """Return whether a name is that of a row's workload: podium's, or one of MLPerf's."""
     return fold_name(row.workload) in map(fold_name, (name, find_podium_workload(row.half, name)))

@@ -4,25 +4,25 @@ found with the judge's code.
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from compliance.bundle.archive import unpack_bundle
+from compliance.kinds.podium.results import log_values
 from compliance.recognition import path_kind, tree_path
-from compliance.recognition.evidence import is_training_log
-from submissions.score import log_values
+from compliance.recognition.first_record import is_training_log
+from compliance.recognition.tree_bounds import find_tree_excess
+from compliance.results.indexed_result import IndexedResult
 from suite import registry
 from suite.errors import JudgedError, PodiumError, build_unknown_name_error
 from suite.events import WORKLOAD
 from suite.files.layout import (
-    AUDITS_FOLDER,
     CHECKPOINT_RECORD,
     CHECKPOINTS_FOLDER,
     PARTIAL_SUFFIX,
     compute_file_sha256,
 )
+from suite.files.scratch import create_temporary_folder
 from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import STUDY_FILE
@@ -31,129 +31,6 @@ BUNDLES_FOLDER: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
 UNPACKED_BUNDLES: Final[dict[str, Path]] = {}
 """SHA-256 of each open bundle -> the folder that it is unpacked in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedResult:
-    """A unit of scoring: a training set, or the runs of one scenario."""
-
-    folder: Path
-    """Folder of its logs."""
-    organisation_folder: Path | None
-    """The organisation's folder; None outside a results tree, where the logs name the submitter."""
-    system: str
-    """The system's folder name; empty if no folder states it."""
-    workload: str
-    """The workload's name; the folder's name if no workload uses it for results."""
-    scenario: Scenario | None
-    """None for a training set."""
-    single_log: Path | None = None
-    """The only training log requested; None for the whole set."""
-
-    @property
-    def scenario_name(self) -> str | None:
-        """The scenario's name in tables; None for a training set. LoadGen runs Interactive as
-        Server, with tighter bounds.
-        """
-        if self.scenario is None:
-            return None
-        return (
-            tree_path.INTERACTIVE_FOLDER
-            if self.folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold()
-            else self.scenario.label
-        )
-
-    @property
-    def org(self) -> str:
-        """The organisation's folder name; empty outside a tree."""
-        return self.organisation_folder.name if self.organisation_folder else ""
-
-    @property
-    def division(self) -> str:
-        """The division; empty if the tree has no such level."""
-        return str(
-            (
-                tree_path.TreePosition(organisation_folder=self.organisation_folder).division
-                if self.organisation_folder
-                else None
-            )
-            or ""
-        )
-
-    @property
-    def known_organisation_folder(self) -> Path:
-        """The organisation's folder of a result that must be in a results tree; JudgedError if it
-        is not.
-        """
-        if self.organisation_folder is None:
-            raise JudgedError(
-                f"{self.folder}: not in a results tree:"
-                " <results>/<division>/<organisation>/results/<system>/..."
-            )
-        return self.organisation_folder
-
-    @property
-    def results_root(self) -> Path:
-        """The results folder that contains the result."""
-        return (
-            self.known_organisation_folder.parent.parent
-            if self.division
-            else self.known_organisation_folder.parent
-        )
-
-    @property
-    def system_file(self) -> Path:
-        """The system description."""
-        return self.known_organisation_folder / "systems" / f"{self.system}.json"
-
-    @property
-    def truth_folder(self) -> Path:
-        """The folder of labels, annotations or references."""
-        return self.known_organisation_folder / "truth" / self.workload
-
-    @property
-    def measurements_folder(self) -> Path:
-        """The folder of a scenario's measurements."""
-        return (
-            self.known_organisation_folder
-            / "measurements"
-            / self.folder.relative_to(self.known_organisation_folder / "results")
-        )
-
-    @property
-    def audit_folders(self) -> list[Path]:
-        """The folders of a scenario's compliance tests that exist."""
-        folder = (
-            self.known_organisation_folder
-            / AUDITS_FOLDER
-            / self.folder.relative_to(self.known_organisation_folder / "results")
-        )
-        return [folder] if folder.is_dir() else []
-
-    @property
-    def training_logs(self) -> list[Path]:
-        """The training logs, in the order of their numbers."""
-        return (
-            [self.single_log]
-            if self.single_log
-            else list(tree_path.list_training_logs(self.folder))
-            or list(tree_path.list_published_logs(self.folder))
-        )
-
-    @property
-    def telemetry_files(self) -> list[Path]:
-        """Telemetry files of the training logs."""
-        return list(tree_path.list_training_telemetry(self.folder))
-
-    @property
-    def accuracy_folder(self) -> Path:
-        """The folder of the accuracy run."""
-        return self.folder / "accuracy"
-
-    @property
-    def performance_folders(self) -> list[Path]:
-        """The folders of the finished performance runs, in the order of their numbers."""
-        return list(tree_path.list_performance_runs(self.folder))
 
 
 def find_requested_results(path: Path) -> list[IndexedResult]:
@@ -179,6 +56,7 @@ def build_single_log_result(target: path_kind.RecognisedPath) -> IndexedResult:
         workload=find_training_workload(folder),
         scenario=None,
         single_log=target.path,
+        training_logs=(target.path,),
     )
 
 
@@ -243,13 +121,14 @@ def find_system_results(organisation_folder: Path, system: Path) -> Iterator[Ind
     """Yield the results of one system; a training set may be directly in the system's folder, as in
     three published cases.
     """
-    if any(tree_path.list_published_logs(system)):
+    if logs := list_set_logs(system):
         yield IndexedResult(
             folder=system,
             organisation_folder=organisation_folder,
             system=system.name,
             workload=system.name,
             scenario=None,
+            training_logs=logs,
         )
     for benchmark_folder in tree_path.list_subfolders(system):
         yield from find_benchmark_results(organisation_folder, system.name, benchmark_folder)
@@ -259,13 +138,14 @@ def find_benchmark_results(
     organisation_folder: Path | None, system: str, benchmark_folder: Path
 ) -> Iterator[IndexedResult]:
     """Yield the results of one benchmark: its training set, its scenarios."""
-    if any(tree_path.list_published_logs(benchmark_folder)):
+    if logs := list_set_logs(benchmark_folder):
         yield IndexedResult(
             folder=benchmark_folder,
             organisation_folder=organisation_folder,
             system=system,
             workload=find_training_workload(benchmark_folder),
             scenario=None,
+            training_logs=logs,
         )
     for folder in tree_path.list_subfolders(benchmark_folder):
         scenario = (
@@ -281,6 +161,14 @@ def find_benchmark_results(
                 workload=find_inference_workload(benchmark_folder),
                 scenario=scenario,
             )
+
+
+def list_set_logs(folder: Path) -> tuple[Path, ...]:
+    """List the logs of a training set: those with podium's names, or else all that a published set
+    may have.
+    """
+    published = tuple(tree_path.list_published_logs(folder))
+    return tuple(tree_path.list_training_logs(folder)) or published
 
 
 def find_training_workload(folder: Path) -> str:
@@ -345,6 +233,7 @@ def open_results(path: Path) -> Iterator[list[IndexedResult]]:
     """
     if not path.exists():
         raise JudgedError(f"{path}: no such file or folder")
+    check_tree_bounds(path)
     with (
         unpack_bundle_once(path)
         if path.is_file() and path_kind.recognise_path(path).kind is path_kind.PathKind.BUNDLE
@@ -356,11 +245,21 @@ def open_results(path: Path) -> Iterator[list[IndexedResult]]:
         yield found
 
 
+def has_studies(root: Path) -> bool:
+    """Return whether a folder is a study, or holds some."""
+    kind = path_kind.recognise_path(root).kind
+    return kind is path_kind.PathKind.STUDY or any(path_kind.find_studies(root))
+
+
+def check_tree_bounds(path: Path) -> None:
+    """JudgedError for a path that is beyond a bound of what is looked into."""
+    if excess := find_tree_excess(path):
+        raise JudgedError(excess.sentence)
+
+
 def describe_missing_results(path: Path, root: Path) -> str:
     """Describe a path without results, given and unpacked; studies are none, and are told so."""
-    if path_kind.recognise_path(root).kind is path_kind.PathKind.STUDY or any(
-        path_kind.find_studies(root)
-    ):
+    if has_studies(root):
         return f"{path}: contains no results, only studies, which podium report draws"
     return f"{path}: contains no results"
 
@@ -379,8 +278,7 @@ def unpack_bundle_once(bundle: Path) -> Iterator[Path]:
     if sha256 in UNPACKED_BUNDLES:
         yield UNPACKED_BUNDLES[sha256]
         return
-    with TemporaryDirectory(prefix="podium-") as name:
-        root = Path(name).resolve()
+    with create_temporary_folder() as root:
         unpack_bundle(bundle, root)
         UNPACKED_BUNDLES[sha256] = root
         try:

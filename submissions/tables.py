@@ -3,22 +3,33 @@
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from submissions.metrics import LATENCY_PREFIX
 from suite.files.untrusted_files import replace_unprintable
+from suite.human_numbers import (
+    count_known_decimals,
+    format_plain_number,
+    format_rounded_number,
+    format_whole_digits,
+)
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
+from suite.measurement.intervals import (
+    MIN_INTERVAL_RUNS,
+)
+from suite.measurement.metrics import LATENCY_PREFIX
+from suite.result import Result
 from suite.rounds.quality import format_target_value
 from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from submissions.score.score import Score
     from suite.loadgen.token_figures import TokenFigures
     from suite.records import EnergyRecord
 
@@ -33,8 +44,14 @@ LOADGEN_DIGITS: Final = 6
 """Digits of a number in LoadGen's detail log, as C++ prints it."""
 MIN_CUT_VALUE: Final = 10_000.0
 """From here on these digits are fewer than two decimals."""
+COUNTED_METRICS: Final = {
+    "gen_len": "characters generated",
+    "unended": "answers cut at their limit",
+}
+"""Scores of generated answers that are counts: what they count."""
 MIN_COUNT_SCORE: Final = 1000.0
 """From here on a score is a count or a length."""
+SMALL_RUN_COUNTS: Final = ("no run", "one run", "two runs")
 NON_TERMINAL_WIDTH: Final = 160
 """Width in columns of a table written to a file or a pipe."""
 
@@ -51,7 +68,70 @@ def format_metric_value(value: float | None, unit: str) -> str:
     return f"{value:,.{decimals}f} {unit}".removesuffix(f" {UNITLESS}")
 
 
-def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFigure:
+    """A value with what is known of it: its interval, or that it has none."""
+
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    """Upper end of its interval; None if its runs allow none."""
+    disturbed: bool = False
+    """Whether something disturbed the machine in one of its runs."""
+    as_published: bool = False
+    """Whether a published round states its digits, which are then all shown."""
+
+    def format_known_number(self, number: float) -> str:
+        """Format the value or an end of its interval with the digits that are known of it."""
+        factor = NS_PER_MS if self.unit == "ns" else 1.0
+        low, high = (None if each is None else each / factor for each in (self.low, self.high))
+        shown = number / factor
+        decimals = count_known_decimals(shown, low, high, disturbed=self.disturbed)
+        return format_rounded_number(shown, decimals)
+
+
+def explain_missing_interval(runs: int) -> str:
+    """Say that too few runs give no interval; empty if there are enough."""
+    if runs >= MIN_INTERVAL_RUNS:
+        return ""
+    return f"{SMALL_RUN_COUNTS[runs]}, no interval"
+
+
+def format_known_value(figure: KnownFigure) -> str:
+    """Format a value with its unit and the digits that are known."""
+    if figure.value is None or figure.as_published:
+        return format_metric_value(figure.value, figure.unit)
+    unit = "ms" if figure.unit == "ns" else figure.unit
+    return f"{figure.format_known_number(figure.value)} {unit}".removesuffix(f" {UNITLESS}")
+
+
+def format_known_interval(figure: KnownFigure) -> str:
+    """Format an interval without its unit; empty if there is none."""
+    if figure.low is None or figure.high is None:
+        return ""
+    ends = (figure.low, figure.high)
+    if figure.as_published:
+        return " to ".join(
+            format_metric_value(each, figure.unit).partition(" ")[0] for each in ends
+        )
+    return " to ".join(map(figure.format_known_number, ends))
+
+
+def build_score_figure(score: Result) -> KnownFigure:
+    """Return a score's value with what is known of it."""
+    interval = score.figure.interval
+    return KnownFigure(
+        value=score.value,
+        unit=score.unit,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        disturbed=bool(score.noise),
+        as_published=score.is_published,
+    )
+
+
+def print_scores(rows: Sequence[Result], paths: Iterable[Path]) -> None:
     """Print one line per set, in 80 columns, under a heading with what a system's rows share, and a
     summary at the end. `paths` are the scored paths.
     """
@@ -73,22 +153,22 @@ def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
         click.echo(f"{title}\n{click.style(format_line(SCORE_COLUMNS), dim=True)}")
         click.echo("\n".join(format_line(part) for each, part in lines if each == title) + "\n")
     for row in rows:
-        if row.late_tokens is not None:
+        if row.figure.late_tokens is not None:
             click.echo(format_window_note(row))
     click.echo(format_score_summary(rows, paths))
 
 
-def format_window_note(row: "Score") -> str:
+def format_window_note(row: Result) -> str:
     """Say how much of a rate came after the window that it is divided by."""
-    whole = format_metric_value(row.whole_run, row.unit)
+    whole = format_metric_value(row.figure.whole_run, row.unit)
     return (
         f"{replace_unprintable(row.workload)} {row.scenario}: the rate is over the window until the"
-        f" query issued last has ended; {row.late_tokens:.1%} of it came later, over the whole run"
-        f" it is {whole}"
+        f" query issued last has ended; {row.figure.late_tokens:.1%} of it came later, over the"
+        f" whole run it is {whole}"
     )
 
 
-def format_system_heading(row: "Score") -> str:
+def format_system_heading(row: Result) -> str:
     """Format the properties that all rows of a system share."""
     where = [
         f"{row.round} {row.profile}",
@@ -99,34 +179,43 @@ def format_system_heading(row: "Score") -> str:
     return f"{replace_unprintable(row.system)}\n{position}".lstrip()
 
 
-def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
+def iterate_score_rows(row: Result) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a row: one, or one per score."""
     what = (row.scenario or "training") + (f" \u00d7{len(row.runs)}" if len(row.runs) > 1 else "")
-    if row.attempts and row.attempts > (len(row.runs) if row.scenario else 1):
-        what += f", {row.attempts} tries"
-    unit = "" if row.unit in NAMING_RATE_UNITS else row.unit
+    if tries := describe_tries(row):
+        what += f", {tries}"
+    value = format_known_value(build_score_figure(row)).replace("minutes", "min")
     first = (
         replace_unprintable(row.workload),
         what,
         format_metric_name(row),
-        format_metric_value(row.value, unit).replace("minutes", "min").rstrip(),
+        value.removesuffix(f" {row.unit}") if row.unit in NAMING_RATE_UNITS else value,
     )
     targets = {
-        name: f"/{'<=' if name in row.lower_is_better else ''}{format_score_value(target)}"
+        name: f"/{'<=' if name in row.quality.lower_is_better else ''}{format_score_value(target)}"
         for name, target in row.target.items()
     }
     scores = [
-        f"{format_score_value(value)}{targets.get(name, '')} {name}"
+        f"{format_score_value(value)}{targets.get(name, '')} {COUNTED_METRICS.get(name, name)}"
         for name, value in row.accuracy.items()
     ]
-    yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
+    yield (*first, *scores[:1], *[""] * (not scores), describe_row_verdict(row))
     yield from (
         ("", "", *(beside or ("", "")), score or "", "")
-        for beside, score in zip_longest(iterate_token_cells(row.tokens, row.unit), scores[1:])
+        for beside, score in zip_longest(
+            iterate_token_cells(row.figure.tokens, row.unit), scores[1:]
+        )
     )
     for each in row.energy:
         yield from iterate_power_rows(each)
     yield from iterate_convergence_rows(row)
+
+
+def describe_row_verdict(row: Result) -> str:
+    """Say whether a result is compliant, or that nobody can tell here."""
+    if row.judgement.unjudged:
+        return "not judged"
+    return "yes" if row.compliant else "no"
 
 
 def iterate_power_rows(energy: "EnergyRecord") -> Iterator[tuple[str, ...]]:
@@ -134,7 +223,7 @@ def iterate_power_rows(energy: "EnergyRecord") -> Iterator[tuple[str, ...]]:
     channel = f"{replace_unprintable(energy.name)}, {energy.grade}{energy.edge_error_note}"
     yield ("", "", "power", f"{energy.average_w:,.2f} W", channel, "")
     if energy.per_token_j is not None:
-        yield ("", "", "J/token", f"{energy.per_token_j:,.4g}", channel, "")
+        yield ("", "", "J/token", format_plain_number(energy.per_token_j), channel, "")
 
 
 def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tuple[str, str]]:
@@ -155,27 +244,21 @@ def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tu
             yield f"{percentile} {name}", format_metric_value(value_ns, "ns")
 
 
-def iterate_convergence_rows(row: "Score") -> Iterator[tuple[str, ...]]:
+def iterate_convergence_rows(row: Result) -> Iterator[tuple[str, ...]]:
     """Yield the RCP comparison of a training set: the minutes times the factor, which MLCommons'
     tables show, and the reference convergence point.
     """
-    convergence = row.convergence or {}
-    factor, scaled = convergence.get("factor"), convergence.get("scaled")
-    if isinstance(factor, float) and isinstance(scaled, float) and factor > 1:
-        headline = f"MLCommons' headline: times {factor:.6g}"
-        yield ("", "", headline, format_metric_value(scaled, "min"), "", "")
-    if convergence:
-        yield (
-            "",
-            "",
-            f"{convergence['outcome']}: {convergence['point'] or 'none'}",
-            f"batch {convergence['batch']:g}",
-            "",
-            "",
-        )
+    convergence = row.convergence
+    if convergence is None:
+        return
+    if convergence.factor > 1 and row.headline is not None:
+        headline = f"MLCommons' headline: times {format_whole_digits(convergence.factor, 6)}"
+        yield ("", "", headline, format_metric_value(row.headline, "min"), "", "")
+    name = f"{convergence.outcome}: {convergence.point or 'none'}"
+    yield ("", "", name, f"batch {convergence.batch:g}", "", "")
 
 
-def format_metric_name(row: "Score") -> str:
+def format_metric_name(row: Result) -> str:
     """Format a metric for display, with the percentile of a latency."""
     if row.metric.startswith(LATENCY_PREFIX):
         return f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
@@ -191,10 +274,25 @@ def format_score_value(score: float) -> str:
     return f"{score:.{2 if abs(score) >= 10 else 4}f}"
 
 
-def format_score_target(row: "Score", metric: str) -> str:
+def format_named_score(metric: str, score: float) -> str:
+    """Name a score for a sentence; a count is named by what it counts, so that nobody takes it for
+    an accuracy.
+    """
+    if metric in COUNTED_METRICS:
+        return f"{score:,.0f} {COUNTED_METRICS[metric]}"
+    return f"{metric} {format_score_value(score)}"
+
+
+def describe_tries(score: Result) -> str:
+    """Count the attempts at a result if there were more than it has runs; empty otherwise."""
+    expected = len(score.runs) if score.scenario else 1
+    return f"{score.attempts} tries" if score.attempts and score.attempts > expected else ""
+
+
+def format_score_target(row: Result, metric: str) -> str:
     """Format the target of a score for a sentence."""
     text = format_score_value(row.target[metric])
-    return format_target_value(metric, text, row.lower_is_better)
+    return format_target_value(metric, text, row.quality.lower_is_better)
 
 
 def apply_answer_colour(cell: str) -> str:
@@ -206,7 +304,7 @@ def apply_answer_colour(cell: str) -> str:
     )
 
 
-def format_score_summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
+def format_score_summary(rows: Sequence[Result], paths: Iterable[Path]) -> str:
     """Count the results that are compliant, with the command that shows the reasons for the
     others.
     """
@@ -219,11 +317,21 @@ def format_score_summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
     )
 
 
-def create_table_console() -> Console:
+class TextConsole(Console):
+    """A console whose texts are somebody else's: they cannot move the cursor or give commands to
+    the terminal.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Convert a string to the text that is printed."""
+        return super().render_str("\n".join(map(replace_unprintable, text.split("\n"))), **options)
+
+
+def create_table_console() -> TextConsole:
     """Create a console as wide as the terminal; without one, as wide as a table needs."""
-    console = Console()
+    console = TextConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        return Console(width=NON_TERMINAL_WIDTH)
+        return TextConsole(width=NON_TERMINAL_WIDTH)
     return console
 
 

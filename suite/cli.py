@@ -46,6 +46,8 @@ COMMAND_SUMMARIES: Final = {
     "precision": "Compare accuracy and speed by engine and precision.",
     "sweep": "Measure throughput and latency by batch size.",
     "peak": "Find the highest rate within a latency bound.",
+    "curve": "Trace throughput against speed per user of a language model.",
+    "study": "Measure a study that another package brings.",
     "run": "Run the whole campaign: train, infer, check, pack.",
     "restore": "Bring superseded results back.",
     "check": "Check logs, result sets, results trees and bundles.",
@@ -150,6 +152,7 @@ def group(context: click.Context) -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError becomes one sentence and its exit code, Ctrl-C 130."""
+    require_docstrings()
     garbage.reduce_garbage_collection()
     drop_unread_output()
     replace_unencodable_output()
@@ -185,6 +188,17 @@ def main(command: click.Command = group) -> None:
         kill_children_and_exit(
             f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code
         )
+
+
+def require_docstrings() -> None:
+    """Exit with a sentence if Python drops docstrings: rules and help are written in them."""
+    if sys.flags.optimize > 1:
+        way_out = (
+            f"unset PYTHONOPTIMIZE (it is {os.environ['PYTHONOPTIMIZE']})"
+            if os.environ.get("PYTHONOPTIMIZE")
+            else "start Python without -OO"
+        )
+        exit_with_error(f"podium needs its docstrings: {way_out}", MissingError.exit_code)
 
 
 def replace_unencodable_output() -> None:

@@ -6,6 +6,7 @@ PodiumError
 +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
 +-- MissingError    3  something needed is missing on this machine
     +-- MachineError
+    +-- UninstalledKindError
 """
 
 import difflib
@@ -46,6 +47,10 @@ class MissingError(PodiumError):
 
 class MachineError(MissingError):
     """The machine lacked something in the midst of a run, whatever signals came meanwhile."""
+
+
+class UninstalledKindError(MissingError):
+    """A kind of round is not installed, or one that it needs."""
 
 
 class TemporaryError(PodiumError):

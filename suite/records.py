@@ -4,15 +4,19 @@ compliance/schemas.
 Written by the harness, read by the judge and by bundles.
 """
 
+import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from suite.audits.names import ANSWER_TESTS
-from suite.files.json_files import write_json
-from suite.loadgen.advice import Hint
+from suite.files.json_files import format_json_document, write_json
+from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.rounds import HyperValue
 
 
@@ -46,6 +50,54 @@ class CheckpointRecord:
     """Where weights come from that were not trained here: random, or imported; empty for weights of
     a training.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemUnderTest:
+    """`system.json`: what all runs of an entry, a study or a compliance test have in common. Each
+    names it by its digest.
+    """
+
+    workload: str
+    round: str
+    profile: str
+    division: str
+    org: str
+    name: str
+    """Of the system: host-engine-precision."""
+    framework: str
+    engine: str
+    engine_package: str
+    """Distribution and version of the engine, and the SHA-256 of its module."""
+    input: str
+    precision: str
+    device: str
+    threads: int
+    checkpoint_sha256: str
+    nonce: str
+    settings: Mapping[str, HyperValue]
+    """Those of the system; LoadGen's may differ from run to run, and are in `run.json`."""
+    sample_count: int
+    """Size of the accuracy set."""
+    version: str
+    """Version of podium."""
+
+    def compute_digest(self) -> str:
+        """Return the SHA-256 of its file, by which its runs name it."""
+        return hashlib.sha256(format_json_document(asdict(self)).encode()).hexdigest()
+
+
+SYSTEM_RECORD_DECODER: Final = msgspec.json.Decoder(SystemUnderTest)
+
+
+def write_system_record(folder: Path, system: SystemUnderTest) -> None:
+    """Write `system.json` into the folder of an entry, a study or a compliance test."""
+    write_json(folder / SYSTEM_RECORD, asdict(system))
+
+
+def read_system_record(folder: Path) -> SystemUnderTest:
+    """Read `system.json` in a folder; UnreadableError if it is missing or damaged."""
+    return read_untrusted_file(folder / SYSTEM_RECORD, SYSTEM_RECORD_DECODER.decode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,55 +291,24 @@ class InstanceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
+    """`run.json` in the folder of a LoadGen run: what LoadGen's own files do not say."""
 
-    workload: str
-    round: str
-    profile: str
-    division: str
-    org: str
-    system: str
-    scenario: str
-    """SingleStream, MultiStream, Server, Offline."""
-    mode: str
-    """accuracy or performance."""
-    framework: str
-    engine: str
-    input: str
-    device: str
-    precision: str
-    threads: int
-    nonce: str
-    checkpoint_sha256: str
-    sample_count: int
-    """Size of the accuracy set."""
-    settings: Mapping[str, HyperValue]
+    system_sha256: str
+    """Digest of the system under test, which is in `system.json`."""
+    changed: Mapping[str, HyperValue]
+    """LoadGen's settings of this run."""
     command: tuple[str, ...]
-    verdict: str
-    """LoadGen's verdict: VALID or INVALID; ACCURACY for an accuracy run."""
-    metric: str
-    """A metric of suite.loadgen.headline, or the metric's name of an accuracy run."""
-    value: float
     ceiling: float | None
     """What this host reaches with a null engine, or a null generator: tokens per second where the
     value is in tokens, else samples (queries, for Server); None if it was not measured.
     """
-    above_ceiling_share: bool
-    """The value is above the share of the ceiling from which the harness affects the measurement.
-    """
     batches: Mapping[str, float]
     """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were
     sorted by length. A generator's batches are its steps; mean_live is the sequences that were live
-    in one, slots how many of them fit, and mean_size the answers that ended with one; older records
-    have neither mean_live nor slots.
-    """
-    hints: tuple[Hint, ...] = field(default_factory=tuple)
-    engine_package: str = ""
-    """Distribution and version of the engine, and the SHA-256 of its module; empty in older
-    records.
+    in one, slots how many of them fit, and mean_size the answers that ended with one.
     """
     energy: tuple[EnergyRecord, ...] = ()
-    """One record per power channel that was read; empty if none was, and in older records."""
+    """One record per power channel that was read; empty if none was."""
     idle: tuple[EnergyRecord, ...] = ()
     """The same of the idle machine, before a command's first run; never subtracted."""
     no_energy: tuple[str, ...] = ()
@@ -310,7 +331,65 @@ class RunRecord:
     """
     loadgen_cores: tuple[int, ...] = ()
     """The cores that LoadGen's process was pinned to; empty if it was not."""
-    version: str
+
+
+RUN_RECORD_DECODER: Final = msgspec.json.Decoder(RunRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRun(RunRecord):
+    """A LoadGen run as everybody reads it: its own record and that of its system."""
+
+    system: SystemUnderTest
+
+    @property
+    def record(self) -> RunRecord:
+        """Return its own record alone."""
+        return RunRecord(**{each.name: getattr(self, each.name) for each in fields(RunRecord)})
+
+    @property
+    def settings(self) -> Mapping[str, HyperValue]:
+        """Return the settings of the system and of LoadGen."""
+        return {**self.system.settings, **self.changed}
+
+
+def join_served_run(record: RunRecord, system: SystemUnderTest) -> ServedRun:
+    """Return a run with the record of its system."""
+    own = {each.name: getattr(record, each.name) for each in fields(RunRecord)}
+    return ServedRun(**own, system=system)
+
+
+def locate_system_folder(run: Path) -> Path:
+    """Return the folder of the entry, study or compliance test that a LoadGen run belongs to, in
+    which its system's record is written.
+    """
+    return run.parent.parent if run.parent.name in GROUPED_RUN_FOLDERS else run.parent
+
+
+def find_system_folder(run: Path) -> Path:
+    """Return the nearest folder with a system's record: of the run itself, in studies whose runs
+    differ in it, or that of what it belongs to.
+    """
+    return run if (run / SYSTEM_RECORD).is_file() else locate_system_folder(run)
+
+
+def read_served_run(folder: Path) -> ServedRun:
+    """Read the records of a LoadGen run; UnreadableError if one is missing or damaged, or if the
+    system is another than the run's.
+    """
+    served = read_unmatched_run(folder)
+    if served.system.compute_digest() != served.system_sha256:
+        place = find_system_folder(folder) / SYSTEM_RECORD
+        raise UnreadableError(place, "is not the system that the run names")
+    return served
+
+
+def read_unmatched_run(folder: Path) -> ServedRun:
+    """Read the records of a LoadGen run, whether or not the run names this system: the judge says
+    so; UnreadableError if one is missing or damaged.
+    """
+    record = read_untrusted_file(folder / RUN_RECORD, RUN_RECORD_DECODER.decode)
+    return join_served_run(record, read_system_record(find_system_folder(folder)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,13 +398,9 @@ class AuditRecord:
     to.
     """
 
-    workload: str
-    round: str
-    profile: str
-    system: str
+    system_sha256: str
+    """Digest of the system under test, which is in `system.json` beside it."""
     scenario: str
-    nonce: str
-    checkpoint_sha256: str
     test: str
     """TEST01, TEST04, TEST05 or TEST06."""
     rules: str
@@ -341,7 +416,7 @@ class AuditRecord:
     found: tuple[float, ...]
     """The same of the test's runs."""
     ratio: float
-    """Best speed of the test as a share of the reference's."""
+    """Speed of the test as a share of the reference's, of the runs that count."""
     lowest: float | None
     highest: float | None
     answers: int
@@ -356,7 +431,6 @@ class AuditRecord:
     token_checks: Mapping[str, bool | None] = field(default_factory=dict)
     """TEST06: check -> whether all answers pass it; None if it was skipped."""
     command: tuple[str, ...]
-    version: str
 
     @property
     def within_limits(self) -> bool:

@@ -1,5 +1,5 @@
-"""Loads entry points: workloads with their parts, bare networks, engines, rounds, rules, inputs,
-schemas, sources of power and commands.
+"""Loads entry points: workloads with their parts, bare networks, kinds of studies, engines, rounds,
+rules, inputs, schemas, sources of power and commands.
 
 The seven workloads use the same interface as third-party packages.
 """
@@ -15,7 +15,12 @@ from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from suite import plugins
-from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.errors import (
+    MissingError,
+    RequestError,
+    UninstalledKindError,
+    build_unknown_name_error,
+)
 from suite.files.layout import compute_file_sha256
 from suite.files.package_files import PackageFile, find_point_package, read_package_files
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -24,12 +29,11 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.engine import Engine
     from suite.input import Input
     from suite.power import PowerSource
-    from suite.rounds import Round, RoundKind
+    from suite.rounds import Round
     from suite.rounds.endpoints_curve import EndpointsRound
-    from suite.rounds.inference_mllog import InferenceMllogRound
-    from suite.rounds.inference_text import InferenceTextRound
-    from suite.rounds.published_training import PublishedTraining
+    from suite.rounds.kind import RoundKind
     from suite.studies.bare_network import BareNetwork, BareNetworkRecord
+    from suite.studies.kind import StudyKind
     from suite.terms import Precision
     from suite.workload import Scores, Workload
 
@@ -40,8 +44,10 @@ SCHEMA_GROUP: Final = "podium.schemas"
 ENGINE_GROUP: Final = "podium.engines"
 INPUT_GROUP: Final = "podium.inputs"
 NETWORK_GROUP: Final = "podium.networks"
+STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
 POWER_GROUP: Final = "podium.power"
+ROUND_KIND_GROUP: Final = "podium.round_kinds"
 
 DEFAULT_ROUND: Final = "podium-v1"
 COMPATIBILITY_STEM: Final = "compatibility"
@@ -68,10 +74,20 @@ the batch size.
 
 @cache
 def list_entry_points(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name; on a name clash the first one wins."""
+    """Return the entry points of a group by name; on a name clash the first one wins. No package
+    takes the place of podium's own kind of round, by which published results are judged.
+    """
+    points = plugins.select_entry_points(group)
+    if group == ROUND_KIND_GROUP:
+        points = sorted(points, key=lambda each: not plugins.is_own_entry_point(each))
     found: dict[str, EntryPoint] = {}
-    for point in plugins.select_entry_points(group):
-        found.setdefault(point.name, point)
+    for point in points:
+        if found.setdefault(point.name, point) is not point and group == ROUND_KIND_GROUP:
+            plugins.warn_about_package(
+                point,
+                f"kind of round '{point.name}' of {plugins.describe_package(point)} is left out:"
+                " another one has that name",
+            )
     return dict(sorted(found.items()))
 
 
@@ -245,6 +261,19 @@ def load_bare_network(name: str) -> "BareNetwork":
     return cast("BareNetwork", maker())
 
 
+@cache
+def load_study_kind(name: str) -> "StudyKind[Any, Any, Any]":
+    """Return the kind of study of that name; MissingError if it is not installed, or broken in
+    another package.
+    """
+    from suite.studies.kind import StudyKind
+
+    if name not in list_entry_points(STUDY_GROUP):
+        raise MissingError(f"the kind of study '{name}' is not installed")
+    kind: type[Any] = StudyKind
+    return load_record(kind, STUDY_GROUP, "kind of study", name)
+
+
 def load_scorer(name: str) -> Scorer:
     """Return the function that turns answers and truth into scores: of a workload, or else of a
     bare network.
@@ -275,8 +304,11 @@ def list_end_tokens(workload: str, profile: str) -> Collection[int]:
 
 @cache
 def list_round_names() -> tuple[str, ...]:
-    """Return the names of all rounds: those with a file in `suite.rounds`."""
-    return tuple(sorted({file.round for file in list_round_files() if file.round}))
+    """Return the names of all rounds that results can be judged by."""
+    from suite.rounds.kind_checks import find_round_obstacle
+
+    names = {file.round for file in list_round_files() if file.round}
+    return tuple(sorted(name for name in names if find_round_obstacle(name) is None))
 
 
 @cache
@@ -286,7 +318,7 @@ def load_round(name: str = DEFAULT_ROUND) -> "Round":
     """
     from suite.rounds.load import build_round
 
-    if load_round_kind(name) != "podium":
+    if load_round_kind(name).published:
         raise RequestError(
             f"round {name} is a published round: its results can be checked and scored, but it"
             " cannot be run"
@@ -296,48 +328,104 @@ def load_round(name: str = DEFAULT_ROUND) -> "Round":
 
 @cache
 def load_round_kind(name: str) -> "RoundKind":
-    """Return whether a round is runnable, or has published training or inference results;
-    RequestError names the nearest.
+    """Return the kind of a round; RequestError names the nearest round, MissingError a kind that
+    cannot be loaded.
     """
-    from suite.rounds.load import find_round_kind
+    from suite.rounds.load import read_round_kind
 
-    return find_round_kind(name, collect_round_texts(name))
-
-
-@cache
-def load_published_training(name: str) -> "PublishedTraining":
-    """Load a published training round."""
-    from suite.rounds.published_training import build_published_training
-    from suite.rounds.rows import merge_round_rows
-
-    return build_published_training(name, *merge_round_rows(name, collect_round_texts(name)))
+    for file in list_round_files():
+        brought = file.point.group == ROUND_KIND_GROUP and plugins.is_own_entry_point(file.point)
+        if brought and file.round == name:
+            return load_kind(file.point.name)  # without parsing it: there are dozens
+    return load_kind(read_round_kind(name, collect_round_texts(name)))
 
 
 @cache
-def load_inference_text_round(name: str) -> "InferenceTextRound":
-    """Load a published inference round."""
-    from suite.rounds.inference_text import build_inference_text_round
-    from suite.rounds.rows import merge_round_rows
+def load_kind(name: str) -> "RoundKind":
+    """Return the kind of round of that name; UninstalledKindError if it, or a kind whose rules it
+    shares, is not installed, MissingError if it is broken in another package.
+    """
+    kind = load_kind_record(name)
+    if obstacle := describe_missing_kind(kind):
+        raise UninstalledKindError(obstacle)
+    return kind
 
-    return build_inference_text_round(name, *merge_round_rows(name, collect_round_texts(name)))
+
+def load_kind_record(name: str) -> "RoundKind":
+    """Return the record of a kind of round, whatever other kinds it needs."""
+    from suite.rounds.kind import RoundKind
+    from suite.rounds.kind_checks import check_kind
+
+    points = list_entry_points(ROUND_KIND_GROUP)
+    if name not in points:
+        raise UninstalledKindError(f"the kind of round '{name}' is not installed")
+    kind = load_record(RoundKind, ROUND_KIND_GROUP, "kind of round", name)
+    if not plugins.is_own_entry_point(points[name]):
+        load_from_package(points[name], "kind of round", name, partial(check_kind, name, kind))
+    return kind
 
 
-@cache
-def load_inference_mllog_round(name: str) -> "InferenceMllogRound":
-    """Load a published inference round since v1.0."""
-    from suite.rounds.inference_mllog import build_inference_mllog_round
-    from suite.rounds.rows import merge_round_rows
+def describe_missing_kind(kind: "RoundKind") -> str:
+    """Describe a kind of round that another one needs and that is not installed; empty if all
+    are.
+    """
+    for other in kind.shared_rules:
+        if other not in list_entry_points(ROUND_KIND_GROUP):
+            return f"the kind of round '{kind.name}' needs '{other}', which is not installed"
+    return ""
 
-    return build_inference_mllog_round(name, *merge_round_rows(name, collect_round_texts(name)))
+
+def iterate_kinds() -> "Iterator[RoundKind]":
+    """Yield the kinds of rounds that results can be judged by; one that needs a kind that is not
+    installed causes a warning and is skipped.
+    """
+    for kind in iterate_kind_records():
+        if obstacle := describe_missing_kind(kind):
+            plugins.warn_about_package(list_entry_points(ROUND_KIND_GROUP)[kind.name], obstacle)
+        else:
+            yield kind
+
+
+def iterate_kind_records() -> "Iterator[RoundKind]":
+    """Yield the records of the kinds of rounds; broken ones of other packages cause a warning and
+    are skipped.
+    """
+    for name, point in list_entry_points(ROUND_KIND_GROUP).items():
+        try:
+            kind = load_kind_record(name)
+        except MissingError as error:
+            if plugins.is_own_entry_point(point):
+                raise
+            plugins.warn_about_package(point, str(error))
+        else:
+            yield kind
+
+
+def load_kind_part(kind: "RoundKind", part: str) -> Any:
+    """Load a part of a kind of round; None if the kind has none."""
+    return load_target(ROUND_KIND_GROUP, "kind of round", kind.name, getattr(kind, part))
+
+
+def load_round_part(round_name: str, part: str) -> Any:
+    """Load a part of a round's kind; None if the kind has none."""
+    return load_kind_part(load_round_kind(round_name), part)
 
 
 @cache
 def load_endpoints_round(name: str) -> "EndpointsRound":
     """Load a round of MLPerf Endpoints."""
     from suite.rounds.endpoints_curve import build_endpoints_round
+
+    return build_endpoints_round(name, *collect_round_tables(name, "suite.rounds"))
+
+
+def collect_round_tables(name: str, package: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the tables of a published round with the rows of its benchmarks, which are in
+    `package`, and the sources by dotted path.
+    """
     from suite.rounds.rows import merge_round_rows
 
-    return build_endpoints_round(name, *merge_round_rows(name, collect_round_texts(name)))
+    return merge_round_rows(name, collect_round_texts(name), package)
 
 
 @cache
@@ -378,12 +466,12 @@ def can_join_round(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 
 @cache
 def list_round_files() -> Sequence[PackageFile]:
-    """Return every round file of workloads' packages and of the group `podium.rounds`; broken
-    packages of others cause a warning and are skipped.
+    """Return every round file of workloads' packages, of kinds of rounds and of the group
+    `podium.rounds`; broken packages of others cause a warning and are skipped.
     """
     found = (
         file
-        for file in iterate_package_files(ROUND_GROUP, "*.toml")
+        for file in (*iterate_package_files(ROUND_GROUP, "*.toml"), *iterate_kind_files())
         if file.round != COMPATIBILITY_STEM and Path(file.path).name != FOREIGN_WEIGHTS_FILE
     )
     return tuple(
@@ -391,6 +479,14 @@ def list_round_files() -> Sequence[PackageFile]:
         for file in found
         if plugins.is_own_entry_point(file.point) or has_loadable_rules(file.point)
     )
+
+
+def iterate_kind_files() -> Iterator[PackageFile]:
+    """Yield the files of the rounds of each kind."""
+    for kind in iterate_kind_records():
+        if kind.rounds:
+            point = list_entry_points(ROUND_KIND_GROUP)[kind.name]
+            yield from read_package_files(point, kind.rounds, "*.toml")
 
 
 def has_loadable_rules(point: EntryPoint) -> bool:

@@ -16,6 +16,7 @@ MINUTES_PER_HOUR: Final = 60
 UW_PER_MW: Final = 1_000
 UW_PER_W: Final = 1_000_000
 MW_PER_W: Final = 1_000
+W_PER_KW: Final = 1_000
 J_PER_KJ: Final = 1_000
 MIB: Final = 2**20
 GIB: Final = 2**30

@@ -394,7 +394,8 @@ class Workload:
     """Frameworks of its networks: doctor then skips other engines. None: any."""
     hyperparameters: str | None = None
     """Function of the settings that returns the hyper-parameters under their log names, without a
-    framework; `check --config` calls it. None: the settings that the row logs.
+    framework; `check --config` calls it. Those without a value are left out: the judge reports
+    them as missing. None: the settings that the row logs.
     """
     check_run: str | None = None
     """Function of (name, run), called before a half is imported: RequestError or MissingError for a
@@ -433,7 +434,11 @@ class Workload:
         """Return the hyper-parameters under their log names."""
         if self.hyperparameters is None:
             logged = round.benchmark(self.name).settings
-            return {key: settings[key] for key, setting in logged.items() if setting.log}
+            return {
+                key: settings[key]
+                for key, setting in logged.items()
+                if setting.log and key in settings
+            }
         selected: Mapping[str, HyperValue] = resolve_name(self.hyperparameters)(settings)
         return selected
 
@@ -451,13 +456,17 @@ class Workload:
         """Build the prompts of a run; RequestError if the workload has none, or if the checkpoint
         is another workload's.
         """
+        built: PromptSource = resolve_name(self.require_prompts())(run, checkpoint)
+        return built
+
+    def require_prompts(self) -> str:
+        """Return the name of what builds prompts; RequestError if the workload has none."""
         if self.prompts is None:
             raise RequestError(
                 f"{self.name}: its Workload names no `prompts`: servers behind an OpenAI-compatible"
                 " API cannot be measured with it (docs/guides/your-workload.md)"
             )
-        built: PromptSource = resolve_name(self.prompts)(run, checkpoint)
-        return built
+        return self.prompts
 
     def build_data_set(self, run: Run) -> DataSet | None:
         """Return the data set of a run, ready to survey, if the workload has one."""

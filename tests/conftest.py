@@ -33,6 +33,9 @@ should wait for the longest ones at the end.
 
 sys.path.insert(0, str(HERE / "shared"))
 from judged_examples import ensure_examples  # noqa: E402 - from that folder
+from other_packages import hide_other_packages  # noqa: E402
+
+hide_other_packages()
 
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -86,9 +89,15 @@ def pytest_pyfunc_call() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Look seldom again: a run in this process has returned to the usual threshold."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests of published results where there are none, all for one reason; and look seldom
+    again: a run in this process has returned to the usual threshold.
+    """
     gc.set_threshold(garbage.SELDOM_THRESHOLD)
+    if item.get_closest_marker("corpus"):
+        from corpus import skip_without_corpus  # its import links thousands of files
+
+        skip_without_corpus()
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,10 @@ def crash(bench):
 def vanish(bench):
     os.kill(os.getpid(), signal.SIGKILL)
 
+def few(bench):
+    for number in range(3):
+        bench.tell(f"line {number}", 1.0, "images/s")
+
 def many(bench):
     for number in range(20):
         bench.tell(f"line {number}", 1.0, "images/s")
@@ -78,7 +82,9 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def build_environment(*folders: Path) -> dict[str, str]:
-    path = os.pathsep.join(map(str, (*folders, BENCHMARKS, ROOT)))
+    path = os.pathsep.join(
+        [*map(str, (*folders, BENCHMARKS, ROOT)), os.environ.get("PYTHONPATH", "")]
+    )
     # without bytecode: where files are full, Python keeps a part of it and cannot import it again
     return {
         **os.environ,
@@ -225,8 +231,12 @@ def test_a_run_that_is_killed_leaves_no_item(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_full_disk_keeps_the_table(tmp_path: Path) -> None:
-    """Files above this size fail as on a full disk: the first item's has room, the second's not."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # noqa: E731
+    """Files above this size fail as on a full disk: there is room for three lines, not for a fourth,
+    and not for why an item ended.
+    """
+    start_items(tmp_path, 100, 50, "few").communicate(timeout=120)
+    size = (tmp_path / "out" / "few.json").stat().st_size + 12
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # noqa: E731
     started = start_items(tmp_path, 100, 50, "measure", "many", prepare=limit)
     said, complaints = started.communicate(timeout=120)
     assert (started.returncode, complaints) == (1, "")

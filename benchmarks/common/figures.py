@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.tiny import add_tiny_option, choose_size
 from harness.machine import cpus
 from harness.machine.system_description import read_cpu_model
 from suite.cli import RunOptions
@@ -85,11 +86,17 @@ def arguments(
 ) -> argparse.Namespace:
     """Read the options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=about)
+    add_tiny_option(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
-    parser.add_argument("--pairs", type=int, default=pairs, help="pairs of measurements")
+    parser.add_argument(
+        "--pairs", type=int, default=choose_size(pairs, 1), help="pairs of measurements"
+    )
     if steps:
         parser.add_argument(
-            "--steps", type=int, default=steps, help="optimizer steps per measurement"
+            "--steps",
+            type=int,
+            default=choose_size(steps, 1),
+            help="optimizer steps per measurement",
         )
     if pictures:
         parser.add_argument(

@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from common.figures import options
+from common.tiny import choose_size
 from harness.request import resolve_request
 from harness.serving.harness_ceiling import build_null_schedule
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite.engine import Engine, Executable, Network, Plan
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision
 from suite.workload import Inference, Run, Workload
 
-SIZE_PX: Final = 224
-MAX_BATCH: Final = 8
+SIZE_PX: Final = choose_size(224, 32)
+MAX_BATCH: Final = choose_size(8, 2)
 """Batch size from which ONNX Runtime's INT8 convolutions are fastest per image, on the
 tested CPUs.
 """
-HELD: Final = 64
+HELD: Final = choose_size(64, 8)
 """Images in memory."""
 RATE: Final = "result_samples_per_second"
 
@@ -103,7 +104,7 @@ def write_checkpoint(folder: Path) -> Path:
 
 def system(
     engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int
-) -> SystemUnderTest:
+) -> LoadedSystem:
     """Build a system under test on enlarged embedded images."""
     request = resolve_request(
         options(
@@ -115,7 +116,7 @@ def system(
         "resnet50",
     )
     batching = BatchingSettings(workers=1, max_batch=MAX_BATCH, window_us=0)
-    return SystemUnderTest(
+    return LoadedSystem(
         workload=FewPictures(request.workload),
         engine=engine,
         run=request.build_run(1, precision),

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints.answers import load_token_counter
+from compliance.token_counter import load_token_counter
 from fuzzing.reading import Reader, judged
 from fuzzing.seeds import EXAMPLES
 

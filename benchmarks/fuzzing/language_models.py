@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from compliance.documents.reader import SCORER_EXCEPTIONS
+from compliance.kinds.podium.reader import SCORER_EXCEPTIONS
 from fuzzing.reading import Reader
 from suite.files.tokenizer_files import TOKENIZER_FILE
 from workloads.llama.checkpoint import read_llama_shape

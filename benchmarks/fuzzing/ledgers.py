@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from compliance.documents.podium import ledger
+from compliance.kinds.podium.documents import ledger
 from compliance.logs.source_file import SourceFile
 from suite.errors import PodiumError
 from suite.ledger.book import Ledger

@@ -51,13 +51,20 @@ def onnx_files(work: Path) -> Iterator[Reader]:
         share=0.2,
     )
     picture = FileInput(name="x", dtype="float32", sizes=("N", *SIZES))
-    graph = FileGraph(path=work, sha256="", inputs=(picture,), output_names=("y",))
+    graph = FileGraph(
+        path=work,
+        sha256="",
+        inputs=(picture,),
+        output_names=("y",),
+        ir_version=8,
+        opsets=(("", 17),),
+    )
     folder = work / "onnx-samples"
     folder.mkdir()
     yield Reader(
         name="onnx-samples",
         file=folder / "0.npz",
         seeds=build_samples(),
-        read=lambda path: build_onnx_network(graph, {}, path.parent),
+        read=lambda path: build_onnx_network(graph, {}, path.parent, {}),
         share=0.2,
     )

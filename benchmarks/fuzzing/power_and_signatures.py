@@ -7,11 +7,11 @@ from typing import Final
 
 from compliance.bundle import trailer
 from compliance.bundle.trailer import FrameKind, TrailerFrame
-from compliance.documents.podium import inference, power
+from compliance.kinds.podium.documents import inference, power
+from compliance.kinds.podium.results import energy
 from compliance.rules import judge_document
 from fuzzing.reading import Reader, each
 from fuzzing.seeds import EXAMPLES, named
-from submissions.score import energy
 from submissions.signatures import armor, bundled, statement
 from suite import registry
 from suite.files.layout import RUN_RECORD, TELEMETRY_FILE

@@ -14,18 +14,15 @@ import msgspec
 
 from compliance import hyperparameter_check, waivers
 from compliance.bundle import archive, manifest
-from compliance.documents.inference_text import entry_files
-from compliance.documents.podium import checkpoint, inference
-from compliance.documents.podium.system_description import read_podium_system
-from compliance.documents.reader import SCORER_EXCEPTIONS
-from compliance.logs.loadgen import (
-    accuracy_counts,
-    accuracy_log,
-    legacy_detail,
-    legacy_summary,
-    summary,
-)
-from compliance.logs.mllog import mllog_lines, published
+from compliance.kinds.inference_text.documents import entry_files
+from compliance.kinds.inference_text.logs import legacy_detail, legacy_summary
+from compliance.kinds.podium.documents import checkpoint, inference
+from compliance.kinds.podium.documents.system_description import read_podium_system
+from compliance.kinds.podium.reader import SCORER_EXCEPTIONS
+from compliance.kinds.podium.results import log_values
+from compliance.kinds.training.logs import published
+from compliance.logs.loadgen import accuracy_counts, accuracy_log, summary
+from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import read_json_document
 from compliance.recognition.path_kind import recognise_path
 from compliance.recognition.round import recognise_path_round
@@ -64,7 +61,7 @@ from submissions.compare import compared_results, comparison
 from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
 from submissions.publish import references as published_references
-from submissions.score import log_values, score
+from submissions.score import score
 from suite import registry
 from suite.files.layout import (
     ACCURACY_LOG,
@@ -78,6 +75,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import read_untrusted_file
 from suite.process.signals import UnheardSignals
+from suite.records import RUN_RECORD_DECODER
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings
 from workloads.common import calibration, weights_description
 from workloads.common.detection import coco
@@ -141,7 +139,7 @@ def verified(path: Path) -> object:
 
 def compared(root: Path, path: Path) -> object:
     """Score a tree, and hold it against itself."""
-    found = compared_results.judge_comparison_sides([root, root], [])
+    found = compared_results.judge_compared_results([root, root], [])
     return score.score_paths([root], []), comparison.compare_results(found, [str(root)])
 
 
@@ -265,7 +263,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         read=ways,
     )
     folder = work / "record"
-    records = each(
+    exported = each(
         lambda path: checkpoint_selection.read_exported_checkpoint(path.parent),
         parsed(lambda source: checkpoint.read_checkpoint_file(source, [], ROUND)),
     )
@@ -273,12 +271,12 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         name="checkpoint",
         file=folder / CHECKPOINT_RECORD,
         seeds=seeds(CHECKPOINT_RECORD),
-        read=each(records, partial(shaped, "checkpoint.json")),
+        read=each(exported, partial(shaped, "checkpoint.json")),
     )
     runs = each(
-        lambda path: run_record.read_run_record(path.parent),
+        lambda path: run_record.find_served_run(path.parent),
         lambda path: log_values.read_loadgen_run_record(path.parent),
-        parsed(lambda source: read_json_document(source, inference.RUN_RECORD_DECODER)),
+        parsed(lambda source: read_json_document(source, RUN_RECORD_DECODER)),
         partial(shaped, "run.json"),
     )
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
@@ -301,7 +299,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     described = each(
         manifest.read_run_environment,
         parsed(lambda source: read_podium_system(source, None, ROUND)),
-        partial(shaped, "system.json"),
+        partial(shaped, "system-description.json"),
     )
     yield Reader(
         name="system",
@@ -482,7 +480,7 @@ def data(work: Path) -> Iterator[Reader]:
     )
     at, tokens = (
         work / "words" / gnmt.GNMT_VOCABULARY_FILE,
-        "\n".join((*gnmt.GNMT_SPECIAL_TOKENS, "a", "b@@", "c", "")).encode(),
+        "\n".join((*gnmt.GNMT_SPECIAL_TOKENS, "a", "b", "c", "")).encode(),
     )
     yield Reader(
         name="vocabulary",

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.documents import json_document
-from compliance.documents.endpoints.answers import TokenCounter
 from compliance.judge import Judge
+from compliance.kinds.podium.documents import json_document
 from compliance.logs.source_file import SourceFile
 from compliance.reports import render
+from compliance.token_counter import TokenCounter
 from fuzzing.changes import changed
 from suite.errors import PodiumError
 

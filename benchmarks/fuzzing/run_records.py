@@ -6,17 +6,22 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.podium import conditions, inference
+from compliance.kinds.podium.documents import conditions, inference
+from compliance.kinds.podium.results.within_run import iterate_within_run_figures
 from compliance.logs import telemetry
 from compliance.logs.loadgen import query_times
 from compliance.rules import judge_document
 from fuzzing.reading import Reader, each, judged, parsed
 from fuzzing.seeds import EXAMPLES, named
 from submissions.campaign import audits as campaign_audits
-from submissions.score.within_run import iterate_within_run_figures
+from submissions.report.records import telemetry as reported_telemetry
+from submissions.report.records.queries import read_recorded_queries
+from submissions.report.records.tokens import read_recorded_tokens
 from suite import registry
 from suite.files.layout import AUDIT_RECORD, QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
+from suite.studies.documents import POINT_FILE, STUDY_FILE
+from suite.studies.measured import read_measured_study
 from suite.workload import Mode
 
 ROUND: Final = registry.load_round()
@@ -46,6 +51,14 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
         seeds=named(results, AUDIT_RECORD),
         read=said,
     )
+    study = next(shutil.copytree(EXAMPLES / "peak", work / "searched").rglob(STUDY_FILE))
+    for path in (study, next(study.parent.rglob(POINT_FILE))):
+        yield Reader(
+            name=f"study-{path.name}",
+            file=path,
+            seeds=[path.read_bytes()],
+            read=each(partial(judged, study.parent), lambda _: read_measured_study(study.parent)),
+        )
     sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY_FILE)]
     run = shutil.copytree(EXAMPLES / "observed", work / "observed")
     yield Reader(
@@ -57,12 +70,18 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
 
 
 def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
-    """Read a file of lines by its parser alone, too."""
+    """Read a file of lines by its parser alone, too, and as a report does."""
     return (
-        (parsed(telemetry.read_telemetry_file),)
+        (parsed(telemetry.read_telemetry_file), reported_telemetry.read_telemetry_readings)
         if name == TELEMETRY_FILE
-        else (parsed(query_times.read_query_times),)
+        else (parsed(query_times.read_query_times), reported_queries)
     )
+
+
+def reported_queries(path: Path) -> object:
+    """Read the queries, and the tokens beside them, as a report draws them."""
+    queries = read_recorded_queries(path)
+    return queries and read_recorded_tokens(path.parent, queries)
 
 
 def recorded(path: Path) -> object:

@@ -25,9 +25,9 @@ from harness.engines import batch_norm_folding
 from harness.engines.torch import TorchEngine
 from harness.serving.harness_ceiling import build_null_schedule
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.result_files import read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen
 from suite.engine import Engine
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor, Run
@@ -47,10 +47,9 @@ COMPARED_PICTURES: Final = 8
 class FewPictures(ResNet50Inference):
     """The inference with few images in memory: decoding more takes longer than a measurement."""
 
-    @property
-    def performance_sample_count(self) -> int:
-        """Return the number of images that LoadGen draws from."""
-        return min(HELD, self.sample_count)
+    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
+        super().__init__(run, checkpoint, engine)
+        self.performance_sample_count = min(HELD, self.sample_count)
 
 
 @dataclass(frozen=True)
@@ -257,7 +256,7 @@ def measure_offline(bench: Workbench) -> None:
 def tell_offline(bench: Workbench, title: str, batch: int, variant: ServedVariant) -> None:
     """Answer one Offline query in this process."""
     run = build_serving_run(bench, batch, variant)
-    system = SystemUnderTest(
+    system = LoadedSystem(
         workload=FewPicturesWorkload(),
         engine=TorchEngine(),
         run=run,

@@ -10,13 +10,15 @@ import io
 import re
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from compliance.bundle import trailer
+from compliance.bundle.manifest import check_unpacked_format, read_unpacked_manifest_or_none
 from compliance.recognition.path_kind import ZSTD_MAGIC
 from suite.errors import JudgedError, MissingError
-from suite.files.layout import DISK_FULL_ERRORS
+from suite.files.layout import DISK_FULL_ERRORS, MANIFEST_FILE
 from suite.files.untrusted_files import describe_parse_failure, replace_unprintable
 
 MAX_EXPANSION_RATIO: Final = 4000
@@ -27,11 +29,23 @@ MAX_UNPACKED_BYTES: Final = 256 << 30
 """Maximum size in bytes when unpacked; a full campaign contains logs and answers, no weights."""
 SMALL_ARCHIVE_BYTES: Final = 64 << 20
 """Size in bytes up to which any archive may unpack, however small it is."""
-MAX_ARCHIVE_MEMBERS: Final = 200_000
-"""Maximum number of members."""
+MAX_ARCHIVE_MEMBERS: Final = 20_000
+"""Maximum number of files and folders; campaigns of all workloads with their audits and studies
+have about 3,000.
+"""
+MAX_UNNAMED_MEMBERS: Final = 1_000
+"""Maximum number of files and folders that the manifest does not name; podium writes none."""
+MAX_UNNAMED_BYTES: Final = 64 << 20
+"""Maximum size in bytes of the files that the manifest does not name, all together."""
+MAX_HEADER_BYTES: Final = 64 << 10
+"""Maximum number of bytes that describe one member. podium writes 512, and 1,536 for a name of more
+than 100 characters; tarfile reads an extension header whole, whatever size it states.
+"""
+MAX_MEMBER_DEPTH: Final = 64
+"""Maximum number of folders within one another; results have 10."""
 UNPACKED_CHUNK_BYTES: Final = 1 << 20
-PACKED_CHUNK_BYTES: Final = 4096
-"""Bytes of input unpacked at once: at most 1,024 blocks of 128 KiB."""
+PACKED_CHUNK_BYTES: Final = 1024
+"""Bytes of input unpacked at once: at most 256 blocks of 128 KiB."""
 MAX_ZSTD_WINDOW_BYTES: Final = 128 << 20
 """Memory in bytes that a frame may request; zstd level 19 requests 8 MiB."""
 CONTROL_CHARACTERS: Final = re.compile("[\x00-\x1f\x7f]")
@@ -50,6 +64,8 @@ class ZstdFrameReader(io.BufferedIOBase):
             max_window_size=MAX_ZSTD_WINDOW_BYTES
         ).decompressobj()
         self.waiting = bytearray()
+        self.header_left: int | None = None
+        """Bytes that may still be read for the headers of a member; None while anything may be."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return `size` bytes, fewer at the end; without a size, everything that is left."""
@@ -58,6 +74,12 @@ class ZstdFrameReader(io.BufferedIOBase):
             self.unpack_more()
         piece = bytes(self.waiting[:wanted])
         del self.waiting[:wanted]
+        if self.header_left is not None:
+            self.header_left -= len(piece)
+            if self.header_left < 0:
+                raise JudgedError(
+                    f"{self.name}: a member's header is larger than {MAX_HEADER_BYTES:,} bytes"
+                )
         return piece
 
     def unpack_more(self) -> None:
@@ -121,24 +143,59 @@ def unpack_bundle(bundle: Path, folder: Path) -> None:
         ) from error
 
 
+@dataclass(slots=True, kw_only=True)
+class MemberCount:
+    """What has been unpacked so far; JudgedError for a member too many."""
+
+    bundle: str
+    files: set[PurePosixPath] = field(default_factory=set)
+    folders: set[PurePosixPath] = field(default_factory=set)
+    """Also folders that only the path of a member names."""
+    named: frozenset[str] = frozenset()
+    """Files that the manifest names, once it is unpacked."""
+    unnamed: int = 0
+    unnamed_bytes: int = 0
+
+    def add_member(self, member: tarfile.TarInfo, path: PurePosixPath) -> None:
+        """Count a member, and the folders that it creates."""
+        if path in self.files:
+            raise JudgedError(f"{self.bundle}: contains '{replace_unprintable(member.name)}' twice")
+        created = [folder for folder in path.parents if folder not in self.folders]
+        self.folders.update(created)
+        self.files.add(path)
+        if len(self.files) + len(self.folders) > MAX_ARCHIVE_MEMBERS:
+            raise JudgedError(f"{self.bundle}: more than {MAX_ARCHIVE_MEMBERS:,} files and folders")
+        if str(path) in self.named or str(path) == MANIFEST_FILE:
+            return
+        self.unnamed += 1 + len(created)
+        self.unnamed_bytes += member.size
+        if self.unnamed > MAX_UNNAMED_MEMBERS or self.unnamed_bytes > MAX_UNNAMED_BYTES:
+            raise JudgedError(
+                f"{self.bundle}: more than {MAX_UNNAMED_MEMBERS:,} files and folders or"
+                f" {MAX_UNNAMED_BYTES:,} bytes that its {MANIFEST_FILE} does not name"
+            )
+
+
 def extract_archive_members(stream: ZstdFrameReader, folder: Path, name: str) -> None:
     """Write each member that passes the checks, then check that only zeros follow. Read in blocks
     of 512 bytes, so that every byte is checked.
     """
-    extracted_paths: set[PurePosixPath] = set()
+    counted = MemberCount(bundle=name)
+    stream.header_left = MAX_HEADER_BYTES
     with tarfile.open(
         fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict"
     ) as archive:
         for member in iterate_safe_members(archive, name):
             path = PurePosixPath(member.name)
-            if path in extracted_paths or len(extracted_paths) >= MAX_ARCHIVE_MEMBERS:
-                raise JudgedError(
-                    f"{name}: contains '{replace_unprintable(member.name)}' twice"
-                    if path in extracted_paths
-                    else f"{name}: more than {MAX_ARCHIVE_MEMBERS} members"
-                )
-            extracted_paths.add(path)
+            counted.add_member(member, path)
+            stream.header_left = None
             write_archive_member(archive, member, folder.joinpath(*path.parts))
+            stream.header_left = MAX_HEADER_BYTES
+            if str(path) == MANIFEST_FILE:
+                check_unpacked_format(folder, name)
+                manifest = read_unpacked_manifest_or_none(folder)
+                counted.named = frozenset(manifest.files if manifest else ())
+    stream.header_left = None
     while rest := stream.read(UNPACKED_CHUNK_BYTES):
         if rest.strip(b"\0"):
             raise JudgedError(f"{name}: bytes follow the end of the archive")
@@ -167,6 +224,8 @@ def find_member_problem(member: tarfile.TarInfo) -> str | None:
         return "has an absolute or foreign path"
     if not path.parts or ".." in member.name.split("/"):
         return "leaves the folder"
+    if len(path.parts) > MAX_MEMBER_DEPTH:
+        return f"lies more than {MAX_MEMBER_DEPTH} folders deep"
     if CONTROL_CHARACTERS.search(member.name):
         return "has control characters in its name"
     return None

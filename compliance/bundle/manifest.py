@@ -2,20 +2,22 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
 from compliance.verdict import Fault
+from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.layout import MANIFEST_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
 
 HARDWARE_FIELD_PREFIXES: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
 """Prefixes of the system-description fields that name hardware and operating system."""
-KNOWN_BUNDLE_FORMATS: Final = (1, 2)
-"""Formats of bundles that this version reads (submissions/pack/manifest.py)."""
+BUNDLE_FORMAT: Final = 3
+"""The format of the bundles that this version writes and reads (docs/BUNDLE.md)."""
 MAX_MANIFEST_BYTES: Final = 64 << 20
 """Maximum size of a manifest in bytes; about 400,000 files."""
 
@@ -42,10 +44,48 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     version: str
     ledger: Mapping[str, str] = {}
-    """Path of each ledger -> SHA-256 of its last line; from format 2 on."""
+    """Path of each ledger -> SHA-256 of its last line."""
 
 
+class ManifestHeader(msgspec.Struct, frozen=True):
+    """What tells the format of a bundle, whatever else its manifest has."""
+
+    format: int
+    version: str = "?"
+
+
+MANIFEST_HEADER_DECODER: Final = msgspec.json.Decoder(ManifestHeader)
 MANIFEST_DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the only valid text of a manifest."""
+    fields = msgspec.to_builtins(manifest)
+    return (json.dumps(fields, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def check_unpacked_format(folder: Path, bundle: str) -> None:
+    """RequestError for an unpacked bundle of another format than this version's; a folder without
+    a manifest, or with a damaged one, passes.
+    """
+    with suppress(UnreadableError):
+        untrusted_files.read_untrusted_file(
+            folder / MANIFEST_FILE,
+            lambda text: check_manifest_format(text, bundle),
+            MAX_MANIFEST_BYTES,
+        )
+
+
+def check_manifest_format(text: bytes, bundle: str) -> None:
+    """RequestError for the manifest of another format than this version's; ValueError for what is
+    no manifest.
+    """
+    header = MANIFEST_HEADER_DECODER.decode(text)
+    if header.format != BUNDLE_FORMAT:
+        raise RequestError(
+            f"{bundle}: a bundle of format {header.format}, written by podium {header.version};"
+            f" this version reads format {BUNDLE_FORMAT} alone: take the version that wrote it"
+        )
 
 
 def read_run_environment(path: Path) -> Mapping[str, Any]:
@@ -103,7 +143,9 @@ def read_unpacked_manifest_or_none(folder: Path) -> Manifest | None:
 def check_bundle_manifest(folder: Path) -> Iterator[Fault]:
     """Yield a Fault for every changed, missing or added file of an unpacked bundle."""
     try:
-        manifest = read_unpacked_manifest(folder)
+        manifest, canonical = untrusted_files.read_untrusted_file(
+            folder / MANIFEST_FILE, parse_manifest_form, MAX_MANIFEST_BYTES
+        )
     except UnreadableError as error:
         yield Fault(
             file=folder / MANIFEST_FILE,
@@ -111,6 +153,12 @@ def check_bundle_manifest(folder: Path) -> Iterator[Fault]:
             required="a manifest that matches the schema manifest.json",
         )
         return
+    if not canonical:
+        yield Fault(
+            file=folder / MANIFEST_FILE,
+            found="a manifest in another form, or with other fields",
+            required="the form that podium writes",
+        )
     yield from check_sealed_files(folder, manifest)
     for path in sorted(
         path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
@@ -122,6 +170,12 @@ def check_bundle_manifest(folder: Path) -> Iterator[Fault]:
                 found="a file that the manifest does not name",
                 required="only sealed files",
             )
+
+
+def parse_manifest_form(text: bytes) -> tuple[Manifest, bool]:
+    """Parse a manifest, and whether its text is the only valid one."""
+    manifest = MANIFEST_DECODER.decode(text)
+    return manifest, encode_manifest(manifest) == text
 
 
 def check_sealed_files(folder: Path, manifest: Manifest) -> Iterator[Fault]:

@@ -29,6 +29,8 @@ from suite.files.untrusted_files import (
     read_in_pieces,
 )
 
+ANY_JSON_DECODER: Final = msgspec.json.Decoder()
+
 T = TypeVar("T")
 
 MAX_PARSE_ERRORS: Final = 100

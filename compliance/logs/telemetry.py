@@ -131,6 +131,13 @@ class SampledSegment:
         """Convert a time of this segment to UTC."""
         return t_ns - self.head.clocks_ns[0] + self.head.clocks_ns[1]
 
+    @property
+    def clock_step_ns(self) -> int | None:
+        """Return by how much UTC moved against the monotonic clock; None without a last line."""
+        if self.end is None:
+            return None
+        return self.end.clocks_ns[1] - self.convert_to_utc_ns(self.end.clocks_ns[0])
+
     def iterate_channel_times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield the name of each channel with its times and lines."""
         names = {each.id: each.name for each in self.head.channels}

@@ -2,70 +2,55 @@
 organisation by system or set.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.evidence import RoundEvidence
 from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
 from compliance.recognition.round import (
     MULTI_ROUND_KINDS,
     decide_round_by_files,
     iterate_system_logs,
     list_target_organisations,
+    recognise_path_round,
 )
-from compliance.recognition.training_rounds import can_belong_to_round
+from compliance.recognition.round_evidence import RoundEvidence
 from compliance.recognition.tree_path import list_published_logs, list_subfolders
+from suite import registry
 
-RoundLookup = Callable[[RecognisedPath], str]
-"""Function that returns the round of a path."""
-INFERENCE_ROUND_PREFIX: Final = "inference-"
-"""Prefix of the names of rounds that LoadGen's seeds indicate."""
 MAX_SYSTEM_LOGS: Final = 4
 """Maximum number of a system's LoadGen logs that are read."""
 
 
-def split_by_round(
-    target: RecognisedPath, evidence: RoundEvidence | None, resolve_round_name: RoundLookup
-) -> Sequence[Path]:
+def split_by_round(target: RecognisedPath, evidence: RoundEvidence | None) -> Sequence[Path]:
     """Return the paths to be judged one by one instead of a tree or organisation; none if all of
-    its results belong to one round.
-
-    Args:
-        target: the tree or organisation.
-        evidence: its round as a whole, and what indicates it; None if there is nothing.
-        resolve_round_name: returns the round of a part.
+    its results belong to one round. `evidence` is what the content says of it as a whole.
     """
     if target.kind not in MULTI_ROUND_KINDS or evidence is None:
         return ()
     organisations = list_target_organisations(target)
-    if evidence.logs and not (
-        evidence.round and can_belong_to_round(evidence.round, evidence.logs)
-    ):
+    if evidence.logs and not (evidence.round and evidence.logs.can_belong_to_round(evidence.round)):
         sets = [each for home in organisations for each in list_training_sets(home)]
         return (
             (organisations if target.kind is PathKind.TREE else sets)
-            if has_several_rounds(sets, resolve_round_name)
+            if has_several_rounds(sets)
             else ()
         )
-    if not (evidence.round or "").startswith(INFERENCE_ROUND_PREFIX):
+    if evidence.round is None or not registry.load_round_kind(evidence.round).seed_table:
         return ()
     if target.kind is PathKind.TREE and (
-        has_several_rounds(organisations, resolve_round_name)
-        or any(map(has_several_seed_rounds, organisations))
+        has_several_rounds(organisations) or any(map(has_several_seed_rounds, organisations))
     ):
         return organisations
-    return (
-        systems
-        if (systems := list(list_subfolders(organisations[0] / "results")))
-        and has_several_seed_rounds(organisations[0])
-        else ()
-    )
+    if not organisations or not has_several_seed_rounds(organisations[0]):
+        return ()
+    return list(list_subfolders(organisations[0] / "results"))
 
 
-def has_several_rounds(paths: Sequence[Path], resolve_round_name: RoundLookup) -> bool:
-    """Return whether paths belong to more than one round."""
-    return len({resolve_round_name(recognise_path(path)) for path in paths}) > 1
+def has_several_rounds(paths: Sequence[Path]) -> bool:
+    """Return whether the content of paths indicates more than one round."""
+    found = (recognise_path_round(recognise_path(path)) for path in paths)
+    return len({evidence and evidence.round for evidence in found}) > 1
 
 
 def list_training_sets(organisation_folder: Path) -> list[Path]:

@@ -7,19 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.endpoints_files import (
-    ENDPOINTS_CONFIG,
-    ENDPOINTS_ENTRY_FILES,
-    ENDPOINTS_RUN_FILES,
-    ENDPOINTS_RUN_FOLDERS,
-    ENDPOINTS_SUMMARY_PATHS,
-    POINT_FILE,
-)
-from compliance.recognition.endpoints_tree import (
-    has_endpoints_curves,
-    is_endpoints_curve,
-    is_endpoints_point,
-)
+from compliance.recognition.result_places import list_entry_files, load_result_places
 from compliance.recognition.tree_path import (
     DIVISION_FOLDERS,
     TEST_FOLDERS,
@@ -46,6 +34,7 @@ from suite.files.layout import (
     MANIFEST_FILE,
     PARTIAL_SUFFIX,
     QUERY_RECORD_FILE,
+    ROOM_RECORD_FILE,
     RUN_RECORD,
     START_RECORD_FILE,
     SUMMARY_LOG,
@@ -64,6 +53,7 @@ LOADGEN_FILES: Final = frozenset(
         RUN_RECORD,
         QUERY_RECORD_FILE,
         TOKEN_RECORD_FILE,
+        ROOM_RECORD_FILE,
         START_RECORD_FILE,
         TELEMETRY_FILE,
         "mlperf_log_trace.json",
@@ -127,11 +117,12 @@ def recognise_path(
     """
     path = locate_absolutely(path)
     folder = is_folder(path)
-    if part := find_endpoints_part(path, folder):
-        return part
+    for places in load_result_places():
+        if part := places.find_part(path, folder):
+            return part
     position = locate_in_tree(path, folder, match_organisation)
-    if not folder and position is None and (run := find_endpoints_run(path)):
-        return RecognisedPath(path=run, kind=PathKind.ENDPOINTS_RUN)
+    if not folder and position is None and (run := find_loose_run(path, folder)):
+        return run
     if not folder:
         kind = recognise_file_kind(path, position)
         return RecognisedPath(
@@ -150,6 +141,14 @@ def recognise_path(
     return RecognisedPath(path=path, kind=recognise_folder_kind(path, position), position=position)
 
 
+def find_loose_run(path: Path, folder: bool) -> RecognisedPath | None:
+    """Recognise a run of another client than LoadGen outside of any tree, and a file in one."""
+    return next(
+        (run for places in load_result_places() if (run := places.find_loose_run(path, folder))),
+        None,
+    )
+
+
 def find_described_results(path: Path, position: TreePosition) -> Path | None:
     """Return the results that a measurements folder describes; None for anything else."""
     parts = position.list_parts_below(path)
@@ -165,7 +164,7 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
     below = position.list_parts_below(path) if position else ()
     if below and below[0] in TEST_FOLDERS:
         return PathKind.AUDIT
-    if path.name in LOADGEN_FILES or (position and path.name in ENDPOINTS_ENTRY_FILES):
+    if path.name in LOADGEN_FILES or (position and path.name in list_entry_files()):
         return PathKind.RUN
     if TRAINING_TELEMETRY_PATTERN.fullmatch(path.name):
         return PathKind.SET
@@ -205,9 +204,9 @@ def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind
         return recognise_kind_in_tree(path, position)
     if is_file(path / CHECKPOINT_RECORD):
         return PathKind.CHECKPOINT
-    if is_endpoints_run(path):
-        return PathKind.ENDPOINTS_RUN
-    if any(map(is_endpoints_run, list_subfolders(path))):
+    if run := find_loose_run(path, folder=True):
+        return run.kind
+    if any(find_loose_run(each, folder=True) for each in list_subfolders(path)):
         return PathKind.TREES
     if (
         has_division_folders(path)
@@ -221,6 +220,15 @@ def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind
 
 def recognise_content_kind(path: Path) -> PathKind:
     """Recognise a folder outside a tree by its content."""
+    if kind := recognise_result_kind(path):
+        return kind
+    if any(find_judgeable_parts(path)):
+        return PathKind.TREES
+    return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
+
+
+def recognise_result_kind(path: Path) -> PathKind | None:
+    """Recognise a folder with results outside a tree by its content; None for others."""
     if has_loadgen_logs(path):
         return PathKind.RUN
     if is_performance_folder(path):
@@ -236,9 +244,7 @@ def recognise_content_kind(path: Path) -> PathKind:
         for folder in list_subfolders(path)
     ):
         return PathKind.SYSTEM
-    if any(find_judgeable_parts(path)):
-        return PathKind.TREES
-    return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
+    return None
 
 
 def find_judgeable_parts(path: Path) -> Iterator[Path]:
@@ -250,7 +256,7 @@ def find_judgeable_parts(path: Path) -> Iterator[Path]:
         system
         for folder in (path, path / "results")
         for system in list_subfolders(folder)
-        if recognise_content_kind(system) in (PathKind.SYSTEM, PathKind.BENCHMARK)
+        if recognise_result_kind(system) in (PathKind.SYSTEM, PathKind.BENCHMARK)
     )
 
 
@@ -264,8 +270,7 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
             or has_division_folders(folder)
             or any(list_tree_organisations(folder))
             or is_organisation_folder(folder)
-            or is_endpoints_run(folder)
-            or has_endpoints_curves(folder)
+            or any(places.is_judgeable_part(folder) for places in load_result_places())
         ):
             yield folder
         else:
@@ -278,52 +283,6 @@ def find_studies(path: Path) -> Iterator[Path]:
     yield from (
         folder for folder in list_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
     )
-
-
-def find_endpoints_run(path: Path) -> Path | None:
-    """Return the folder of the Endpoints client's run that a file belongs to; None for others."""
-    return next(
-        (
-            folder
-            for folder in path.parents[:3]
-            if str(path.relative_to(folder)) in ENDPOINTS_RUN_FILES and is_endpoints_run(folder)
-        ),
-        None,
-    )
-
-
-def find_endpoints_part(path: Path, folder: bool) -> RecognisedPath | None:
-    """Recognise a part of a submission to MLPerf Endpoints, and a file in one; None for others. A
-    disclosure in a folder that does not count as a point stands for its curve.
-    """
-    home = path if folder else path.parent
-    for each in (home, home.parent):
-        if is_endpoints_point(each) and is_endpoints_curve(each.parent):
-            return RecognisedPath(path=each, kind=PathKind.ENDPOINTS_POINT)
-        if is_file(each / POINT_FILE):
-            return RecognisedPath(path=each.parent, kind=PathKind.ENDPOINTS_CURVE)
-    if is_endpoints_curve(home):
-        return RecognisedPath(path=home, kind=PathKind.ENDPOINTS_CURVE)
-    if has_endpoints_curves(home):
-        return RecognisedPath(path=home, kind=PathKind.ENDPOINTS_SUBMISSION)
-    return None
-
-
-def is_endpoints_run(path: Path) -> bool:
-    """Return whether a folder is a run of the Endpoints client: it has the client's configuration
-    and summary, and no LoadGen logs.
-    """
-    return is_file(path / ENDPOINTS_CONFIG) and find_endpoints_summary(path) is not None
-
-
-def find_endpoints_summary(folder: Path) -> Path | None:
-    """Return the Endpoints client's summary in the folder of a run or a scenario; None if there is
-    none, or LoadGen's logs are there as well.
-    """
-    if any(has_loadgen_logs(folder / name) for name in ENDPOINTS_RUN_FOLDERS):
-        return None
-    summaries = (folder / name for name in ENDPOINTS_SUMMARY_PATHS)
-    return next((path for path in summaries if is_file(path)), None)
 
 
 def has_loadgen_logs(path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.evidence import EVIDENCE_CHUNK_BYTES, is_training_log
+from compliance.recognition.first_record import EVIDENCE_CHUNK_BYTES, is_training_log
 from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 
 LOADGEN_TEXT_FILES: Final = frozenset({SUMMARY_LOG, DETAIL_LOG, ACCURACY_TEXT})

@@ -13,15 +13,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.endpoints_files import ENDPOINTS_SUMMARY_FILES
-from compliance.recognition.evidence import RoundEvidence, read_round_evidence
+from compliance.recognition.evidence import read_round_evidence
 from compliance.recognition.path_kind import MODE_FOLDERS, PathKind, RecognisedPath
-from compliance.recognition.training_rounds import (
-    can_belong_to_round,
-    choose_training_round,
-    is_of_other_benchmark,
-    is_round_excluded,
-)
+from compliance.recognition.result_places import list_summary_files, load_result_places
+from compliance.recognition.round_evidence import RoundEvidence
 from compliance.recognition.tree_path import (
     ROUND_FOLDER_PATTERN,
     TreePosition,
@@ -32,6 +27,7 @@ from compliance.recognition.tree_path import (
 )
 from suite import registry
 from suite.files.layout import DETAIL_LOG, RUN_RECORD, SUMMARY_LOG
+from suite.rounds.kind_checks import find_round_obstacle
 
 MAX_SAMPLED_LOGS: Final = 24
 """Number of logs of a set or tree that are read."""
@@ -51,15 +47,6 @@ OWN_ROUND_KINDS: Final = (
     PathKind.STUDY,
 )
 """Kinds that podium's own round judges in any place."""
-ENDPOINTS_ROUND: Final = "endpoints"
-"""Name of the rules about any run of the Endpoints client."""
-CURVE_ROUND: Final = "endpoints-v1.0"
-"""The round of submissions of curves: the only one whose points have a point.yaml."""
-CURVE_KINDS: Final = (
-    PathKind.ENDPOINTS_POINT,
-    PathKind.ENDPOINTS_CURVE,
-    PathKind.ENDPOINTS_SUBMISSION,
-)
 
 
 def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
@@ -68,10 +55,9 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     """
     if target.kind in OWN_ROUND_KINDS:
         return None
-    if target.kind is PathKind.ENDPOINTS_RUN:
-        return RoundEvidence(ENDPOINTS_ROUND, "the Endpoints client's summary")
-    if target.kind in CURVE_KINDS:
-        return RoundEvidence(CURVE_ROUND, "a point.yaml")
+    for places in load_result_places():
+        if target.kind in places.rounds:
+            return places.rounds[target.kind]
     own = decide_round_by_files(iterate_evidence_files(target)) or decide_round_by_files(
         iterate_neighbour_files(target)
     )
@@ -79,7 +65,8 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
         target.kind is PathKind.LOG
         and target.position
         and own
-        and any(map(is_of_other_benchmark, own.logs))
+        and own.logs
+        and own.logs.has_other_benchmark()
     ):
         own = (
             decide_round_by_files(iterate_neighbour_files(target)) or own
@@ -87,7 +74,13 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     found = recognise_by_context(target, own) or own
     named, logs = (
         find_round_in_names(target),
-        (own.logs if own and target.kind not in MULTI_ROUND_KINDS else found.logs if found else ()),
+        (
+            own.logs
+            if own and target.kind not in MULTI_ROUND_KINDS
+            else found.logs
+            if found
+            else None
+        ),
     )
     if (
         named
@@ -95,9 +88,13 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
         and logs
         and found
         and found.logs
-        and can_belong_to_round(named.round, logs)
+        and logs.can_belong_to_round(named.round)
     ):
         return named
+    if named and found and named.round and is_made_for_another_round(named.round, found.round):
+        return named._replace(
+            indicated_by=f"{named.indicated_by}; its logs are of {found.indicated_by}"
+        )
     overruled = found is None or (
         named and named.round is None and found.round and not is_podium_round(found.round)
     )
@@ -121,7 +118,7 @@ def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> R
                 )
             )
         )
-        return None if around and is_round_excluded(around.round, own.logs) else around
+        return None if around and own.logs.is_round_excluded(around.round) else around
     return None
 
 
@@ -134,36 +131,38 @@ def decide_round_by_files(
     all_evidence = [
         evidence for file in islice(files, max_files) if (evidence := read_round_evidence(file))
     ]
-    votable = merge_training_evidence([each for each in all_evidence if each.sure] or all_evidence)
-    votes = Counter(each.round for each in votable)
-    winner = next(filter(is_podium_round, votes), None)
-    if winner is None and votes.get(None, 0) < LATER_ROUND_SHARE * len(votable):
+    votable = merge_open_evidence([each for each in all_evidence if each.sure] or all_evidence)
+    if decisive := next((each for each in votable if each.decisive), None):
+        return decisive
+    votes, winner = Counter(each.round for each in votable), None
+    if votes.get(None, 0) < LATER_ROUND_SHARE * len(votable):
         winner = max((name for name in votes if name), key=votes.__getitem__, default=None)
     return next((each for each in votable if each.round == winner), None)
 
 
-def merge_training_evidence(all_evidence: list[RoundEvidence]) -> list[RoundEvidence]:
-    """Merge the evidence of training logs that could belong to several rounds."""
-    logs = tuple(log for each in all_evidence for log in each.logs)
-    if len(logs) < 2:
+def merge_open_evidence(all_evidence: list[RoundEvidence]) -> list[RoundEvidence]:
+    """Merge the evidence of logs that could belong to several rounds."""
+    undecided = [each for each in all_evidence if each.logs]
+    if len(undecided) < 2:
         return all_evidence
-    newest = max(
-        (each for each in all_evidence if each.logs), key=lambda each: each.logs[0].began_s or 0
-    )
-    merged = newest._replace(
-        round=choose_training_round(logs),
-        logs=logs,
-        indicated_by=(
-            f"{len(logs)} training logs, among them"
-            f" {newest.indicated_by.removeprefix('a training log ')}"
-        ),
-    )
-    return [merged if each.logs else each for each in all_evidence]
+    logs = undecided[0].logs
+    assert logs is not None
+    merged = logs.merge_evidence(undecided)
+    return [merged if type(each.logs) is type(logs) else each for each in all_evidence]
 
 
 def is_podium_round(name: str | None) -> bool:
     """Return whether podium runs a round."""
-    return name is not None and registry.load_round_kind(name) == "podium"
+    return name is not None and not registry.load_round_kind(name).published
+
+
+def is_made_for_another_round(named: str, found: str | None) -> bool:
+    """Return whether LoadGen's seeds belong to another inference round than the folder's name, or
+    to none: then another round's mlperf.conf was used, which that round's rules find out.
+    """
+    return named != found and all(
+        registry.load_round_kind(each).seed_table for each in (named, found) if each
+    )
 
 
 def find_round_in_names(target: RecognisedPath) -> RoundEvidence | None:
@@ -171,8 +170,11 @@ def find_round_in_names(target: RecognisedPath) -> RoundEvidence | None:
     for part in reversed(target.path.parts):
         if match := ROUND_FOLDER_PATTERN.search(part):
             name = f"{match[1]}-{match[2]}"
+            known = name in registry.list_round_names()
+            obstacle = "" if known else find_round_obstacle(name)
             return RoundEvidence(
-                name if name in registry.list_round_names() else None, f"a folder called {part}"
+                name if known else None,
+                f"a folder called {part}" + (f"; {obstacle}" if obstacle else ""),
             )
     return None
 
@@ -299,7 +301,7 @@ def iterate_loadgen_files(path: Path, depth: int = 3) -> Iterator[Path]:
     """
     if found := [
         name
-        for name in (RUN_RECORD, DETAIL_LOG, SUMMARY_LOG, *ENDPOINTS_SUMMARY_FILES)
+        for name in (RUN_RECORD, DETAIL_LOG, SUMMARY_LOG, *list_summary_files())
         if is_file(f"{path}/{name}")
     ]:
         yield from (path / name for name in found)

@@ -17,6 +17,7 @@ from compliance.reports.counts import (
 )
 from compliance.reports.limits import OmittedFindings, split_listed_findings
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict
+from suite.files.untrusted_files import replace_unprintable
 
 GITHUB_LEVELS: Final = {
     Severity.ERROR: "error",
@@ -137,8 +138,7 @@ def format_finding_example(first: Finding) -> str:
 
 def escape_markdown(text: str) -> str:
     """Escape a text for Markdown, so that it is neither markup nor ends a table's cell."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in text)
-    return MARKDOWN_MARKS.sub(r"\\\g<0>", printable).replace("<", "&lt;")
+    return MARKDOWN_MARKS.sub(r"\\\g<0>", replace_unprintable(text)).replace("<", "&lt;")
 
 
 def render_finding_annotation(finding: Finding, file: str) -> str:
@@ -180,8 +180,14 @@ def format_workflow_command(name: str, message: str, **properties: str) -> str:
 
 
 def encode_command_text(text: str, more: str = "") -> str:
-    """Escape a text so that nothing in it ends the command or starts another."""
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Escape a text so that nothing in it ends the command, starts another, or gives one to the
+    terminal of whoever reads the log.
+    """
+    text = (
+        "\n".join(map(replace_unprintable, text.split("\n")))
+        .replace("%", "%25")
+        .replace("\n", "%0A")
+    )
     for letter in more:
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text

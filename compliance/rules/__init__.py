@@ -1,9 +1,9 @@
 """The judge's rules: one typed function each, whose docstring states the rule, its source and what
 to do.
 
-Every `Rule` in a module of this package counts. The folder is the kind of round: rules in
-`training` are loaded for rounds of the kind `training` alone, rules in this folder for all. Other
-packages name their modules in the entry-point group `podium.rules`; an entry point whose name
+Every `Rule` in a module of this package counts for all rounds. Rules of one kind of round lie in
+the package that the kind names (`compliance.kinds.training.rules`), and count for its rounds alone.
+Other packages name their modules in the entry-point group `podium.rules`; an entry point whose name
 begins with a kind of round and a dot (`training.my-rules`) is loaded for that kind alone. A rule
 reads:
 
@@ -32,7 +32,8 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from compliance.verdict import About, Fault, Finding, Severity, Verdict
 from suite import plugins, registry
-from suite.rounds import RoundKind
+from suite.rounds.kind import RoundKind
+from suite.rounds.kind_checks import list_package_modules
 
 
 class JudgedDocument(Protocol):
@@ -43,11 +44,6 @@ class JudgedDocument(Protocol):
 
 
 D = TypeVar("D", bound=JudgedDocument)
-SHARED_RULE_KINDS: Final = {
-    RoundKind.INFERENCE_MLLOG: (RoundKind.ENDPOINTS,),
-    RoundKind.ENDPOINTS_CURVE: (RoundKind.ENDPOINTS,),
-}
-"""Kind of round -> kinds whose rules its results are judged by, too."""
 MISSING_VALUE: Final = re.compile(r"^([^\s,;]+(?: of [^\s,;]+)?) None(?=$|,| of | in )")
 """A name and a missing value, at the start of what was found."""
 NO_REQUIRED_VALUE: Final = re.compile(r"^None(?=$|,)")
@@ -61,7 +57,9 @@ class Rule(Generic[D]):
 
     id: str
     former: str
-    """The id before this release, which `podium explain` still accepts; empty if it is the same."""
+    """The ids before this release, separated by spaces, which `podium explain` still accepts; empty
+    if it is the same.
+    """
     document: type[D]
     about: About
     doubt: str
@@ -185,40 +183,45 @@ def load_rules(kind: str | None = None) -> Mapping[str, Rule[Any]]:
     a warning.
     """
     found: dict[str, Rule[Any]] = {}
-    for name in list_rule_modules(kind):
-        for each in iterate_module_rules(import_module(name)):
-            if found.setdefault(each.id, each) is not each:
-                raise TypeError(f"two rules are called {each.id}")
-    for point, module in iterate_package_rule_modules(kind):
+    for point, module in iterate_rule_modules(kind):
         for each in iterate_module_rules(module):
-            if found.setdefault(each.id, each) is not each:
-                plugins.warn_about_package(
-                    point,
-                    f"rule {each.id} of package {plugins.describe_package(point)} is left out:"
-                    " another one has that name",
-                )
+            if found.setdefault(each.id, each) is each:
+                continue
+            if point is None or plugins.is_own_entry_point(point):
+                raise TypeError(f"two rules are called {each.id}")
+            plugins.warn_about_package(
+                point,
+                f"rule {each.id} of package {plugins.describe_package(point)} is left out:"
+                " another one has that name",
+            )
     return found
 
 
-def list_rule_modules(kind: str | None) -> list[str]:
-    """List podium's own modules of rules: for all rounds, and for one kind of round or each."""
-    kinds = [kind, *SHARED_RULE_KINDS.get(RoundKind(kind), ())] if kind else sorted(RoundKind)
-    folders = [each.replace("-", "_") for each in dict.fromkeys(kinds)]
-    names = [each.name for each in pkgutil.iter_modules(__path__, f"{__name__}.") if not each.ispkg]
-    for folder in folders:
-        prefix = f"{__name__}.{folder}."
-        walked = pkgutil.walk_packages([f"{path}/{folder}" for path in __path__], prefix)
-        names += sorted(each.name for each in walked if not each.ispkg)
-    return names
-
-
-def iterate_package_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint, ModuleType]]:
-    """Yield the modules of other packages' rules, for one kind of round or all."""
-    others = {*RoundKind} - {kind} if kind else set()
+def iterate_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint | None, ModuleType]]:
+    """Yield the modules of rules for one kind of round or all, each with the entry point that
+    brings it: those for all rounds, podium's kinds, other packages' kinds, other packages' rules.
+    """
+    for each in pkgutil.iter_modules(__path__, f"{__name__}."):
+        if not each.ispkg:
+            yield None, import_module(each.name)
+    kinds = registry.list_entry_points(registry.ROUND_KIND_GROUP)
+    brought = [(kinds[each.name], each.rules) for each in list_rule_kinds(kind)]
+    for point, package in sorted(brought, key=lambda pair: not plugins.is_own_entry_point(pair[0])):
+        for name in list_package_modules(package):
+            yield point, import_module(name)
+    others = {each.name for each in registry.iterate_kinds()} - {kind} if kind else set()
     points = registry.list_entry_points(registry.RULE_GROUP)
     names = sorted(name for name in points if name.partition(".")[0] not in others)
     for name, module in registry.iterate_loaded_points(registry.RULE_GROUP, "rules", names):
         yield points[name], module
+
+
+def list_rule_kinds(kind: str | None) -> list[RoundKind]:
+    """List the kinds whose rules judge results of one kind of round, or all kinds."""
+    if kind is None:
+        return list(registry.iterate_kinds())
+    own = registry.load_kind(kind)
+    return [own, *map(registry.load_kind, own.shared_rules)]
 
 
 def iterate_module_rules(module: ModuleType) -> Iterator[Rule[Any]]:
@@ -237,10 +240,7 @@ def judge_document(document: object, round: str, workload: str | None = None) ->
 @cache
 def is_published_round(round: str) -> bool:
     """Return whether a round is MLCommons'; podium writes both sides of its own."""
-    return (
-        round in registry.list_round_names()
-        and registry.load_round_kind(round) is not RoundKind.PODIUM
-    )
+    return round in registry.list_round_names() and registry.load_round_kind(round).published
 
 
 @lru_cache(maxsize=64)  # bounded: the workload's name comes from an untrusted log
@@ -250,7 +250,8 @@ def group_rules_by_document(
     """Return a round's rules by the kind of document that they check, without those of other
     workloads.
     """
-    kind = registry.load_round_kind(round) if round in registry.list_round_names() else None
+    known = round in registry.list_round_names()
+    kind = registry.load_round_kind(round).name if known else None
     found: dict[type[Any], list[Rule[Any]]] = {}
     for each in load_rules(kind).values():
         if (each.rounds is None or round in each.rounds) and each.workload in (None, workload):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from compliance.logs.source_file import UTF16_FOUND, ParseError, ParseErrorKind, SourceFile
+from compliance.recognition.path_kind import LOADGEN_FILES
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
@@ -15,6 +16,10 @@ LENIENT_FILE_ADVICE: Final = (
 """Advice for findings that are only informative."""
 
 
+EDITED_NUMBER_ADVICE: Final = (
+    "restore the file as the run wrote it, or repeat the run: LoadGen writes no such number"
+)
+"""Advice for a number that is none in a file of a LoadGen run, which does not diverge."""
 LOST_CONTENT_DOUBTS: Final = {
     About.SCORE: "the figure, which rests on this file",
     About.QUALITY: "the accuracy, which rests on this file",
@@ -140,9 +145,12 @@ def number(source: SourceFile) -> Iterator[Fault]:
 
     Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is not a number reaches no
     target.
-    Advice: a run that reaches NaN is aborted and does not count; repeat it with other settings.
+    Advice: a training run that reaches NaN is aborted and does not count; repeat it with other
+    settings. LoadGen writes no such number: restore the file as the run wrote it.
     """
-    yield from check_parse_errors(source, ParseErrorKind.NUMBER)
+    served = source.path.name in LOADGEN_FILES
+    for fault in check_parse_errors(source, ParseErrorKind.NUMBER):
+        yield replace(fault, advice=fault.advice or EDITED_NUMBER_ADVICE) if served else fault
 
 
 @rule("file.duplicate", SourceFile, About.SCORE, doubt="which of the values counts")

@@ -1,13 +1,16 @@
 """Check that the round of a result is known."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Finding, Verdict
 from suite import registry
+
+VERSIONED_NAME_PATTERN: Final = re.compile(r"(.+)-(v?[0-9]+(?:\.[0-9]+)*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,11 @@ class UnjudgedPath:
     """The evidence for the round, or what was found without any."""
     required: str = ""
     """What would be judged; empty if only the round is unknown."""
+
+    @property
+    def advice(self) -> str | None:
+        """What helps where no round would: None leaves the rule's own."""
+        return "name the path of a result itself." if self.required else None
 
 
 @rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)
@@ -36,6 +44,7 @@ def known(result: UnjudgedPath) -> Iterator[Fault]:
         found=result.evidence,
         required=result.required
         or f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
+        advice=result.advice,
     )
 
 
@@ -49,12 +58,10 @@ def format_round_ranges(names: Sequence[str]) -> Iterator[str]:
     version is one by itself.
     """
     suites: dict[str, list[str]] = {}
-    yield from (name for name in names if "-" not in name)
-    for name in names:
-        if "-" not in name:
-            continue
-        suite, _, version = name.rpartition("-")
-        suites.setdefault(suite, []).append(version)
+    found = {name: VERSIONED_NAME_PATTERN.fullmatch(name) for name in names}
+    yield from (name for name, match in found.items() if match is None)
+    for match in filter(None, found.values()):
+        suites.setdefault(match[1], []).append(match[2])
     for suite, versions in suites.items():
         ordered = sorted(
             versions,

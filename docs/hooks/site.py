@@ -49,6 +49,8 @@ def outside() -> dict[str, str]:
             str(image.relative_to(ROOT)): f"workloads/{readme.parent.name}/{image.name}"
             for image in sorted(readme.parent.glob("*.png"))
         }
+    for readme in sorted(ROOT.glob("compliance/kinds/*/README.md")):
+        found[str(readme.relative_to(ROOT))] = f"kinds/{readme.parent.name}.md"
     return found
 
 

@@ -23,6 +23,7 @@ from harness.children.starting import end_with_parent, start_child_process
 from harness.children.template import ForkedChild, ForkTemplate
 from harness.failures import describe_exception, describe_machine_error
 from harness.kernel_errors import KernelError, format_first_sentence, is_kernel_missing
+from harness.missing_modules import BrokenPackageError, describe_failed_import
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process.signals import raise_signals_in_block
 
@@ -43,20 +44,15 @@ ERRORS_BY_EXIT_CODE: Final[dict[int, type[PodiumError]]] = {
 class ChildFailure:
     """Why a child failed."""
 
-    exit_code: int
     sentence: str
-    kernel: bool = False
-    """A kernel of this machine does not support the precision."""
+    error_class: type[PodiumError] = JudgedError
+    """What the parent raises."""
     trace: str = ""
     """The child's traceback, unless it raised a PodiumError."""
 
     def build_error(self) -> PodiumError:
         """Build the error that the parent raises, with the traceback as its note."""
-        error = (
-            KernelError(self.sentence)
-            if self.kernel
-            else ERRORS_BY_EXIT_CODE.get(self.exit_code, JudgedError)(self.sentence)
-        )
+        error = self.error_class(self.sentence)
         if self.trace:
             error.add_note(self.trace)
         return error
@@ -147,9 +143,8 @@ def wait_for_answer(
         )
         unknown_instruction = process.exitcode == -signal.SIGILL
         return ChildFailure(
-            exit_code=1,
             sentence=sentence,
-            kernel=unknown_instruction,
+            error_class=KernelError if unknown_instruction else JudgedError,
             trace=sentence if unknown_instruction else "",
         )
     return answer
@@ -204,18 +199,17 @@ class ChildReporter:
 def describe_child_failure(error: BaseException, folder: Path | None = None) -> ChildFailure:
     """Describe an exception in one sentence; the job writes to `folder`."""
     if isinstance(error, PodiumError):
-        return ChildFailure(exit_code=error.exit_code, sentence=str(error))
+        error_class = ERRORS_BY_EXIT_CODE.get(error.exit_code, JudgedError)
+        return ChildFailure(sentence=str(error), error_class=error_class)
     trace = "".join(traceback.format_exception(error))
     if is_kernel_missing(error):
-        return ChildFailure(
-            exit_code=MissingError.exit_code,
-            sentence=format_first_sentence(error),
-            kernel=True,
-            trace=trace,
-        )
+        sentence = format_first_sentence(error)
+        return ChildFailure(sentence=sentence, error_class=KernelError, trace=trace)
     machine = describe_machine_error(error, folder=folder)
+    if not machine and (unimported := describe_failed_import(error)):
+        return ChildFailure(sentence=unimported, error_class=BrokenPackageError, trace=trace)
     return ChildFailure(
-        exit_code=MissingError.exit_code if machine else 1,
         sentence=f"the system under test failed: {describe_exception(error, folder=folder)}",
+        error_class=MissingError if machine else JudgedError,
         trace=trace,
     )

@@ -58,7 +58,7 @@ def audit_command(
 
     TEST01 compares the answers of performance runs with those of the accuracy run. TEST04 issues
     one sample repeatedly. TEST05 uses other seeds. TEST06 checks the tokens of generated answers.
-    A failed test invalidates the result.
+    A failed test is shown beside the result, which keeps its verdict.
 
     Example: podium audit resnet50 --scenario offline --test TEST04
     """

@@ -4,27 +4,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.core import ParameterSource
 
-from harness.missing_modules import report_missing_modules
-from harness.serving.network.endpoint_options import (
-    SERVER_OPTIONS,
-    add_endpoint_options,
-    build_endpoint_options,
+from harness.commands.study import (
+    REPEATS_OPTION,
+    STUDY_RUN_OPTIONS,
+    check_server_options,
+    run_study,
 )
+from harness.serving.network.endpoint_options import add_endpoint_options
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import (
-    CHECKPOINT_OPTION,
-    DATA_OPTIONS,
-    MODEL_OPTIONS,
-    OWN_ENGINE_OPTION,
-    PRECISION_OPTION,
-    SERVING_MACHINE_OPTIONS,
-    SYSTEM_OPTIONS,
-    build_format_option,
-)
+from suite.console.options import CHECKPOINT_OPTION, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
-from suite.errors import RequestError
 
 MAX_CONCURRENCY: Final = 65_536
 
@@ -35,7 +25,7 @@ def parse_concurrencies(
     """Read numbers of requests in flight, and return them in rising order; click's error if one is
     none.
     """
-    words = text.split(",")
+    words = [word.strip() for word in text.split(",")]
     numbers = {int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 9}
     if len(numbers) != len(words) or not all(1 <= each <= MAX_CONCURRENCY for each in numbers):
         raise click.BadParameter(
@@ -47,14 +37,7 @@ def parse_concurrencies(
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(
-    *MODEL_OPTIONS,
-    OWN_ENGINE_OPTION,
-    PRECISION_OPTION,
-    *DATA_OPTIONS,
-    *SERVING_MACHINE_OPTIONS,
-    *SYSTEM_OPTIONS,
-)
+@add_run_options(*STUDY_RUN_OPTIONS)
 @click.option(
     "--points",
     "concurrencies",
@@ -69,14 +52,14 @@ def parse_concurrencies(
     help="Minimum duration of a point, in seconds (default: the round's for Offline).",
 )
 @CHECKPOINT_OPTION
+@REPEATS_OPTION
 @add_endpoint_options
-@build_format_option("text", "json")
+@build_format_option("text", "json", "csv")
 def curve(
     workload: str,
     options: RunOptions,
-    concurrencies: tuple[int, ...],
-    seconds: float | None,
     checkpoint: Path | None,
+    repeats: int,
     output_format: str,
     **values: Any,
 ) -> None:
@@ -88,32 +71,13 @@ def curve(
 
     Example: podium curve llama --points 1,2,4,8
     """
-    check_curve_options(values)
-    with report_missing_modules():
-        from harness.progress import Heartbeat
-        from harness.serving.curve.command import CurveOptions, measure_curve
-
-        with Heartbeat():
-            measure_curve(
-                workload,
-                options,
-                CurveOptions(
-                    concurrencies=concurrencies,
-                    seconds=seconds,
-                    endpoint_options=build_endpoint_options(values),
-                ),
-                checkpoint,
-                output_format,
-            )
-
-
-def check_curve_options(values: dict[str, Any]) -> None:
-    """RequestError for options that contradict --endpoint, or require it."""
-    given = click.get_current_context().get_parameter_source
-    if not values["endpoints"]:
-        if values["ca"] or values["token_file"]:
-            raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} requires --endpoint")
-        return
-    for name in SERVER_OPTIONS:
-        if given(name) is not ParameterSource.DEFAULT:
-            raise RequestError(f"--{name}: podium serve has set it already; omit it")
+    check_server_options(values)
+    run_study(
+        "curve",
+        workload,
+        options,
+        values,
+        checkpoint=checkpoint,
+        repeats=repeats,
+        output_format=output_format,
+    )

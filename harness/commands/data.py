@@ -1,7 +1,6 @@
 """The command `data`."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -14,6 +13,7 @@ from suite.console.options import (
     build_profile_option,
 )
 from suite.console.parameters import WORKLOAD_TYPE
+from suite.files.scratch import create_temporary_folder
 from suite.terms import Profile
 
 
@@ -39,12 +39,12 @@ def data(
 
     Example: podium data resnet50 --data /data/imagenet --profile full
     """
-    with report_missing_modules(), TemporaryDirectory() as folder:
+    with report_missing_modules(), create_temporary_folder() as folder:
         from harness.data_survey import run_data_survey
         from harness.request import build_reading_options
 
         run_data_survey(
             workload,
-            build_reading_options(Profile(profile), data, Path(folder), config, assignments),
+            build_reading_options(Profile(profile), data, folder, config, assignments),
             output_format,
         )

@@ -9,6 +9,7 @@ import click
 from harness.commands.onnx_options import (
     ONNX_FILE_OPTION,
     SHAPE_OPTION,
+    VALUE_OPTION,
     WITHIN_OPTION,
     check_file_options,
     measure_onnx_option,
@@ -99,6 +100,7 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
 )
 @ONNX_FILE_OPTION
 @SHAPE_OPTION
+@VALUE_OPTION
 @WITHIN_OPTION
 @add_endpoint_options
 def infer(
@@ -136,7 +138,7 @@ def infer(
         from harness.progress import Heartbeat
         from harness.serving.dry_run import try_serving
         from harness.serving.infer import serve_workload
-        from harness.serving.peak.command import search_round_peak
+        from harness.serving.studies.round_peak import search_round_peak
         from harness.serving.weights.speed import measure_weights_speed
 
         with Heartbeat():

@@ -27,6 +27,13 @@ SHAPE_OPTION: Final = click.option(
         " repeatable. The first one is the batch."
     ),
 )
+VALUE_OPTION: Final = click.option(
+    "--value",
+    "fixed",
+    multiple=True,
+    metavar="INPUT=NUMBER",
+    help="Number that an input of --onnx has in every sample: sr=16000; repeatable.",
+)
 WITHIN_OPTION: Final = click.option(
     "--within-ms",
     type=FiniteRange(min=0, min_open=True),
@@ -55,7 +62,8 @@ def check_file_options(workload: str | None, values: Mapping[str, Any]) -> None:
     if values["onnx"] is None:
         if workload is None:
             raise click.UsageError("nothing to serve: name a WORKLOAD, or a file with --onnx")
-        for name, option in (("shapes", "--shape"), ("within_ms", "--within-ms")):
+        options = {"shapes": "--shape", "fixed": "--value", "within_ms": "--within-ms"}
+        for name, option in options.items():
             if values[name]:
                 raise RequestError(f"{option} requires --onnx")
         return
@@ -78,6 +86,7 @@ def measure_onnx_option(
         request = FileRequest(
             path=values["onnx"],
             shapes=values["shapes"],
+            values=values["fixed"],
             scenarios=tuple(parse_scenarios(scenario)),
             within_ms=values["within_ms"],
             runs=runs,

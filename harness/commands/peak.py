@@ -1,14 +1,18 @@
 """The command `peak`."""
 
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from harness.missing_modules import report_missing_modules
+from harness.commands.study import REPEATS_OPTION, run_study
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
+from suite.console.screen import print_progress_note
 from suite.loadgen.scenario import Scenario
 
 
@@ -50,12 +54,14 @@ from suite.loadgen.scenario import Scenario
     ),
 )
 @CHECKPOINT_OPTION
-@build_format_option("text", "json")
+@REPEATS_OPTION
+@build_format_option("text", "json", "csv")
 def peak(
     workload: str,
     options: RunOptions,
     scenario: str,
     checkpoint: Path | None,
+    repeats: int,
     output_format: str,
     **values: Any,
 ) -> None:
@@ -67,14 +73,40 @@ def peak(
 
     Example: podium peak resnet50
     """
-    with report_missing_modules():
-        from harness.serving.peak.command import PeakOptions
-        from harness.serving.peak.command import measure_peak as search
+    values["scenario"] = Scenario(scenario)
+    study = run_study(
+        "peak",
+        workload,
+        options,
+        values,
+        checkpoint=checkpoint,
+        repeats=repeats,
+        output_format=output_format,
+    )
+    if output_format == "text" and study.request.of_round and is_round_search(values):
+        command = ("podium", "infer", workload, "--scenario", "server", "--peak")
+        print_progress_note(f"next: {shlex.join((*command, *iterate_shared_options()))}")
 
-        search(
-            workload,
-            options,
-            PeakOptions(scenario=Scenario(scenario), **values),
-            checkpoint,
-            output_format,
-        )
+
+def is_round_search(values: Mapping[str, Any]) -> bool:
+    """Return whether `podium infer --peak` would search the same."""
+    from suite.studies.peak import DEFAULT_PEAK_TOLERANCE
+
+    usual = (Scenario.SERVER, None, None, DEFAULT_PEAK_TOLERANCE)
+    names = ("scenario", "within_ms", "percentile", "tolerance")
+    return tuple(values[name] for name in names) == usual
+
+
+def iterate_shared_options() -> Iterator[str]:
+    """Yield the options of this command that `podium infer` has too: with others it would search
+    another system.
+    """
+    context = click.get_current_context()
+    for each in context.command.params:
+        if (
+            each.name in (*RunOptions.__dataclass_fields__, "checkpoint")
+            and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+        ):
+            values = context.params[each.name]
+            for value in values if each.multiple else (values,):
+                yield from (each.opts[0], str(value))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from harness.commands.onnx_options import ONNX_FILES_OPTION, SHAPE_OPTION
+from harness.commands.onnx_options import ONNX_FILES_OPTION, SHAPE_OPTION, VALUE_OPTION
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
@@ -77,6 +77,7 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
 )
 @ONNX_FILES_OPTION
 @SHAPE_OPTION
+@VALUE_OPTION
 @click.option(
     "--batches",
     default="1,2,4,8",
@@ -202,9 +203,9 @@ def build_sweep_request(
     """
     from harness.serving.sweep.subjects import SweepOptions
 
-    onnx, shapes = values.pop("onnx"), values.pop("shapes")
+    onnx, inputs = values.pop("onnx"), {name: values.pop(name) for name in ("shapes", "fixed")}
     check_single_subject_options(workloads, networks, values, onnx)
-    files = open_swept_files(onnx, shapes, values)
+    files = open_swept_files(onnx, inputs, values)
     networks = (*networks, *(each.name for each in files))
     shared = {name: values.pop(name) for name in SHARED_OPTIONS}
     shared["profile"] = Profile(shared["profile"])
@@ -227,20 +228,24 @@ def build_sweep_request(
 
 
 def open_swept_files(
-    paths: tuple[Path, ...], shapes: tuple[str, ...], values: Mapping[str, Any]
+    paths: tuple[Path, ...], inputs: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]
 ) -> "tuple[OnnxNetwork, ...]":
     """Read the ONNX files of a sweep, each at least once; RequestError as for `podium infer
     --onnx`.
     """
     if not paths:
-        if shapes:
-            raise RequestError("--shape requires --onnx")
+        for name, option in (("shapes", "--shape"), ("fixed", "--value")):
+            if inputs[name]:
+                raise RequestError(f"{option} requires --onnx")
         return ()
     from harness.serving.onnx_file.network import open_onnx_networks
-    from harness.serving.onnx_file.shapes import parse_named_shapes
+    from harness.serving.onnx_file.shapes import parse_named_shapes, parse_named_values
 
     files = open_onnx_networks(
-        tuple(dict.fromkeys(paths)), parse_named_shapes(shapes), values["data"]
+        tuple(dict.fromkeys(paths)),
+        parse_named_shapes(inputs["shapes"]),
+        values["data"],
+        parse_named_values(inputs["fixed"]),
     )
     for each in files:
         each.check_batch_sizes(values["batches"])

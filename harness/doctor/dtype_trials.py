@@ -13,7 +13,6 @@ from itertools import groupby
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from harness.children.process import describe_process_end, end_child
@@ -28,6 +27,7 @@ from suite.files.cache import (
     check_cache_writable,
     locate_cache_folder,
 )
+from suite.files.scratch import create_temporary_folder
 from suite.process import garbage
 from suite.terms import Precision
 
@@ -226,8 +226,8 @@ def open_trial_cache() -> Iterator[Path]:
         cache = locate_cache_folder() / ENGINE_CACHE_FOLDER
         check_cache_writable(cache)
     except PodiumError:
-        with TemporaryDirectory(prefix="podium-trial-") as folder:
-            yield Path(folder)
+        with create_temporary_folder() as folder:
+            yield folder
     else:
         yield cache
 

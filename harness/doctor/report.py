@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
@@ -40,6 +39,7 @@ from suite.console.screen import get_screen
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
 from suite.files.cache import LOCK_SUFFIX, check_cache_writable, locate_cache_folder
 from suite.files.layout import PARTIAL_SUFFIX, find_existing_parent
+from suite.files.scratch import create_temporary_folder
 from suite.process.devices import CUDA, format_number_list
 from suite.process.installation import (
     DISTRIBUTION_NAME,
@@ -421,7 +421,7 @@ def describe_engine_problem(name: str, device: str, precision: Precision) -> str
 
 def find_data_problem(workload: str, data: Path) -> str | None:
     """Open a data folder as a training run does, and return why it is unusable."""
-    with TemporaryDirectory() as folder:
+    with create_temporary_folder() as folder:
         row = registry.load_round().benchmark(workload)
         profile = next(
             (
@@ -432,7 +432,7 @@ def find_data_problem(workload: str, data: Path) -> str | None:
             Profile.SMOKE,
         )
         try:
-            request = resolve_request(build_reading_options(profile, data, Path(folder)), workload)
+            request = resolve_request(build_reading_options(profile, data, folder), workload)
             request.workload.build_training(request.build_run(0, Precision.FP32))
         except Exception as error:
             return (

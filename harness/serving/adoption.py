@@ -11,16 +11,16 @@ from harness.serving.attempts import record_attempt
 from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.session import move_finished_run
 from harness.serving.loadgen.test_settings import LoadGenSchedule
-from harness.serving.run_record import read_run_record
+from harness.serving.run_record import find_served_run, store_system_record
 from harness.serving.setup import SearchedRun, ServingSetup
-from harness.serving.staging import VALID_RUN
 from suite.errors import JudgedError
 from suite.files.cache import locate_cache_folder
-from suite.files.layout import PARTIAL_SUFFIX, RUN_RECORD
+from suite.files.layout import PARTIAL_SUFFIX, RUN_RECORD, SYSTEM_RECORD
 from suite.ledger.steps import AttemptKind
-from suite.loadgen.headline import get_rate_unit
-from suite.records import write_record
-from suite.studies.rates import RATE_ATTEMPT_FILE
+from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.headline import VALID_RUN, get_rate_unit
+from suite.records import locate_system_folder, write_record
+from suite.studies.documents import POINT_FILE
 
 
 def adopt_searched_run(
@@ -35,30 +35,27 @@ def adopt_searched_run(
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     with record_attempt(serving_setup, AttemptKind.PERFORMANCE, target) as ledger_attempt:
-        shutil.copytree(found.folder, partial, ignore=shutil.ignore_patterns(RATE_ATTEMPT_FILE))
-        record = read_run_record(partial)
-        if record is None:
+        own = shutil.ignore_patterns(POINT_FILE, SYSTEM_RECORD)
+        shutil.copytree(found.folder, partial, ignore=own)
+        served = find_served_run(found.folder)
+        if served is None:
             raise JudgedError(f"{found.folder}: no readable {RUN_RECORD}")
+        headline = read_detail_log(partial).require_headline(schedule.scenario)
         ceiling = resolve_harness_ceiling(
             locate_cache_folder(),
             schedule.scenario,
-            reached_rate=record.value,
+            reached_rate=headline.value,
             instances=len(serving_setup.system.placement),
             tokens=schedule.token_latencies,
         )
-        is_above_ceiling = (
-            ceiling is not None
-            and record.value > serving_setup.request.round.loadgen.ceiling_share * ceiling
-        )
+        store_system_record(locate_system_folder(target), served.system)
         write_record(
             partial / RUN_RECORD,
-            replace(
-                record, searched=found.search, ceiling=ceiling, above_ceiling_share=is_above_ceiling
-            ),
+            replace(served.record, searched=found.search, ceiling=ceiling),
         )
         ledger_attempt.record_completion(partial, VALID_RUN)
         move_finished_run(partial, target)
     click.echo(
-        f"{schedule.scenario.label} performance: VALID, {record.value:,.1f}"
-        f" {get_rate_unit(record.metric)}, the best run of the search"
+        f"{schedule.scenario.label} performance: VALID, {headline.value:,.1f}"
+        f" {get_rate_unit(headline.metric)}, the best run of the search"
     )

@@ -28,6 +28,7 @@ from harness.engines.tensorrt.library import (
     RTX,
     Capability,
     TensorRTLibrary,
+    check_target_name,
     format_capability,
     format_target,
     load_library,
@@ -188,6 +189,8 @@ def build_ahead(
     """Build the engines of a checkpoint; MissingError at the end if a combination was refused, or
     if the library is not installed.
     """
+    for name in order.targets:
+        check_target_name(name)
     library = load_library(RTX)
     targets = [parse_target(name, library) for name in order.targets]
     first = resolve_build_request(workload, options, order.precisions[0])

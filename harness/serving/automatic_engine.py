@@ -2,11 +2,11 @@
 and serve the request, the fastest whose answers to a few samples score as well as the best ones.
 """
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
@@ -14,9 +14,10 @@ import click
 from harness.children.process import Abort, run_in_child
 from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.cpus import choose_core_count, measure_busy_share
+from harness.missing_modules import BrokenPackageError
 from harness.serving.instances.proxy import watch_instances
 from harness.serving.loadgen.fitting_batch import open_warm_predictor
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.setup import set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
@@ -28,6 +29,7 @@ from suite.files.chosen_engine import (
     read_chosen_engines,
     write_chosen_engine,
 )
+from suite.files.scratch import create_temporary_folder
 from suite.process.lock import lock_results_folder
 from suite.process.signals import raise_signals_in_block
 from suite.terms import AUTOMATIC_ENGINE, Precision
@@ -50,7 +52,7 @@ ENGINE_SPEED_PREFIXES: Final = ("batching.", "engine.", "sut.")
 class EngineTrialJob:
     """An engine to try."""
 
-    system: SystemUnderTest
+    system: LoadedSystem
     truth: Path
     """Folder that gets the files that scoring needs."""
 
@@ -111,7 +113,7 @@ def try_workload_engines(
 
 
 def try_network_engines(
-    network: str, options: RunOptions, systems: Mapping[str, SystemUnderTest], weights: str
+    network: str, options: RunOptions, systems: Mapping[str, LoadedSystem], weights: str
 ) -> Mapping[str, EngineFigures]:
     """Return the figures of the engines that answer alike, as for a workload. A bare network may
     have random weights, and so a few answers may differ from those of the first engine.
@@ -151,7 +153,7 @@ def is_candidate_engine(workload: str, options: RunOptions) -> bool:
 
 
 def describe_choice_basis(
-    systems: Mapping[str, SystemUnderTest], weights: str, options: RunOptions
+    systems: Mapping[str, LoadedSystem], weights: str, options: RunOptions
 ) -> dict[str, str]:
     """Describe what a choice among engines depends on."""
     first = next(iter(systems.values()))
@@ -173,7 +175,7 @@ def describe_choice_basis(
 def recall_or_try_engines(
     subject: str,
     options: RunOptions,
-    systems: Mapping[str, SystemUnderTest],
+    systems: Mapping[str, LoadedSystem],
     basis: Mapping[str, str],
     list_accurate: Callable[[Mapping[str, EngineTrial], Path], list[str]],
 ) -> Mapping[str, EngineFigures]:
@@ -183,21 +185,45 @@ def recall_or_try_engines(
     results = options.results.absolute()
     with raise_signals_in_block(), lock_results_folder(results):
         for recorded in read_chosen_engines(results, subject):
-            if recorded.basis == basis and recorded.trials.keys() <= systems.keys():
+            if recorded.basis != basis or not recorded.trials.keys() <= systems.keys():
+                continue
+            if not (broken := find_engine_failure(systems[recorded.engine])):
                 return recorded.rank_trials()
+            print_progress_note(f"{subject}: no longer {recorded.engine}: {broken}")
         print_progress_note(f"{subject}: trying the engines {' and '.join(systems)}")
         threads = options.threads or choose_core_count(measure_busy_share())
-        with TemporaryDirectory() as folder:
-            trials, failures = try_engines(subject, systems, threads, Path(folder))
-            accurate = list_accurate(trials, Path(folder)) or [next(iter(trials))]
+        with create_temporary_folder() as folder:
+            trials, failures = try_engines(subject, systems, threads, folder)
+            accurate = list_accurate(trials, folder) or [next(iter(trials))]
         chosen = ChosenEngine(trials=keep_accurate_engines(subject, trials, accurate), basis=basis)
-        if not any(isinstance(error, JudgedError) for error in failures):
+        if not any(isinstance(error, JudgedError | BrokenPackageError) for error in failures):
             write_chosen_engine(results, subject, chosen)
     return chosen.rank_trials()
 
 
+def find_engine_failure(system: LoadedSystem) -> PodiumError | None:
+    """Return why the engine's own tiny run fails by now: what it needs may have been changed since
+    it was chosen. None if it runs, or has none.
+    """
+    if registry.find_engine_trial(system.engine) is None:
+        return None
+    try:
+        run_in_child(run_tiny_trial, system)
+    except PodiumError as error:
+        return error
+    return None
+
+
+def run_tiny_trial(system: LoadedSystem, _: Abort) -> None:
+    """Have the engine run what it has for this; runs in a child process."""
+    trial = registry.find_engine_trial(system.engine)
+    if trial is not None:
+        device = system.placement[0].device if system.placement else system.run.device
+        trial(device, system.run.precision)
+
+
 def try_engines(
-    subject: str, systems: Mapping[str, SystemUnderTest], threads: int, truth: Path
+    subject: str, systems: Mapping[str, LoadedSystem], threads: int, truth: Path
 ) -> tuple[dict[str, EngineTrial], list[PodiumError]]:
     """Try each engine in a process of its own, with the CPU threads that will serve; return what
     they did, and why others did nothing. PodiumError of the first one, if none works.
@@ -262,12 +288,13 @@ def find_fastest_call_s(predictor: Predictor, batch: Sequence[int]) -> float:
     """Return the seconds of the fastest of the calls in TIMING_S. What other programs do meanwhile
     slows calls down, and some engines more than others, which are tried at another time.
     """
-    times: list[float] = []
-    while sum(times) < TIMING_S:
+    total_s, fastest_s = 0.0, math.inf
+    while total_s < TIMING_S:
         began_s = time.perf_counter()
         predictor(batch)
-        times.append(time.perf_counter() - began_s)
-    return min(times)
+        call_s = time.perf_counter() - began_s
+        total_s, fastest_s = total_s + call_s, min(fastest_s, call_s)
+    return fastest_s
 
 
 def select_common_answers(

@@ -49,6 +49,10 @@ from suite.workload import Mode
 
 LOADGEN_MARGIN: Final = 1.1
 """LoadGen sizes Offline's query with it (test_settings_internal.cc, kSlack)."""
+LONG_TRIALS_S: Final = 60.0
+"""Once single queries have taken so long together, no more are sent: a dry run is for people who
+wait.
+"""
 QUERY_ROW_BYTES: Final = 24
 """A row of queries.npy (suite/loadgen/query_record.py)."""
 
@@ -102,8 +106,10 @@ def try_serving(
         queries = max(row.samples_per_query for row in plan.values())
         found = probe_serving_speed(setup, query_samples=queries)
         prepared_s = time.perf_counter() - began_s
-        trials = {scenario: send_single_query(setup, scenario, found, folder) for scenario in plan}
-    click.echo(f"{workload}: took one query each of {', '.join(each.label for each in plan)}")
+        trials = send_single_queries(setup, tuple(plan), found, folder)
+    click.echo(describe_trials(workload, trials, tuple(plan)))
+    # a scenario whose query was not sent has the figures of the last one
+    trials = {scenario: trials.get(scenario, [*trials.values()][-1]) for scenario in plan}
     return DryRunEstimate(
         workload=workload,
         stages=[build_serving_estimate(setup, trials, modes, found, prepared_s)],
@@ -176,6 +182,32 @@ def prepare_trial_setup(
     idle = scenarios[0] if Mode.PERFORMANCE in modes and has_readable_power(setup.power) else None
     threads = resolve_thread_count(setup.request.options.threads, SingleRank())
     return replace(setup, idle_scenario=idle).copy_with_threads(threads)
+
+
+def send_single_queries(
+    setup: ServingSetup, scenarios: Sequence[Scenario], found: ProbeResult, folder: Path
+) -> dict[Scenario, QueryTrial]:
+    """Run LoadGen for one query of each scenario, or of the first ones if they take long: they tell
+    how long a query and the start of a run take.
+    """
+    trials: dict[Scenario, QueryTrial] = {}
+    for scenario in scenarios:
+        trials[scenario] = send_single_query(setup, scenario, found, folder)
+        if sum(trial.seconds for trial in trials.values()) > LONG_TRIALS_S:
+            break
+    return trials
+
+
+def describe_trials(
+    workload: str, trials: Mapping[Scenario, QueryTrial], scenarios: Sequence[Scenario]
+) -> str:
+    """Describe of which scenarios a query was sent."""
+    took = f"{workload}: took one query each of {', '.join(each.label for each in trials)}"
+    left = [each.label for each in scenarios if each not in trials]
+    if not left:
+        return took
+    seconds = sum(trial.seconds for trial in trials.values())
+    return f"{took}, in {seconds:.0f} s; {', '.join(left)} estimated by that"
 
 
 def send_single_query(

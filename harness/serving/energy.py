@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.serving.loadgen.result_files import DetailLog
 from suite.files.layout import TELEMETRY_FILE, TOKEN_RECORD_FILE
+from suite.files.npy_files import map_npy_array
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
+from suite.loadgen.detail_log import DetailLog
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
@@ -31,6 +32,10 @@ class MeasuredEnergy:
     """Why a channel gave no energy."""
     idle: tuple[EnergyRecord, ...] = ()
     """Energy of the idle machine before the run, if it was read."""
+
+
+NO_ENERGY: Final = MeasuredEnergy()
+"""Of a run whose power was not read."""
 
 
 def compute_loadgen_energy(
@@ -85,11 +90,9 @@ def count_recorded_tokens(folder: Path) -> int | None:
     """Return the tokens of a run's answers; None without their record, or if it is full and may
     lack answers.
     """
-    import numpy
-
     try:
-        rows = numpy.load(folder / TOKEN_RECORD_FILE, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
+        rows = map_npy_array(folder / TOKEN_RECORD_FILE)
+    except UnreadableError:
         return None
     column = TOKEN_RECORD_FIELDS.index("tokens")
     return int(rows[:, column].sum()) if len(rows) < MAX_QUERY_RECORD_ROWS else None

@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
@@ -31,15 +30,16 @@ from harness.engines.null import (
 from harness.machine.cpus import BUSY_SHARE, count_available_cores, measure_busy_share
 from harness.machine.placement import InstancePlacement
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.result_files import DetailLog, read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite import registry
 from suite.files import untrusted_files
 from suite.files.cache import build_cache_error, lock_cache_entry
 from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug
+from suite.files.scratch import create_temporary_folder
 from suite.files.untrusted_files import UnreadableError
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.headline import (
     TOKEN_HEADLINE_METRICS,
     get_rate_unit,
@@ -239,24 +239,24 @@ def run_null_system(
 ) -> DetailLog:
     """Run LoadGen over the null system, or over the null generator if it measures tokens."""
     null_system = build_null_system(cache, batch, schedule.token_latencies)
-    with TemporaryDirectory(prefix="podium-ceiling-") as folder:
+    with create_temporary_folder() as folder:
         run_in_child(
             run_loadgen,
             LoadGenJob(
                 system=place_null_instances(null_system, instances),
                 schedule=schedule,
-                folder=Path(folder),
+                folder=folder,
             ),
         )
-        return read_detail_log(Path(folder))
+        return read_detail_log(folder)
 
 
-def place_null_instances(system: SystemUnderTest, instances: int) -> SystemUnderTest:
+def place_null_instances(system: LoadedSystem, instances: int) -> LoadedSystem:
     """Let that many processes serve, not pinned; none: LoadGen's own."""
     return replace(system, placement=(InstancePlacement(device=system.run.device),) * instances)
 
 
-def build_null_system(cache: Path, batch: int, tokens: bool = False) -> SystemUnderTest:
+def build_null_system(cache: Path, batch: int, tokens: bool = False) -> LoadedSystem:
     """Describe a system that does nothing, or a generator that does."""
     settings: Mapping[str, int] = {}
     run = Run(
@@ -272,7 +272,7 @@ def build_null_system(cache: Path, batch: int, tokens: bool = False) -> SystemUn
         threads=1,
         settings=settings,
     )
-    return SystemUnderTest(
+    return LoadedSystem(
         workload=NullGeneratingWorkload() if tokens else NullWorkload(),
         engine=NullEngine(),
         run=run,

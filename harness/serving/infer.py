@@ -20,7 +20,6 @@ from harness.serving.attempts import record_attempt
 from harness.serving.automatic_engine import settle_engine
 from harness.serving.checkpoint_selection import describe_missing_training_set
 from harness.serving.loadgen.probe import ProbeResult
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
@@ -33,7 +32,6 @@ from harness.serving.network.setup import (
 )
 from harness.serving.performance_runs import build_mode_schedule, measure_performance
 from harness.serving.run_record import (
-    RunResult,
     list_score_shortfalls,
     score_accuracy_run,
     write_run_record,
@@ -53,7 +51,7 @@ from harness.serving.staging import (
     copy_ground_truth,
     find_replaced_runs,
     find_stale_audits,
-    find_stale_measurements,
+    find_stale_records,
     finish_interrupted_move,
     is_every_run_valid,
     move_staged_runs_aside,
@@ -63,10 +61,16 @@ from harness.serving.staging import (
 from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
-from suite.errors import JudgedError, PodiumError
+from suite.errors import JudgedError, MissingError, PodiumError
 from suite.files.json_files import write_json
-from suite.files.layout import STATE_FOLDER, ResultsEntry, compute_folder_sha256
+from suite.files.layout import (
+    DISK_FULL_ERRORS,
+    STATE_FOLDER,
+    ResultsEntry,
+    compute_folder_sha256,
+)
 from suite.ledger.steps import AttemptKind
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
@@ -92,7 +96,11 @@ def serve_workload(
     """
     serving_setup = (
         set_up_remote_serving(
-            workload, replace(options, engine=options.framework), checkpoint, endpoint_options
+            workload,
+            replace(options, engine=options.framework),
+            checkpoint,
+            endpoint_options,
+            scenarios,
         )
         if endpoint_options
         else set_up_serving(workload, settle_engine(workload, options, checkpoint), checkpoint)
@@ -155,7 +163,8 @@ def serve_plan(
             workload, serving_setup.precision, error, serving_setup.entry.results / STATE_FOLDER
         ) from error
     except OSError as error:
-        raise JudgedError(
+        kind = MissingError if error.errno in DISK_FULL_ERRORS else JudgedError
+        raise kind(
             f"{error.filename or results}: {error.strerror}; finished results are kept"
         ) from error
 
@@ -216,7 +225,7 @@ def run_staged_scenario(
     """Run one scenario, in place or in a staging folder; earlier results stay until all new runs
     are complete.
     """
-    replaced_runs = find_replaced_runs(serving_setup, scenario, modes)
+    replaced_runs = find_replaced_runs(serving_setup, scenario, modes, probe_result.sample_count)
     if not replaced_runs:
         copy_ground_truth(
             staging.locate_ground_truth(serving_setup.request.name),
@@ -237,7 +246,7 @@ def run_staged_scenario(
             staging,
             [
                 *replaced_runs,
-                *find_stale_measurements(serving_setup, replaced_runs),
+                *find_stale_records(serving_setup, replaced_runs),
                 *find_stale_audits(serving_setup, replaced_runs),
             ],
         )
@@ -359,14 +368,7 @@ def measure_accuracy(
         run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
         scores = score_accuracy_run(serving_setup, folder)
-        metric, value = next(iter(scores.items()))
-        write_run_record(
-            serving_setup,
-            schedule,
-            outcome,
-            RunResult(verdict=NO_LOADGEN_VERDICT, metric=metric, value=value),
-            folder,
-        )
+        write_run_record(serving_setup, schedule, outcome, folder)
         errors = read_detail_log(folder).errors
         ledger_attempt.record_completion(folder, NO_LOADGEN_VERDICT)
     score_shortfalls = list_score_shortfalls(serving_setup, scores)

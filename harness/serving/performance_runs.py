@@ -10,10 +10,13 @@ import click
 from harness.progress import WaitProgress
 from harness.serving.adoption import adopt_searched_run
 from harness.serving.attempts import record_attempt
-from harness.serving.energy import compute_loadgen_energy, describe_measured_energy
+from harness.serving.energy import (
+    MeasuredEnergy,
+    compute_loadgen_energy,
+    describe_measured_energy,
+)
 from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.probe import ProbeResult
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
@@ -23,7 +26,6 @@ from harness.serving.loadgen.test_settings import (
 )
 from harness.serving.run_record import (
     LoadGenVerdict,
-    RunResult,
     describe_unstreamed_answers,
     format_run_verdict,
     judge_performance_run,
@@ -31,9 +33,6 @@ from harness.serving.run_record import (
 )
 from harness.serving.setup import (
     ServingSetup,
-)
-from harness.serving.staging import (
-    VALID_RUN,
 )
 from suite.files.cache import locate_cache_folder
 from suite.files.superseded import move_to_superseded
@@ -46,11 +45,17 @@ from suite.loadgen.advice import (
     format_without_exponent,
     round_to_significant,
 )
+from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.headline import VALID_RUN
 from suite.loadgen.loadgen_errors import count_equal_errors
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
+SHORT_RUN_REMARK: Final = "shorter than the round requires: this run does not count"
+ABOVE_CEILING_REMARK: Final = (
+    "above a fifth of the harness ceiling: the measurement includes the harness"
+)
 MAX_INVALID_RETRIES: Final = 4
 """House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures
 the user decides.
@@ -109,12 +114,7 @@ def measure_performance(
         if verdict.valid or not (advice or verdict.is_repeatable):
             break
         changed |= lower_missed_rate(advice, changed, verdict.hints)
-        settings = ", ".join(
-            f"{key}={format_without_exponent(value)}" for key, value in changed.items()
-        )
-        click.echo(
-            f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
-        )
+        print_repeated_settings(scenario, changed)
         move_to_superseded(
             [
                 serving_setup.entry.locate_performance_run(
@@ -135,7 +135,39 @@ def measure_performance(
         reason = "".join(
             f"; LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()
         )
+        reason += describe_last_hints(verdict.hints, changed)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
+
+
+def print_repeated_settings(scenario: Scenario, changed: Mapping[str, float]) -> None:
+    """Say that an INVALID run is made again, and with which settings."""
+    settings = ", ".join(
+        f"{key}={format_without_exponent(value)}" for key, value in changed.items()
+    )
+    click.echo(f"{scenario.label} performance: repeating with {settings or 'the same settings'}")
+
+
+def describe_last_hints(hints: Sequence[Hint], changed: Mapping[str, float]) -> str:
+    """Say which of LoadGen's rules the last run did not meet; where lower rates missed a bound as
+    well, that fewer queries may not help.
+    """
+    unmet = "".join(f"; {hint.rule}: {hint.found}" for hint in hints)
+    if SERVER_RATE_SETTING not in changed or not has_missed_bound(hints):
+        return unmet
+    return (
+        f"{unmet}; it was missed at every rate down to"
+        f" {format_without_exponent(changed[SERVER_RATE_SETTING])} queries/s, so that fewer queries"
+        " a second may not help: end other programs on these cores, or serve with a faster --engine"
+        " or --precision"
+    )
+
+
+def has_missed_bound(hints: Sequence[Hint]) -> bool:
+    """Return whether a Server run missed a bound of its latencies."""
+    return any(
+        hint.knob == SERVER_RATE_SETTING and hint.rule in (LATENCY_BOUND_RULE, EARLY_STOPPING_RULE)
+        for hint in hints
+    )
 
 
 def lower_missed_rate(
@@ -144,11 +176,9 @@ def lower_missed_rate(
     """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts
     little about the next.
     """
-    missed = any(
-        hint.knob == SERVER_RATE_SETTING and hint.rule in (LATENCY_BOUND_RULE, EARLY_STOPPING_RULE)
-        for hint in hints
-    )
-    if not (missed and SERVER_RATE_SETTING in advice and SERVER_RATE_SETTING in changed):
+    if not (
+        has_missed_bound(hints) and SERVER_RATE_SETTING in advice and SERVER_RATE_SETTING in changed
+    ):
         return dict(advice)
     return {
         **advice,
@@ -224,38 +254,26 @@ def run_performance_once(
             and verdict.rate > serving_setup.request.round.loadgen.ceiling_share * ceiling
         )
         word = VALID_RUN if verdict.valid else "INVALID"
-        result = RunResult(
-            verdict=word,
-            metric=verdict.metric,
-            value=verdict.value,
-            ceiling=ceiling,
-            is_above_ceiling=above,
-            hints=verdict.hints,
-            measured=measured,
+        write_run_record(
+            serving_setup, schedule, outcome, folder, ceiling=ceiling, measured=measured
         )
-        write_run_record(serving_setup, schedule, outcome, result, folder)
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
     remarks = list(filter(None, (*outcome.lost, describe_unstreamed_answers(outcome))))
-    print_performance_remarks(serving_setup, schedule, verdict, result, remarks)
+    if above and verdict.valid:
+        remarks.insert(0, ABOVE_CEILING_REMARK)
+    if is_below_round_minimum(schedule, serving_setup.require_scenario_rules(schedule.scenario)):
+        remarks.insert(0, SHORT_RUN_REMARK)
+    print_performance_remarks(verdict, measured, remarks)
     return verdict
 
 
 def print_performance_remarks(
-    serving_setup: ServingSetup,
-    schedule: LoadGenSchedule,
-    verdict: LoadGenVerdict,
-    result: RunResult,
-    remarks: Sequence[str],
+    verdict: LoadGenVerdict, measured: MeasuredEnergy, remarks: Sequence[str]
 ) -> None:
     """Print what a performance run measured besides its figure, and why it may not count."""
-    for sentence in describe_measured_energy(result.measured):
-        click.echo(f"  {sentence}")
-    if is_below_round_minimum(schedule, serving_setup.require_scenario_rules(schedule.scenario)):
-        click.echo("  shorter than the round requires: this run does not count")
-    if result.is_above_ceiling and verdict.valid:
-        click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
     for sentence in (
+        *describe_measured_energy(measured),
         *remarks,
         *(f"LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()),
         *(hint.sentence for hint in verdict.hints),

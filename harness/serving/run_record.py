@@ -5,23 +5,23 @@ accuracy.txt.
 import math
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from harness.serving.energy import MeasuredEnergy
-from harness.serving.loadgen.result_files import DetailLog, read_logged_answers
+from harness.serving.energy import NO_ENERGY, MeasuredEnergy
+from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenOutcome
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.setup import ServingSetup
 from suite import __version__, registry
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, RUN_RECORD, compute_file_sha256
-from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.advice import Hint
+from suite.loadgen.detail_log import DetailLog
 from suite.loadgen.headline import (
     FIRST_TOKEN_KEY,
     HEADLINE_METRICS,
@@ -29,18 +29,31 @@ from suite.loadgen.headline import (
     OUTPUT_TOKEN_KEY,
     SAMPLE_RATE_UNIT,
     TOKEN_RATE_UNIT,
+    VALID_RUN,
+    VERDICT_KEY,
+    convert_to_ceiling_unit,
     get_rate_unit,
-    select_headline_metric,
 )
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.loadgen.token_record import is_streaming_credible
-from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
+from suite.records import (
+    InstanceRecord,
+    NetworkRecord,
+    RunRecord,
+    ServedRun,
+    SystemUnderTest,
+    locate_system_folder,
+    read_served_run,
+    read_system_record,
+    write_record,
+    write_system_record,
+)
 from suite.rounds import HyperValue, ScenarioRow
-from suite.units import NS_PER_MS, NS_PER_S
+from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
+from suite.units import NS_PER_MS
 from suite.workload import Mode, Scores
 
-SAVED_RUN_DECODER: Final = msgspec.json.Decoder(RunRecord)
 LATENCY_KEY: Final = "result_{:.2f}_percentile_latency_ns"
 STREAM_LATENCY_KEYS: Final = {
     Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),
@@ -83,14 +96,8 @@ def judge_performance_run(
 ) -> LoadGenVerdict:
     """Read LoadGen's verdict, and give advice if it is INVALID."""
     scenario, row = schedule.scenario, serving_setup.require_scenario_rules(schedule.scenario)
-    metric, key = select_headline_metric(scenario, detail_log.measures_tokens)
-    value = detail_log.require_number(key)
-    rate = (
-        schedule.samples_per_query * NS_PER_S / max(value, 1.0)
-        if metric == LATENCY_METRIC
-        else value
-    )
-    valid = detail_log.values.get("result_validity") == "VALID"
+    headline = detail_log.require_headline(scenario)
+    valid = detail_log.values.get(VERDICT_KEY) == VALID_RUN
     hints = (
         ()
         if valid
@@ -102,9 +109,9 @@ def judge_performance_run(
     )
     return LoadGenVerdict(
         valid=valid and not detail_log.errors,
-        metric=metric,
-        value=value,
-        rate=rate,
+        metric=headline.metric,
+        value=headline.value,
+        rate=convert_to_ceiling_unit(headline, schedule.samples_per_query),
         hints=hints,
         errors=detail_log.errors,
         tokens=read_token_figures(detail_log.find_number) if detail_log.measures_tokens else None,
@@ -206,65 +213,88 @@ def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[s
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """Fields of run.json besides the stamps."""
-
-    verdict: str
-    metric: str
-    value: float
-    ceiling: float | None = None
-    is_above_ceiling: bool = False
-    hints: tuple[Hint, ...] = ()
-    measured: MeasuredEnergy = MeasuredEnergy()
+def build_system_record(serving_setup: ServingSetup, sample_count: int) -> SystemUnderTest:
+    """Describe what all runs of an entry have in common."""
+    request, record = serving_setup.request, serving_setup.checkpoint.record
+    return SystemUnderTest(
+        workload=request.name,
+        round=request.round.name,
+        profile=request.profile,
+        division=serving_setup.entry.division,
+        org=serving_setup.entry.org,
+        name=serving_setup.entry.system,
+        framework=request.framework,
+        engine=request.engine,
+        engine_package=serving_setup.engine_package,
+        input=request.options.input,
+        precision=serving_setup.precision,
+        device=serving_setup.device,
+        threads=serving_setup.threads,
+        checkpoint_sha256=record.sha256,
+        nonce=record.nonce,
+        settings={
+            key: value
+            for key, value in request.settings.items()
+            if not key.startswith(PERFORMANCE_PREFIXES)
+        },
+        sample_count=sample_count,
+        version=__version__,
+    )
 
 
 def write_run_record(
     serving_setup: ServingSetup,
     schedule: LoadGenSchedule,
     outcome: LoadGenOutcome,
-    result: RunResult,
     folder: Path,
+    *,
+    ceiling: float | None = None,
+    measured: MeasuredEnergy = NO_ENERGY,
+    system_folder: Path | None = None,
 ) -> None:
-    """Write run.json into a run's folder."""
-    request, record = serving_setup.request, serving_setup.checkpoint.record
+    """Write run.json into a run's folder, and its system's record into that of the entry, or into
+    `system_folder`.
+    """
+    system = build_system_record(serving_setup, outcome.sample_count)
+    store_system_record(system_folder or locate_system_folder(folder), system)
     write_record(
         folder / RUN_RECORD,
         RunRecord(
-            workload=request.name,
-            round=request.round.name,
-            profile=request.profile,
-            **{name: getattr(serving_setup.entry, name) for name in ("division", "org", "system")},
-            scenario=schedule.scenario.label,
-            mode=schedule.mode,
-            framework=request.framework,
-            engine=request.engine,
-            input=request.options.input,
-            device=serving_setup.device,
-            precision=serving_setup.precision,
-            threads=serving_setup.threads,
-            nonce=record.nonce,
-            checkpoint_sha256=record.sha256,
-            sample_count=outcome.sample_count,
-            settings={**request.settings, **build_repeat_settings(schedule)},
+            system_sha256=system.compute_digest(),
+            changed=collect_run_settings(serving_setup, schedule),
             command=tuple(sys.argv),
-            **{
-                name: getattr(result, name)
-                for name in ("verdict", "metric", "value", "ceiling", "hints")
-            },
-            above_ceiling_share=result.is_above_ceiling,
+            ceiling=ceiling,
             batches=summarise_batches(outcome),
-            energy=result.measured.energy,
-            idle=result.measured.idle,
-            no_energy=result.measured.reasons,
+            energy=measured.energy,
+            idle=measured.idle,
+            no_energy=measured.reasons,
             lost=outcome.lost,
-            engine_package=serving_setup.engine_package,
             network=build_network_record(serving_setup, outcome),
             instances=build_instance_records(serving_setup, outcome),
             loadgen_cores=serving_setup.system.loadgen_cores,
-            version=__version__,
         ),
     )
+
+
+def store_system_record(folder: Path, system: SystemUnderTest) -> None:
+    """Write a system's record, unless it is there."""
+    with suppress(UnreadableError):
+        if read_system_record(folder).compute_digest() == system.compute_digest():
+            return
+    write_system_record(folder, system)
+
+
+def collect_run_settings(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule
+) -> Mapping[str, HyperValue]:
+    """Return LoadGen's settings that affect a run."""
+    requested = {
+        key: value
+        for key, value in serving_setup.request.settings.items()
+        if key.startswith(PERFORMANCE_PREFIXES)
+        and can_affect_run(key, schedule.scenario.label, Mode.PERFORMANCE)
+    }
+    return {**requested, **build_repeat_settings(schedule)}
 
 
 def build_network_record(
@@ -327,10 +357,10 @@ def summarise_batches(outcome: LoadGenOutcome) -> dict[str, float]:
     }
 
 
-def read_run_record(folder: Path) -> RunRecord | None:
-    """Read a run's record; None if it is missing or unreadable."""
+def find_served_run(folder: Path) -> ServedRun | None:
+    """Read a run's records; None if one is missing or unreadable."""
     try:
-        return read_untrusted_file(folder / RUN_RECORD, SAVED_RUN_DECODER.decode)
+        return read_served_run(folder)
     except UnreadableError:
         return None
 

@@ -31,7 +31,7 @@ from harness.serving.checkpoint_selection import (
     choose_checkpoint,
 )
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.loadgen.test_settings import get_numeric_setting
 from harness.serving.network.wire import ServerDescription
 from suite import registry
@@ -75,7 +75,7 @@ class ServingSetup:
     row: InferenceRow
     entry: ResultsEntry
     checkpoint: ExportedCheckpoint
-    system: SystemUnderTest
+    system: LoadedSystem
     threads: int
     """Total of all workers."""
     requested_runs: int | None = None
@@ -197,7 +197,7 @@ def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) 
         row=serving_request.row,
         entry=request.build_entry(serving_request.row.division, request.engine, request.precision),
         checkpoint=chosen,
-        system=SystemUnderTest(
+        system=LoadedSystem(
             workload=request.workload,
             engine=serving_request.engine,
             run=run,

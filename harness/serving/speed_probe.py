@@ -1,7 +1,6 @@
 """Probes the system under test of a command, and says what it found."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -9,6 +8,7 @@ from harness.children.process import run_in_child
 from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.setup import ServingSetup
 from suite.console.screen import print_progress_note
+from suite.files.scratch import create_temporary_folder
 from suite.units import NS_PER_MS
 
 
@@ -23,8 +23,8 @@ def probe_serving_speed(
         query_samples: of a MultiStream query.
     """
     if truth is None:
-        with TemporaryDirectory() as folder:
-            return probe_serving_speed(serving_setup, Path(folder), query_samples)
+        with create_temporary_folder() as folder:
+            return probe_serving_speed(serving_setup, folder, query_samples)
     print_progress_note(
         f"{serving_setup.request.name}: preparing: model, accuracy set, and a probe of its speed"
     )

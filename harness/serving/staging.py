@@ -15,13 +15,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from harness.serving.run_record import read_run_record
+from harness.serving.run_record import build_system_record, find_served_run
 from harness.serving.setup import ServingSetup
 from suite.files.json_files import write_json
 from suite.files.layout import (
     AUDITS_FOLDER,
     PARTIAL_SUFFIX,
     RUN_RECORD,
+    SYSTEM_RECORD,
     ResultsEntry,
     compute_folder_sha256,
     is_inside_folder,
@@ -30,17 +31,16 @@ from suite.files.layout import (
 )
 from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.detail_log import is_logged_valid
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import raise_signals_in_block
-from suite.records import RunRecord
+from suite.records import ServedRun
 from suite.workload import Mode
 
 ServingPlan: TypeAlias = Mapping[Scenario, Sequence[Mode]]
 """What a command serves: the modes of each scenario."""
 COMPLETE_RUNS_FILE: Final = "whole.json"
 TRUTH_FOLDER: Final = "truth"
-VALID_RUN: Final = "VALID"
-"""LoadGen's verdict for a performance run that counts."""
 NO_LOADGEN_VERDICT: Final = "ACCURACY"
 """Verdict field of an accuracy run: LoadGen gives no verdict."""
 
@@ -73,11 +73,12 @@ def build_staging_entry(serving_setup: ServingSetup) -> ResultsEntry:
 
 
 def find_replaced_runs(
-    serving_setup: ServingSetup, scenario: Scenario, modes: Sequence[Mode]
+    serving_setup: ServingSetup, scenario: Scenario, modes: Sequence[Mode], sample_count: int
 ) -> list[Path]:
-    """Return what a scenario's new runs replace: runs of the same modes, and what another
-    checkpoint left in the same place.
+    """Return what a scenario's new runs replace: runs of the same modes, what another checkpoint
+    left in the same place, and the scenario's runs of another system.
     """
+    digest = build_system_record(serving_setup, sample_count).compute_digest()
     places = [
         (each, mode, locate_mode_folder(serving_setup, each, mode))
         for each in Scenario
@@ -87,22 +88,29 @@ def find_replaced_runs(
         path
         for each, mode, path in places
         if path.exists()
-        and ((each is scenario and mode in modes) or has_other_checkpoint(serving_setup, path))
+        and (
+            (each is scenario and (mode in modes or has_other_system(path, digest)))
+            or has_other_checkpoint(serving_setup, path)
+        )
     ]
 
 
-def find_stale_measurements(
-    serving_setup: ServingSetup, replaced_runs: Sequence[Path]
-) -> list[Path]:
-    """Return the measurements of results that are replaced: without them nobody could bring the
-    results back.
+def find_stale_records(serving_setup: ServingSetup, replaced_runs: Sequence[Path]) -> list[Path]:
+    """Return the measurements and systems of results that are replaced: without them nobody could
+    bring the results back. A system stays whose other runs stay.
     """
     places = {scenario.folder: scenario for scenario in Scenario}
     name = serving_setup.request.row.inference_name
-    return [
-        serving_setup.entry.locate_measurements_file(name, places[folder])
-        for folder in dict.fromkeys(path.parent.name for path in replaced_runs)
+    entries = dict.fromkeys(path.parent for path in replaced_runs)
+    measurements = [
+        serving_setup.entry.locate_measurements_file(name, places[entry.name]) for entry in entries
     ]
+    systems = [
+        entry / SYSTEM_RECORD
+        for entry in entries
+        if {entry / mode for mode in Mode if (entry / mode).exists()} <= set(replaced_runs)
+    ]
+    return [*measurements, *systems]
 
 
 def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]) -> list[Path]:
@@ -128,14 +136,20 @@ def locate_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mo
     )
 
 
+def has_other_system(folder: Path, digest: str) -> bool:
+    """Check whether a folder holds a run of another system under test, or with a damaged record."""
+    return any(run is None or run.system_sha256 != digest for run in iterate_served_runs(folder))
+
+
 def has_other_checkpoint(serving_setup: ServingSetup, folder: Path) -> bool:
     """Check whether a folder holds a run of another checkpoint, of another training set with the
     same weights, or with a damaged record.
     """
     record = serving_setup.checkpoint.record
     return any(
-        run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce)
-        for run in iterate_run_records(folder)
+        run is None
+        or (run.system.checkpoint_sha256, run.system.nonce) != (record.sha256, record.nonce)
+        for run in iterate_served_runs(folder)
     )
 
 
@@ -150,10 +164,10 @@ def read_other_modes_thread_count(serving_setup: ServingSetup, plan: ServingPlan
         if mode not in modes
     ]
     found = {
-        run.threads
+        run.system.threads
         for folder in folders
         if not has_other_checkpoint(serving_setup, folder)
-        for run in iterate_run_records(folder)
+        for run in iterate_served_runs(folder)
         if run is not None
     }
     return found.pop() if len(found) == 1 else 0
@@ -161,13 +175,16 @@ def read_other_modes_thread_count(serving_setup: ServingSetup, plan: ServingPlan
 
 def is_every_run_valid(folder: Path) -> bool:
     """Check whether LoadGen called the runs of a folder VALID; accuracy runs have no verdict."""
-    verdicts = {run and run.verdict for run in iterate_run_records(folder)}
-    return bool(verdicts) and verdicts <= {VALID_RUN, NO_LOADGEN_VERDICT}
+    runs = [path.parent for path in folder.glob(f"**/{RUN_RECORD}")]
+    return bool(runs) and all(
+        find_served_run(run) is not None and (run.name == Mode.ACCURACY or is_logged_valid(run))
+        for run in runs
+    )
 
 
-def iterate_run_records(folder: Path) -> Iterator[RunRecord | None]:
-    """Yield the run records below a folder; None for an unreadable one."""
-    return (read_run_record(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
+def iterate_served_runs(folder: Path) -> Iterator[ServedRun | None]:
+    """Yield the runs below a folder with their records; None for one whose are unreadable."""
+    return (find_served_run(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
 
 
 def move_staged_runs_aside(serving_setup: ServingSetup, staging: ResultsEntry) -> Path:

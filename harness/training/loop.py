@@ -6,7 +6,7 @@ evaluation.
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -15,7 +15,12 @@ from harness.progress import Progress
 from harness.training.mllog_writer import LogError, MllogWriter
 from harness.training.state.checkpointing import CheckpointKeeper, EpochPhase, TrainingPosition
 from suite import events
-from suite.rounds.quality import has_reached_target
+from suite.errors import JudgedError
+from suite.rounds.quality import (
+    describe_possible_values,
+    has_reached_target,
+    is_possible_value,
+)
 from suite.workload import ExampleTraining, Scores, Training
 
 
@@ -67,12 +72,36 @@ class TrainingGoal:
     """Metric -> its key in a structured eval_accuracy; "": the value is the number itself."""
     lower_is_better: tuple[str, ...] = ()
     """Metrics whose target is reached at most, not at least."""
+    evaluations_below: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> value that the judge wants every evaluation below."""
     counts_samples: bool = False
     """Blocks and evaluations log the samples trained so far."""
+
+    def check_scores(self, epoch: int, scores: Scores) -> None:
+        """Raise JudgedError for a finite score that the judge would refuse, so that nothing more is
+        trained or served.
+        """
+        for metric, value in scores.items():
+            scale = metric, self.lower_is_better, self.evaluations_below
+            if math.isfinite(value) and not is_possible_value(value, *scale):
+                raise JudgedError(
+                    f"after epoch {epoch} {metric} is {value:g}, and the judge expects"
+                    f" {describe_possible_values(*scale)} (training.accuracy):"
+                    f" {advise_on_score(value)}"
+                )
 
     def build_samples_metadata(self, samples: int) -> dict[str, int]:
         """Return the metadata with the samples trained so far; empty if epochs alone count."""
         return {events.SAMPLES_COUNT: samples} if self.counts_samples else {}
+
+
+def advise_on_score(value: float) -> str:
+    """Say what to do about a score that the judge would refuse."""
+    if value < 0:
+        return "evaluate() returns shares of 1, or losses, which are never negative"
+    if value > 1:
+        return "evaluate() returns shares of 1, not percentages"
+    return "this benchmark's own round takes no perfect score: evaluate more or harder samples"
 
 
 def train_to_quality(
@@ -121,6 +150,7 @@ def train_to_quality(
                     samples=0,
                     earlier_samples=trained,
                     phase=EpochPhase.TRAINED,
+                    log_offset=log.offset,
                     loss=None,
                 )
                 keeper.save_if_due_after_epoch(training, position)
@@ -128,7 +158,8 @@ def train_to_quality(
             log.log_stop(events.BLOCK_STOP, first_epoch_num=leg.block.start, **counted)
             log.log_start(events.EVAL_START, epoch_num=leg.block[-1], **counted)
             progress.show_evaluation()
-            with keeper.save_on_signal(training, position):
+            diverged = not math.isfinite(loss)  # its position was not kept, and it ends here
+            with nullcontext() if diverged else keeper.save_on_signal(training, position):
                 scores = ranks.share_value(
                     {metric: float(value) for metric, value in training.evaluate().items()}
                 )
@@ -141,9 +172,12 @@ def train_to_quality(
             )
             log.log_stop(events.EVAL_STOP, epoch_num=leg.block[-1], **counted)
             progress.show_scores(leg.block[-1], scores)
+            goal.check_scores(leg.block[-1], scores)
             if outcome.record_evaluation(leg.block[-1], loss, scores, goal):
                 break
-            position = replace(position, phase=EpochPhase.EVALUATED, scores=scores)
+            position = replace(
+                position, phase=EpochPhase.EVALUATED, log_offset=log.offset, scores=scores
+            )
             keeper.save_if_due_after_epoch(training, position, always=True)
     return outcome
 
@@ -207,7 +241,7 @@ def log_run_markers(
         log.log_start(events.RUN_START)
         position = replace(position, run_start_ms=log.time_ms)
     try:
-        yield position, outcome
+        yield replace(position, log_offset=log.offset), outcome
     except LogError:
         raise
     except BaseException:

@@ -3,10 +3,12 @@
 A log is written under a `.partial` name and renamed after its last line, so a truncated log never
 reads
 as a result. Every line is one unbuffered write: it has reached the kernel when `point`, `start` or
-`stop` return.
+`stop` return. Times are UTC as the writer began it, and go on with a clock that nobody sets: a run
+takes as long as it takes, whatever happens to the machine's date meanwhile.
 """
 
 import json
+import re
 import sys
 import threading
 import time
@@ -16,10 +18,12 @@ from typing import Final, Self
 from suite.errors import MachineError
 from suite.events import TOKEN
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
+from suite.units import NS_PER_MS
 
 POINT_IN_TIME: Final = "POINT_IN_TIME"
 INTERVAL_START: Final = "INTERVAL_START"
 INTERVAL_END: Final = "INTERVAL_END"
+LOGGED_TIME: Final = re.compile(rb'"time_ms": (\d+), "event_type"')
 
 
 class LogError(MachineError):
@@ -38,6 +42,7 @@ class MllogWriter:
         """Bytes written so far."""
         self.time_ms = 0
         """Timestamp of the last event."""
+        self._lead_ns = time.time_ns() - read_steady_ns()
         self._lock = threading.Lock()
         if path is None:
             return
@@ -45,8 +50,16 @@ class MllogWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.partial.open("ab", buffering=0)
             self.truncate_log(count_whole_line_bytes(self.partial))
+            self.follow_last_event()
         except OSError as error:
             raise LogError(f"cannot write the log {self.partial}: {error.strerror}") from error
+
+    def follow_last_event(self) -> None:
+        """Go on behind the last event of a log that is continued, if the machine's clock was set
+        back since.
+        """
+        last_ms = read_last_time_ms(self.partial)
+        self._lead_ns = max(self._lead_ns, last_ms * NS_PER_MS - read_steady_ns())
 
     @property
     def partial(self) -> Path:
@@ -81,9 +94,7 @@ class MllogWriter:
             "lineno": caller.f_lineno,
         }
         with self._lock:
-            self.time_ms = max(
-                self.time_ms, time.time_ns() // 1_000_000
-            )  # a clock set back must not put events out of order
+            self.time_ms = (read_steady_ns() + self._lead_ns) // NS_PER_MS
             event = {
                 "namespace": "",
                 "time_ms": self.time_ms,
@@ -135,6 +146,18 @@ class MllogWriter:
             sync_to_disk(self.path.parent)
         except OSError as error:
             raise LogError(f"cannot finish the log {self.partial}: {error.strerror}") from error
+
+
+def read_steady_ns() -> int:
+    """Read a clock that nobody sets; on Linux it goes on while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock)
+
+
+def read_last_time_ms(path: Path) -> int:
+    """Read the latest time of a log's events; 0 if it has none."""
+    found = LOGGED_TIME.findall(path.read_bytes())
+    return max(map(int, found), default=0)
 
 
 def count_whole_line_bytes(path: Path) -> int:

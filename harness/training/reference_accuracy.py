@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from harness.data_survey import add_survey_results
 from harness.request import RunRequest
 from suite import registry
 from suite.engine import Precision
+from suite.files.scratch import create_temporary_folder
 from suite.workload import Inference, Scores
 
 EAGER_SETTINGS: Final = {"engine.compile": False, "engine.cuda_graphs": False}
@@ -24,11 +24,11 @@ def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -
     """
     with (
         open_reference_system(request, checkpoint, seed) as (system, max_batch),
-        TemporaryDirectory() as folder,
+        create_temporary_folder() as folder,
     ):
         answers = collect_reference_answers(system, max_batch)
-        system.truth(Path(folder))
-        scores = registry.load_scorer(request.name)(answers, Path(folder))
+        system.truth(folder)
+        scores = registry.load_scorer(request.name)(answers, folder)
         return {metric: float(scores[metric]) for metric in request.row.scored_metrics}
 
 

@@ -344,8 +344,15 @@ def check_missed_runs(job: TrainingJob, campaign: TrainingSetState) -> None:
     if has_too_many_misses(job, count_missed_runs(campaign), campaign.runs):
         raise JudgedError(
             f"{job.name}: {count_missed_runs(campaign)} of {campaign.runs} runs did not reach the"
-            " target"
+            f" target within {describe_epoch_limit(job.training.row.max_epochs)}: change the recipe"
+            f" with --set (podium list settings {job.name}), try another --seed or, in a"
+            " row of your own, raise max_epochs or lower the target"
         )
+
+
+def describe_epoch_limit(max_epochs: int) -> str:
+    """Describe how long a run may train."""
+    return f"{max_epochs} epoch{'' if max_epochs == 1 else 's'}"
 
 
 def count_missed_runs(campaign: TrainingSetState) -> int:

@@ -2,7 +2,7 @@
 fail.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 import click
@@ -87,6 +87,7 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
                 targets=job.training.row.target,
                 metrics=job.request.row.metrics,
                 lower_is_better=job.request.row.lower_is_better,
+                evaluations_below=job.request.row.evaluations_below,
                 counts_samples=job.request.row.counts_samples,
             )
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
@@ -206,7 +207,28 @@ def build_checked_training(job: TrainingJob, run: Run) -> tuple[Training, Mappin
     facts = training.facts()
     check_facts(job.request, job.training.row, facts)
     check_data_sizes(job, facts)
+    check_evaluation_schedule(job, training.blocks())
     return training, facts
+
+
+def check_evaluation_schedule(job: TrainingJob, blocks: Iterable[range]) -> None:
+    """Before the clock starts, RequestError if the workload evaluates after other epochs than the
+    row says: the judge would refuse the run (training.schedule).
+    """
+    row, last = job.training.row, None
+    for block in blocks:
+        due = row.list_due_epochs(last)
+        is_due = block[-1] in due or block[-1] == row.max_epochs
+        if not is_due or block[-1] > row.max_epochs:
+            wanted = " or ".join(map(str, due)) or "no epoch"
+            raise RequestError(
+                f"{job.name}: blocks() ends a block with epoch {block[-1]}, and the row wants the"
+                f" next evaluation after {wanted}, of at most {row.max_epochs}: change blocks(),"
+                " evaluate_every_epochs or evaluation_epochs"
+            )
+        last = block[-1]
+    if last is None:
+        raise RequestError(f"{job.name}: blocks() yields no epochs, so that nothing is evaluated")
 
 
 def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
@@ -246,7 +268,7 @@ def handle_setup_failures(
             with job.signals.postpone():  # torchrun ends the other ranks as soon as one has failed
                 log.close()
                 log.partial.unlink(missing_ok=True)
-        if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
+        if not isinstance(error, Exception) or isinstance(error, PodiumError | ImportError):
             raise
         if failure := job.ranks.find_cause(error):
             raise failure.build_error() from error

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from submissions.result_index import IndexedResult
+from compliance.results.indexed_result import IndexedResult
 from suite.audits.names import AUDIT_RULE_NAMES, AuditTest, list_required_tests
 from suite.files.layout import AUDIT_RECORD, TOKEN_RECORD_FILE
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.records import AuditRecord
+from suite.records import AuditRecord, read_system_record
 
 AUDIT_RECORD_DECODER: Final = msgspec.json.Decoder(AuditRecord)
 
@@ -58,6 +58,7 @@ def has_passing_audit_record(folder: Path, nonce: str | None) -> bool:
     """
     try:
         record = read_untrusted_file(folder / AUDIT_RECORD, AUDIT_RECORD_DECODER.decode)
+        system = read_system_record(folder)
     except UnreadableError:
         return False
-    return record.passed and record.nonce == nonce and record.rules == AUDIT_RULE_NAMES[0]
+    return record.passed and system.nonce == nonce and record.rules == AUDIT_RULE_NAMES[0]

@@ -10,8 +10,8 @@ from submissions.campaign import requested_options
 from submissions.campaign.run import format_common_arguments, format_serving_arguments
 from suite import registry
 from suite.cli import RunOptions
-from suite.console.screen import get_screen
-from suite.dry_run import DryRunEstimate, join_estimates, report_estimate
+from suite.console.screen import get_screen, print_progress_note
+from suite.dry_run import DryRunEstimate, format_stage_time, join_estimates, report_estimate
 from suite.errors import PodiumError
 from suite.files.scratch import collect_temporary_files
 
@@ -46,6 +46,8 @@ def try_single_campaign(
     training = [] if seed is None else ["--seed", str(seed)]
     training += [] if runs is None else ["--runs", str(runs)]
     steps = [try_command("train", [*common, *training])]
+    for stage in steps[0].stages:
+        print_progress_note(f"{name}: {stage.name} would take {format_stage_time(stage)}")
     if row := registry.load_round().benchmark(name).inference.get(options.profile):
         serving = format_serving_arguments(name, options.profile, runs, tuple(row.scenarios))
         steps.append(try_command("infer", [*common, UNTRAINED_OPTION, *serving]))

@@ -17,10 +17,11 @@ from typing import Final
 import click
 import msgspec
 
+from compliance.kinds.podium.results import log_values
+from compliance.results.indexed_result import IndexedResult
 from submissions import attempts, compliance_check
 from submissions.campaign.state import CampaignStage, locate_campaign_state, read_campaign_state
-from submissions.result_index import BUNDLES_FOLDER, IndexedResult, find_results
-from submissions.score import log_values
+from submissions.result_index import BUNDLES_FOLDER, find_results
 from suite.errors import JudgedError
 from suite.events import NONCE
 from suite.files.chosen_engine import locate_chosen_engines
@@ -162,9 +163,10 @@ def iterate_result_campaigns(result: IndexedResult) -> Iterator[tuple[Path, obje
         return
     for folder in (result.accuracy_folder, *result.performance_folders):
         try:
-            yield result.known_organisation_folder, log_values.read_loadgen_run_record(folder).nonce
+            record = log_values.read_loadgen_run_record(folder)
         except JudgedError:  # an unreadable record identifies no campaign
             continue
+        yield result.known_organisation_folder, record.system.nonce
 
 
 def list_displaced_paths(

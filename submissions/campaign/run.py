@@ -10,24 +10,24 @@ from typing import Final
 
 import click
 
+from compliance.results.indexed_result import IndexedResult
 from submissions import attempts, compliance_check
 from submissions.campaign import audits, requested_options
+from submissions.campaign.next_step import AUDIT_NOTE, RESUME_NOTE, describe_next_step
 from submissions.campaign.replacement import settle_campaign
 from submissions.campaign.state import Campaign, CampaignStage, begin_campaign, read_campaign_state
-from submissions.result_index import BUNDLES_FOLDER, IndexedResult, open_results
-from submissions.score import log_values
+from submissions.result_index import BUNDLES_FOLDER, open_results
 from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import get_screen, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
 from suite.ledger.steps import find_challenge_fault
+from suite.loadgen.detail_log import is_logged_valid
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.terms import Profile
 
-RESUME_NOTE: Final = "finished steps are kept; run the same command to resume"
-LOADGEN_VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
 METERING_FIELDS: Final = ("power", "meter")
 """Option fields that `podium audit` does not have: runs of compliance tests are not metered."""
@@ -61,11 +61,12 @@ def run_campaigns(
                 )  # validated before a results folder exists: a rejected request writes nothing
                 requested_options.parse_requested_options(each, options, seed, runs, challenge)
                 with lock_results_folder(options.results):
-                    bundles.append(
-                        run_single_campaign(
-                            each, options, seed, runs, challenge, audit=audit, peak=peak
-                        )
+                    bundle, failed_audits = run_single_campaign(
+                        each, options, seed, runs, challenge, audit=audit, peak=peak
                     )
+                bundles.append(bundle)
+                if failed_audits:
+                    failures.append(JudgedError(f"{'; '.join(failed_audits)}; {AUDIT_NOTE}"))
         except Interrupted as error:
             raise build_interruption_error(each, error) from error
         except (JudgedError, MissingError) as error:
@@ -78,7 +79,7 @@ def run_campaigns(
         print_campaign_summary(bundles)
     if failures:
         sentences = "\n  ".join(map(str, failures))
-        raise type(failures[0])(f"{sentences}; {RESUME_NOTE}")
+        raise type(failures[0])(sentences)
 
 
 def run_single_campaign(
@@ -90,30 +91,35 @@ def run_single_campaign(
     *,
     audit: bool = False,
     peak: bool = False,
-) -> Path:
-    """Begin or resume a campaign, and move it into place when complete. A campaign rejected before
-    its first step leaves no state.
+) -> tuple[Path, list[str]]:
+    """Begin or resume a campaign, and move it into place when complete; return its bundle, and what
+    is wrong with its audit. A campaign rejected before its first step leaves no state.
     """
     results_folder = options.results.absolute()
     settle_campaign(results_folder, name)
     earlier_state = read_campaign_state(results_folder, name)
     campaign = begin_campaign(name, options, seed, runs, challenge)
     try:
-        bundle = run_campaign_steps(campaign, audit=audit, peak=peak)
-    except (RequestError, MissingError):
+        bundle, failed_audits = run_campaign_steps(campaign, audit=audit, peak=peak)
+    except RequestError:
         if campaign.read_training_state() is None:
             campaign.restore_earlier_state(earlier_state)
         raise
-    except JudgedError:
+    except MissingError as error:
+        if campaign.read_training_state() is None:
+            campaign.restore_earlier_state(earlier_state)
+        raise MissingError(f"{error}; {RESUME_NOTE}") from error
+    except JudgedError as error:
+        note = describe_next_step(campaign)
         if settle_campaign(results_folder, name) and campaign.working_folder != results_folder:
             print_campaign_step(
                 campaign,
                 f"it replaced the earlier campaign; what is named in {campaign.working_folder}"
                 f" is now in {results_folder}",
             )
-        raise
+        raise JudgedError(f"{error}; {note}") from error
     settle_campaign(results_folder, name)
-    return results_folder / bundle.relative_to(campaign.working_folder)
+    return results_folder / bundle.relative_to(campaign.working_folder), failed_audits
 
 
 def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
@@ -126,9 +132,11 @@ def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
     return type(error)(f"{name}: {reported_error}; {RESUME_NOTE}")
 
 
-def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
+def run_campaign_steps(
+    campaign: Campaign, *, audit: bool = False, peak: bool = False
+) -> tuple[Path, list[str]]:
     """Run the remaining steps, including compliance tests and the search for Server's rate if
-    requested; return the bundle.
+    requested; return the bundle, and what is wrong with the audit.
     """
     if campaign.working_folder != campaign.destination_folder:
         print_campaign_step(
@@ -138,8 +146,7 @@ def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = 
         )
     run_training_step(campaign)
     run_serving_step(campaign, peak)
-    if audit:
-        run_audit_step(campaign)
+    failed_audits = run_audit_step(campaign) if audit else []
     results = campaign.find_own_results()
     if not results:
         raise JudgedError(
@@ -163,7 +170,7 @@ def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = 
         bundle,
     )
     campaign.record_stage(CampaignStage.FINISHED)
-    return bundle
+    return bundle, failed_audits
 
 
 def list_outermost_folders(folders: set[Path]) -> list[Path]:
@@ -185,7 +192,8 @@ def run_training_step(campaign: Campaign) -> None:
     try:
         if found and not found.is_unfinished and sets:
             print_campaign_step(campaign, "train: finished, but rejected by podium check")
-            run_podium_command(campaign, "check", *(str(result.folder) for result in sets))
+            places = [str(result.organisation_folder or result.folder) for result in sets]
+            run_podium_command(campaign, "check", *dict.fromkeys(places))
         print_campaign_step(campaign, "train")
         run_podium_command(
             campaign,
@@ -195,7 +203,8 @@ def run_training_step(campaign: Campaign) -> None:
             *format_training_arguments(campaign, resumed=bool(found and found.is_unfinished)),
         )
     except JudgedError:
-        campaign.record_stage(CampaignStage.MISSED)
+        if not any(map(compliance_check.is_valid_alone, sets)):
+            campaign.record_stage(CampaignStage.MISSED)
         raise
 
 
@@ -282,8 +291,10 @@ def has_enough_runs(campaign: Campaign, result: IndexedResult) -> bool:
     return len(result.performance_folders) >= (campaign.runs or 1)
 
 
-def run_audit_step(campaign: Campaign) -> None:
-    """Run the compliance tests of the scenarios that lack one; JudgedError if one fails."""
+def run_audit_step(campaign: Campaign) -> list[str]:
+    """Run the compliance tests of the scenarios that lack one; return what is wrong. A failed one
+    is a finding beside a result that keeps its verdict.
+    """
     missing = audits.collect_missing_audits(
         campaign.find_own_results(), campaign.read_training_nonce()
     )
@@ -310,8 +321,7 @@ def run_audit_step(campaign: Campaign) -> None:
             )
         except JudgedError as error:
             failed.append(str(error))
-    if failed:
-        raise JudgedError("; ".join(failed))
+    return failed
 
 
 def is_only_performance_missing(campaign: Campaign, result: IndexedResult) -> bool:
@@ -322,9 +332,7 @@ def is_only_performance_missing(campaign: Campaign, result: IndexedResult) -> bo
     """
     runs = result.performance_folders
     complete = has_enough_runs(campaign, result) and all(
-        campaign.is_own_run(folder)
-        and log_values.read_loadgen_run_record(folder).verdict == LOADGEN_VALID
-        for folder in runs
+        campaign.is_own_run(folder) and is_logged_valid(folder) for folder in runs
     )
     return campaign.is_own_run(result.accuracy_folder) and not complete
 

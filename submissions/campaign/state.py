@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from compliance.kinds.podium.results import log_values
+from compliance.results.indexed_result import IndexedResult
 from submissions import compliance_check
 from submissions.campaign import requested_options
 from submissions.campaign.requested_options import RequestedOptions
-from submissions.result_index import IndexedResult, find_results
-from submissions.score import log_values
+from submissions.result_index import find_results
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
@@ -30,9 +31,10 @@ from suite.files.layout import (
     locate_state_folder,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.records import RunRecord
+from suite.records import ServedRun, locate_system_folder
 from suite.rounds.settings import can_affect_run
 from suite.terms import AUTOMATIC_ENGINE
+from suite.workload import Mode
 
 OPEN_OPTIONS: Final = ("device", "precision", "threads", "system", "seed")
 """Options that a user may leave open, given as ..."""
@@ -185,35 +187,41 @@ class Campaign:
             record = log_values.read_loadgen_run_record(folder)
         except JudgedError:
             return False
-        return record.nonce == self.read_training_nonce() and self.is_run_as_requested(record)
+        return record.system.nonce == self.read_training_nonce() and self.is_run_as_requested(
+            record, folder
+        )
 
-    def is_run_as_requested(self, record: RunRecord) -> bool:
+    def is_run_as_requested(self, record: ServedRun, folder: Path) -> bool:
         """Return whether a run used the requested engine, precision and settings, as far as they
         affect it.
         """
+        system = record.system
         found = requested_options.convert_to_json_types(
-            {"engine": record.engine, "precision": record.precision, **record.settings}
+            {"engine": system.engine, "precision": system.precision, **record.settings}
         )
+        scenario = locate_system_folder(folder).name
+        mode = Mode.ACCURACY if folder.name == Mode.ACCURACY else Mode.PERFORMANCE
         wanted = dict(self.state.asked.serving)
         if wanted.get("engine") == AUTOMATIC_ENGINE:
             wanted["engine"] = self.find_chosen_engine(record)
         return all(
             found.get(key) == value
             for key, value in wanted.items()
-            if can_affect_run(key, record.scenario, record.mode)
+            if can_affect_run(key, scenario, mode)
         )
 
-    def find_chosen_engine(self, record: RunRecord) -> str:
+    def find_chosen_engine(self, record: ServedRun) -> str:
         """Return the engine that was chosen for a run's checkpoint; before the choice, the run's
         own.
         """
-        wanted = {"checkpoint": record.checkpoint_sha256, "precision": record.precision}
+        system = record.system
+        wanted = {"checkpoint": system.checkpoint_sha256, "precision": system.precision}
         fitting = {
             chosen.engine
             for chosen in read_chosen_engines(self.working_folder, self.workload)
             if wanted.items() <= dict(chosen.basis).items()
         }
-        return record.engine if record.engine in fitting else next(iter(fitting), record.engine)
+        return system.engine if system.engine in fitting else next(iter(fitting), system.engine)
 
     def is_training_done(self) -> bool:
         """Return whether the training set is complete (its weights may not be in place yet) and the

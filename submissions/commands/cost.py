@@ -8,6 +8,17 @@ from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
+def print_example_prices(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Print the example and end the command, before it asks for anything else."""
+    del option
+    if not wanted or context.resilient_parsing:
+        return
+    from submissions.cost.prices import EXAMPLE_PRICES
+
+    click.echo(EXAMPLE_PRICES, nl=False)
+    context.exit()
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @click.option(
@@ -16,6 +27,14 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     required=True,
     metavar="FILE",
     help="TOML file of prices, each with its source.",
+)
+@click.option(
+    "--example",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_example_prices,
+    help="Print a price file to begin with, and exit.",
 )
 @build_format_option("text", "json", "csv")
 def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:

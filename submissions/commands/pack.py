@@ -32,8 +32,10 @@ def pack(
 
     Example: podium pack results -o mine.tar.zst
     """
-    from submissions.pack.bundle import check_bundle_path, pack_results
+    from submissions.pack.bundle import check_bundle_path, list_failed_audits, pack_results
 
     check_bundle_path(bundle, replace=force)
     packed = pack_results(results, bundle, workloads, systems)
     click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")
+    for sentence in list_failed_audits(packed):
+        click.echo(f"  {sentence}; the result keeps its verdict, and shows this beside it")

@@ -11,28 +11,27 @@ from typing import Final
 
 import click
 
-from submissions.compare.compared_results import (
-    ComparisonSide,
-    apply_convergence_factor,
-    judge_comparison_sides,
-)
+from submissions.compare.compared_results import judge_compared_results
 from submissions.compare.comparison import (
     ComparedResult,
     CompareRequest,
     Comparison,
     compare_results,
 )
+from submissions.compare.comparison_data import list_comparison_data
 from submissions.compare.per_unit import FigureBasis, parse_figure_request
 from submissions.compare.scaling import Scaling, build_scalings
+from submissions.compare.table_rows import count_speed_verdicts
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.curves.podium_curve import has_comparable_curves
 from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
+from submissions.result_index import find_requested_results, has_studies
 from suite import registry
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import replace_unprintable
-from suite.loadgen.scenario import Scenario
-from suite.rounds import RoundKind
+from suite.measurement.intervals import MIN_INTERVAL_RUNS
+from suite.result import Result, scale_to_headline
 
 MIN_CONFIDENCE: Final = 0.5
 MAX_CONFIDENCE: Final = 0.999
@@ -44,6 +43,12 @@ UNVERIFIED_NOTE: Final = (
     " results."
 )
 """Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, sections 1 and 5."""
+
+
+RATIO_NOTE: Final = (
+    "a tested ratio is that of the geometric means of all runs; a result is its slowest run, or of"
+    " a training set the mean"
+)
 
 
 class Requirement(StrEnum):
@@ -79,6 +84,15 @@ class CompareOptions:
     """Page to write instead of printing."""
 
 
+def check_comparable_path(path: Path) -> None:
+    """RequestError for a folder that holds studies alone: their figures are no results."""
+    if path.is_dir() and not find_requested_results(path) and has_studies(path):
+        raise RequestError(
+            f"{path}: a study, and compare reads results: draw each study with podium report {path}"
+            " -o study.html, and lay the pages beside each other"
+        )
+
+
 def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     """Print the comparison, then raise JudgedError if a result could not be read, is not compliant,
     or misses a requirement.
@@ -95,9 +109,11 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         if options.output_format != "text":
             raise RequestError(f"-o writes a page, not --format {options.output_format}")
         check_output_target("-o", options.output, paths)
+    for path in paths:
+        check_comparable_path(path)
     problems: list[str] = []
-    sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
-    check_baseline_name(options.baseline, paths, [each.score.system for each in sides])
+    sides = [scale_to_headline(each) for each in judge_compared_results(paths, problems)]
+    check_baseline_name(options.baseline, paths, [each.system for each in sides])
     found = compare_results(sides, [str(path) for path in paths], request)
     scaled = build_scalings(found) if options.scaling else []
     if found:
@@ -107,7 +123,9 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     elif options.output is None:
         print_comparison_output(found, scaled, request, options.output_format)
     problems += [
-        f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
+        f"{format_result_name(each)} {each.judgement.unjudged or 'is not compliant'}"
+        for each in sides
+        if not each.compliant
     ]
     if problems:
         raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
@@ -146,11 +164,10 @@ def check_derived_figures(
         )
 
 
-def format_result_name(side: ComparisonSide) -> str:
+def format_result_name(side: Result) -> str:
     """Format the name of a result for use in a sentence."""
     return replace_unprintable(
-        f"{side.path}: {side.score.system}, {side.score.workload}"
-        f" {side.score.scenario or 'training'}"
+        f"{side.source}: {side.system}, {side.workload} {side.scenario or 'training'}"
     )
 
 
@@ -222,7 +239,7 @@ def print_comparison_output(
     if output_format == "json":
         document = {
             "confidence": request.significance.confidence,
-            "comparisons": [asdict(each) for each in found],
+            "comparisons": list_comparison_data(found),
         }
         click.echo(
             json.dumps(
@@ -260,11 +277,15 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
         f"intervals and verdicts at confidence {request.significance.confidence:g}, adjusted for"
         " all rows (Holm); in brackets: not tested"
     ]
+    if verdicts := count_speed_verdicts(found):
+        lines.insert(0, f"verdicts: {verdicts}")
     if request.per:
         lines.append(f"derived figures are not official metrics: {request.per.inputs_note}")
     results = [each for comparison in found for each in comparison.results]
-    if any(each.convergence_factor is not None for each in results):
+    if any(each.result.figure.factor is not None for each in results):
         lines.append("minutes of published sets include the factor, as in MLCommons' tables")
+    if any(each.ratio_interval for each in results):
+        lines.append(RATIO_NOTE)
     if any(each.references for each in found):
         lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
     lines += explain_missing_verdicts(found)
@@ -272,24 +293,42 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
 
 
 def explain_missing_verdicts(found: Sequence[Comparison]) -> list[str]:
-    """Say what to run so that podium's own results get a verdict; nothing if all have one."""
+    """Say what to run so that podium's own results get a verdict; nothing if all have one, or if
+    none that is missing could be had.
+    """
+    short = [each.workload for each in found if any(map(is_short_of_runs, find_untested(each)))]
+    requested = [
+        each.workload
+        for each in found
+        if any(result.result.made_with.asked for result in find_untested(each))
+    ]
+    lines = []
+    if short:
+        commands = ", ".join(f"podium run {each} --runs 3" for each in dict.fromkeys(short))
+        lines.append(f"verdicts need three runs on each side: {commands}")
+    if requested:
+        commands = ", ".join(
+            f"podium run {each} --runs 3 --peak" for each in dict.fromkeys(requested)
+        )
+        lines.append(f"a verdict on Server needs rates that were searched for: {commands}")
+    return lines
+
+
+def find_untested(found: Comparison) -> list[ComparedResult]:
+    """Find the results of rounds that podium runs that are comparable, but got no verdict, and the
+    baseline that they were not tested against.
+    """
     untested = [
-        each for each in found if any(is_own_untested_result(result) for result in each.results)
+        each
+        for each in found.results
+        if each.verdict is SpeedVerdict.NOT_TESTED
+        and not each.reasons
+        and not each.absent
+        and not registry.load_round_kind(each.result.round).published
     ]
-    if not untested:
-        return []
-    workloads = dict.fromkeys(each.workload for each in untested)
-    commands = ", ".join(f"podium run {workload} --runs 3" for workload in workloads)
-    peak = any(each.scenario == Scenario.SERVER.value for each in untested)
-    return [
-        f"verdicts need three runs on each side: {commands}{'; Server: --peak' if peak else ''}"
-    ]
+    return [*untested, *(each for each in found.results if each.baseline and untested)]
 
 
-def is_own_untested_result(result: ComparedResult) -> bool:
-    """Return whether a result of a round that podium runs got no verdict."""
-    return (
-        result.verdict is SpeedVerdict.NOT_TESTED
-        and result.round is not None
-        and registry.load_round_kind(result.round) == RoundKind.PODIUM
-    )
+def is_short_of_runs(result: ComparedResult) -> bool:
+    """Return whether a result has too few runs for a test."""
+    return len(result.result.runs) < MIN_INTERVAL_RUNS

@@ -1,18 +1,15 @@
 """Compares each result with the baseline of its kind, or reports why the two are not comparable."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
-from submissions.compare import intervals
-from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.fitness import (
     explain_missing_ratio,
     find_allowed_differences,
     find_incomparability_reasons,
     find_unfitness_reasons,
 )
-from submissions.compare.intervals import Interval
 from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.verdicts import (
     HypothesisTest,
@@ -28,14 +25,11 @@ from submissions.compare.watts import (
     describe_energy_error,
     explain_energy_mismatch,
 )
-from submissions.machines import ComparedMachine
-from submissions.metrics import DerivedFigure, is_higher_better
-from submissions.published_rows import PublishedRow, select_rows_of_kind
-from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.score.score import Score
-from submissions.score.within_run import WithinRun
+from submissions.published_rows import rank_row_by_value, select_rows_of_kind
 from suite.files.layout import fold_name
-from suite.loadgen.token_figures import TokenFigures
+from suite.measurement.intervals import Interval, estimate_value_interval
+from suite.measurement.metrics import DerivedFigure, is_higher_better
+from suite.result import Result, scale_to_headline
 
 NO_SUCH_RESULT = "has no result of this kind"
 
@@ -48,27 +42,22 @@ class CompareRequest:
     """Path or system of the baseline; None: the first result of each workload and scenario."""
     significance: SignificanceSettings = SignificanceSettings()
     per: FigureRequest | None = None
-    references: tuple[PublishedRow, ...] = ()
+    references: tuple[Result, ...] = ()
     """Published rows; those of the same kind are shown with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedResult:
-    """One result compared with the baseline."""
+    """One result beside the baseline."""
 
     path: str
-    org: str | None = None
-    system: str | None = None
-    machine: ComparedMachine = ComparedMachine()
-    round: str | None = None
-    precision: str | None = None
-    engine: str | None = None
-    value: float | None = None
-    runs: tuple[float | None, ...] = ()
-    attempts: int | None = None
-    """Attempts in its ledger: training sets, or performance runs; None if there is no ledger."""
+    """As given on the command line; the id of a published row."""
+    result: Result = Result()
+    """Empty if the path has no result of this kind."""
+    absent: bool = False
+    """Whether the path has no result of this kind."""
     interval: Interval | None = None
-    """Interval of the value."""
+    """Interval of the value at the requested confidence."""
     baseline: bool = False
     ratio: float | None = None
     """How many times as fast as the baseline; None if they are not comparable."""
@@ -84,26 +73,10 @@ class ComparedResult:
     why: str = ""
     """Why nothing was tested, or which test was used."""
     derived: DerivedFigure | None = None
-    samples_per_second: float | None = None
-    """Training throughput; None if its logs lack the necessary values."""
     reasons: tuple[str, ...] = ()
     """Why they are not comparable."""
     notes: tuple[str, ...] = ()
     """Differences that are allowed."""
-    source: str = ""
-    """Source of a published row."""
-    within_run: tuple[WithinRun, ...] = ()
-    """Statistics over time slices of each of its runs; they affect no verdict."""
-    tokens: TokenFigures | None = None
-    """None where LoadGen does not measure tokens."""
-    convergence_factor: float | None = None
-    """The factor that its minutes contain; None without one."""
-    accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the accuracy run, or of the evaluation that ended training."""
-    noise: tuple[str, ...] = ()
-    """The judge's rules that detected a disturbance in one of its runs."""
-    compliant: bool = True
-    """Whether it counts by the judge's verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +98,9 @@ class Comparison:
 class ResultPair:
     """A result and the baseline of its kind."""
 
-    first: ComparisonSide | None
+    first: Result | None
     """None if the baseline has no result of this kind."""
-    other: ComparisonSide
+    other: Result
     reasons: tuple[str, ...] = ()
     hypothesis_test: HypothesisTest | None = None
     """None if there is no ratio."""
@@ -147,7 +120,7 @@ class ResultGroup:
 
 
 def compare_results(
-    sides: Sequence[ComparisonSide], paths: Sequence[str], request: CompareRequest | None = None
+    sides: Sequence[Result], paths: Sequence[str], request: CompareRequest | None = None
 ) -> list[Comparison]:
     """Compare the results of several paths, kind by kind, in the order of the paths; p-values are
     adjusted across the whole command.
@@ -168,49 +141,50 @@ def compare_results(
     return [build_comparison(each, adjusted, request) for each in groups]
 
 
-def group_sides_by_kind(sides: Sequence[ComparisonSide]) -> Iterator[list[ComparisonSide]]:
+def group_sides_by_kind(sides: Sequence[Result]) -> Iterator[list[Result]]:
     """Yield results grouped by workload and scenario, sorted by name, training first. Spelling
     variants of a name are treated as equal.
     """
-    found: dict[tuple[str, str], list[ComparisonSide]] = {}
+    found: dict[tuple[str, str], list[Result]] = {}
     for each in sides:
-        found.setdefault((fold_name(each.score.workload), each.score.scenario or ""), []).append(
-            each
-        )
+        found.setdefault((fold_name(each.workload), each.scenario or ""), []).append(each)
     yield from (found[kind] for kind in sorted(found))
 
 
 def match_group_with_baseline(
-    sides: Sequence[ComparisonSide], paths: Sequence[str], request: CompareRequest
+    sides: Sequence[Result], paths: Sequence[str], request: CompareRequest
 ) -> ResultGroup:
     """Pair the results of one kind with their baseline."""
     first = next(
-        (each for each in sides if request.baseline in (None, each.path, each.score.system)), None
+        (each for each in sides if request.baseline in (None, each.source, each.system)), None
     )
-    kind = sides[0].score
-    rows = select_rows_of_kind(
-        request.references, kind.workload, sides[0].workload_half, kind.scenario, kind.metric
+    kind = sides[0]
+    rows = sorted(
+        select_rows_of_kind(
+            request.references, kind.workload, sides[0].half, kind.scenario, kind.metric
+        ),
+        key=rank_row_by_value,
     )
     return ResultGroup(
-        workload=sides[0].score.workload,
-        scenario=sides[0].score.scenario,
+        workload=sides[0].workload,
+        scenario=sides[0].scenario,
         results=tuple(
             match_side_with_baseline(first, each, request.significance) for each in sides
         ),
         references=tuple(
             match_side_with_baseline(
-                first, convert_published_row(row, sides[0]), request.significance
+                first, match_published_row(row, sides[0]), request.significance
             )
             for row in rows
         ),
         absent=tuple(
-            path for path in dict.fromkeys(paths) if path not in {each.path for each in sides}
+            path for path in dict.fromkeys(paths) if path not in {each.source for each in sides}
         ),
     )
 
 
 def match_side_with_baseline(
-    first: ComparisonSide | None, other: ComparisonSide, significance: SignificanceSettings
+    first: Result | None, other: Result, significance: SignificanceSettings
 ) -> ResultPair:
     """Pair a result with the baseline. For the baseline itself, check only whether it is comparable
     at all.
@@ -223,61 +197,34 @@ def match_side_with_baseline(
         )
     found, why = (
         tuple(find_incomparability_reasons(first, other)),
-        explain_missing_ratio(first, other),
+        explain_missing_ratio(first.made_with.asked, other.made_with.asked),
     )
     ratio = None if found or why else compute_result_ratio(first, other)
     if ratio is None:
         return ResultPair(first=first, other=other, reasons=found, why=why)
-    is_higher_faster = is_higher_better(first.score.metric)
+    is_higher_faster = is_higher_better(first.metric)
     return ResultPair(
         first=first,
         other=other,
         hypothesis_test=run_hypothesis_test(
-            first.score.runs, other.score.runs, ratio, is_higher_faster, significance
+            first.runs, other.runs, ratio, is_higher_faster, significance
         ),
     )
 
 
-def compute_result_ratio(first: ComparisonSide, other: ComparisonSide) -> float | None:
+def compute_result_ratio(first: Result, other: Result) -> float | None:
     """Return how many times as fast the other result is; None if the division is impossible."""
-    mine, others = first.score.value, other.score.value
+    mine, others = first.value, other.value
     if not mine or not others:
         return None
-    ratio = others / mine if is_higher_better(first.score.metric) else mine / others
+    ratio = others / mine if is_higher_better(first.metric) else mine / others
     return ratio if 0 < ratio < inf else None
 
 
-def convert_published_row(row: PublishedRow, like: ComparisonSide) -> ComparisonSide:
-    """Convert a published row to a result."""
-    score = Score(
-        org=row.org,
-        system=row.system,
-        division=row.division,
-        profile=PUBLISHED_PROFILE,
-        round=row.round,
-        workload=like.score.workload,
-        scenario=like.score.scenario,
-        metric=row.metric,
-        value=row.headline,
-        unit=row.unit,
-        runs=tuple(
-            None if run is None else run * (row.convergence_factor or 1) for run in row.runs
-        ),
-        compliant=True,
-    )
-    machine = ComparedMachine(
-        accelerator=row.accelerator or None, accelerators=row.accelerators, nodes=row.nodes
-    )
-    return ComparisonSide(
-        path=row.id,
-        score=score,
-        precision=None,
-        engine=None,
-        machine=machine,
-        source=row.source,
-        note=row.note,
-        convergence_factor=row.convergence_factor,
-    )
+def match_published_row(row: Result, like: Result) -> Result:
+    """Return a published row as a result of the same kind as another, with its factor."""
+    place = replace(row.place, workload=like.workload, scenario=like.scenario)
+    return replace(scale_to_headline(row), place=place)
 
 
 def build_comparison(
@@ -290,7 +237,7 @@ def build_comparison(
     results = [
         build_compared_result(each, next(adjusted), request, shared) for each in found.results
     ]
-    first = found.results[0].other.score
+    first = found.results[0].other
     return Comparison(
         workload=found.workload,
         scenario=found.scenario,
@@ -301,7 +248,10 @@ def build_comparison(
         and not any(result.reasons for result in results),
         results=(
             *results,
-            *(ComparedResult(path=path, notes=(NO_SUCH_RESULT,)) for path in found.absent),
+            *(
+                ComparedResult(path=path, absent=True, notes=(NO_SUCH_RESULT,))
+                for path in found.absent
+            ),
         ),
         references=tuple(
             build_compared_result(each, next(adjusted), request, shared)
@@ -315,18 +265,18 @@ def choose_group_energy_kind(found: ResultGroup) -> EnergyKind | None:
     the first result with an energy.
     """
     sides = [each.other for each in found.results]
-    first = found.results[0].first or next((each for each in sides if each.score.energy), sides[0])
+    first = found.results[0].first or next((each for each in sides if each.energy), sides[0])
     return choose_common_energy_kind(
-        first.score.energy, [each.score.energy for each in sides if each is not first]
+        first.energy, [each.energy for each in sides if each is not first]
     )
 
 
 def iterate_side_notes(found: ResultPair) -> Iterator[str]:
     """Yield allowed differences from the baseline, or the remark on a published row."""
-    if found.first and found.first is not found.other and not found.other.source:
+    if found.first and found.first is not found.other and not found.other.origin.document:
         yield from find_allowed_differences(found.first, found.other)
     else:
-        yield found.other.note
+        yield found.other.origin.note
 
 
 def describe_efficiency_limits(
@@ -338,10 +288,10 @@ def describe_efficiency_limits(
     if request.per is None or request.per.basis is not FigureBasis.WATT:
         return None
     if found.first is None or found.first is found.other:
-        return describe_energy_error(found.other.score.energy, shared)
+        return describe_energy_error(found.other.energy, shared)
     return explain_energy_mismatch(
-        found.first.score.energy, found.other.score.energy, shared
-    ) or describe_energy_error(found.other.score.energy, shared)
+        found.first.energy, found.other.energy, shared
+    ) or describe_energy_error(found.other.energy, shared)
 
 
 def build_compared_result(
@@ -350,52 +300,32 @@ def build_compared_result(
     """Return the comparison of one result."""
     other, hypothesis_test = found.other, found.hypothesis_test
     itself = found.first is other
+    ratio = hypothesis_test.ratio if hypothesis_test else None
+    if itself and not found.reasons:
+        ratio = 1.0
+    limits = describe_efficiency_limits(found, request, shared)
     return ComparedResult(
-        path=other.path,
-        org=other.score.org,
-        system=other.score.system,
-        machine=other.machine,
-        round=other.score.round,
-        precision=other.precision,
-        engine=other.engine,
-        value=other.score.value,
-        runs=other.score.runs,
-        attempts=other.score.attempts,
-        interval=intervals.estimate_value_interval(
-            other.score.value, other.score.runs, request.significance.confidence
-        ),
+        path=other.source,
+        result=other,
+        interval=estimate_value_interval(other.value, other.runs, request.significance.confidence),
         baseline=itself,
-        ratio=1.0
-        if itself and not found.reasons
-        else hypothesis_test.ratio
-        if hypothesis_test
-        else None,
+        ratio=ratio,
         ratio_interval=hypothesis_test.interval if hypothesis_test else None,
-        verdict=(
-            None
-            if itself
-            else choose_speed_verdict(hypothesis_test, adjusted, request.significance.confidence)
-            if hypothesis_test
-            else SpeedVerdict.NOT_TESTED
-        ),
+        verdict=None if itself else choose_pair_verdict(hypothesis_test, adjusted, request),
         p=adjusted,
         shows=hypothesis_test.shows if hypothesis_test else None,
         runs_for=hypothesis_test.runs_for if hypothesis_test else None,
         why=hypothesis_test.why if hypothesis_test else found.why,
         derived=request.per.compute_figure(other, shared) if request.per else None,
-        samples_per_second=other.samples_per_second,
         reasons=found.reasons,
-        notes=tuple(
-            filter(
-                None,
-                [*iterate_side_notes(found), describe_efficiency_limits(found, request, shared)],
-            )
-        ),
-        source=other.source,
-        within_run=other.score.within_run,
-        noise=other.score.noise,
-        convergence_factor=other.convergence_factor,
-        tokens=other.score.tokens,
-        accuracy=dict(other.score.accuracy),
-        compliant=other.score.compliant,
+        notes=tuple(filter(None, [*iterate_side_notes(found), limits])),
     )
+
+
+def choose_pair_verdict(
+    hypothesis_test: HypothesisTest | None, adjusted: float | None, request: CompareRequest
+) -> SpeedVerdict:
+    """Choose the verdict on a result beside the baseline."""
+    if hypothesis_test is None:
+        return SpeedVerdict.NOT_TESTED
+    return choose_speed_verdict(hypothesis_test, adjusted, request.significance.confidence)

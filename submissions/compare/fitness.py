@@ -8,21 +8,19 @@ conditions of podium's own rounds are house rules.
 
 from collections.abc import Iterator, Mapping
 
-from submissions.compare.compared_results import ComparisonSide
-from submissions.machines import ComparedMachine
-from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import fold_name
+from suite.human_numbers import format_whole_digits
+from suite.result import PUBLISHED_PROFILE, Machine, Result
 from suite.rounds.compatibility import has_comparable_rounds
 from suite.rounds.quality import has_reached_target
 
 
-def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
+def find_incomparability_reasons(first: Result, other: Result) -> Iterator[str]:
     """Yield the reasons why two results are not comparable."""
-    mine, others = first.score, other.score
-    if not has_comparable_rounds(first.workload_half, mine.workload, mine.round, others.round):
+    mine, others = first, other
+    if not has_comparable_rounds(first.half, mine.workload, mine.round, others.round):
         yield f"round: {mine.round} and {others.round}"
     for name in ("profile", "division", "metric", "unit"):
         if getattr(mine, name) != getattr(others, name):
@@ -37,44 +35,48 @@ def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -
     yield from find_unfitness_reasons(other, "this")
 
 
-def find_task_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
+def find_task_differences(first: Result, other: Result) -> Iterator[str]:
     """Yield differences in target and data. A published result states none, since its round fixes
     them: beside one of podium's own rounds, the rounds differ, and say so.
     """
-    for key in sorted(first.task.keys() | other.task.keys()):
-        if first.task.get(key) != other.task.get(key):
-            mine, others = (format_trait_value(each.task.get(key)) for each in (first, other))
+    for key in sorted(first.made_with.task.keys() | other.made_with.task.keys()):
+        if first.made_with.task.get(key) != other.made_with.task.get(key):
+            mine, others = (
+                format_trait_value(each.made_with.task.get(key)) for each in (first, other)
+            )
             yield f"{key}: {mine} and {others}"
 
 
-def find_shared_campaign(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
+def find_shared_campaign(first: Result, other: Result) -> Iterator[str]:
     """Yield a reason if two results share a campaign: each campaign draws its own nonce, so it
     cannot have two organisations or two results.
     """
-    if not first.campaign or first.campaign != other.campaign:
+    if not first.made_with.campaign or first.made_with.campaign != other.made_with.campaign:
         return
-    if first.score.org != other.score.org:
-        yield f"one campaign under two organisations: {first.score.org} and {other.score.org}"
-    if first.score.system == other.score.system and first.score.value != other.score.value:
+    if first.org != other.org:
+        yield f"one campaign under two organisations: {first.org} and {other.org}"
+    if first.system == other.system and first.value != other.value:
         yield "one campaign with two results"
 
 
-def find_unfitness_reasons(one: ComparisonSide, name: str) -> Iterator[str]:
+def find_unfitness_reasons(one: Result, name: str) -> Iterator[str]:
     """Yield the reasons why a result cannot be compared with any other."""
-    if not one.score.compliant:
+    if not one.compliant:
         yield f"{name} is not compliant"
-    if one.score.value is None:
+    if one.value is None:
         yield f"{name} has no mean, because too many runs missed the target"
-    for metric, target in select_quality_targets(one.score).items():
-        quality = one.quality.get(metric, 0.0)
-        if one.quality and not has_reached_target({metric: quality}, {metric: target}):
+    for metric, target in select_quality_targets(one).items():
+        quality = one.made_with.checkpoint_quality.get(metric, 0.0)
+        if one.made_with.checkpoint_quality and not has_reached_target(
+            {metric: quality}, {metric: target}
+        ):
             yield (
                 f"{name} serves a checkpoint with {metric} {quality:.4f}, below the target of"
                 f" {target:.4f}"
             )
 
 
-def select_quality_targets(score: Score) -> Mapping[str, float]:
+def select_quality_targets(score: Result) -> Mapping[str, float]:
     """Return the quality that the round requires from a checkpoint of this workload, in the metrics
     that served results have, all higher-is-better; empty if the round has no such row.
     """
@@ -86,13 +88,14 @@ def select_quality_targets(score: Score) -> Mapping[str, float]:
     return {metric: goal for metric, goal in target.items() if metric in row.scored_metrics}
 
 
-def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:
-    """Explain why two rates have no ratio; empty if they have one. If a rate was requested rather
-    than searched for, a ratio would compare settings, not systems.
+def explain_missing_ratio(first: str, other: str) -> str:
+    """Explain why two rates have no ratio, from the rates that were requested of either; empty if
+    they have one. If a rate was requested rather than searched for, a ratio or a test would compare
+    settings, not systems.
     """
-    if first.asked and other.asked:
-        return f"run at requested rates, {first.asked} and {other.asked}; neither was searched for"
-    requested_rate = first.asked or other.asked
+    if first and other:
+        return f"run at requested rates, {first} and {other}; neither was searched for"
+    requested_rate = first or other
     return (
         f"run at a requested rate, {requested_rate}; it was not searched for"
         if requested_rate
@@ -100,11 +103,11 @@ def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:
     )
 
 
-def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
+def find_allowed_differences(first: Result, other: Result) -> Iterator[str]:
     """Yield allowed differences."""
-    mine, others = first.score, other.score
+    mine, others = first, other
     if (
-        first.campaign == other.campaign != ""
+        first.made_with.campaign == other.made_with.campaign != ""
         and (mine.system, mine.value) == (others.system, others.value)
         and first.precision == other.precision
     ):
@@ -118,32 +121,32 @@ def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> It
                 f" {format_trait_value(getattr(other, name))}"
             )
     yield from find_machine_differences(first.machine, other.machine)
-    for name in sorted(first.said.keys() & other.said.keys()):
-        mine, others = first.said[name], other.said[name]
+    for name in sorted(first.made_with.said.keys() & other.made_with.said.keys()):
+        mine, others = first.made_with.said[name], other.made_with.said[name]
         if None not in (mine, others) and mine != others:
             yield f"{name}: {format_trait_value(mine)} and {format_trait_value(others)}"
-    if first.quality != other.quality:
+    if first.made_with.checkpoint_quality != other.made_with.checkpoint_quality:
         yield (
             f"checkpoint quality: {format_checkpoint_quality(first)} and"
             f" {format_checkpoint_quality(other)}"
         )
-    if first.convergence_factor != other.convergence_factor:
+    if first.figure.factor != other.figure.factor:
         yield (
             f"convergence factor: {format_convergence_factor(first)} and"
             f" {format_convergence_factor(other)}"
         )
-    if len(first.score.runs) != len(other.score.runs):
-        yield f"runs: {len(first.score.runs)} and {len(other.score.runs)}"
+    if len(first.runs) != len(other.runs):
+        yield f"runs: {len(first.runs)} and {len(other.runs)}"
 
 
-def format_convergence_factor(one: ComparisonSide) -> str:
+def format_convergence_factor(one: Result) -> str:
     """Format the factor that a result's minutes contain."""
-    return "none" if one.convergence_factor is None else f"{one.convergence_factor:.6g}"
+    return "none" if one.figure.factor is None else format_whole_digits(one.figure.factor, 6)
 
 
-def find_machine_differences(first: ComparedMachine, other: ComparedMachine) -> Iterator[str]:
+def find_machine_differences(first: Machine, other: Machine) -> Iterator[str]:
     """Yield differences in accelerators and nodes, including unknown ones."""
-    for name in ComparedMachine.__slots__:
+    for name in Machine.__slots__:
         if normalise_trait_spelling(getattr(first, name)) != normalise_trait_spelling(
             getattr(other, name)
         ):
@@ -171,6 +174,11 @@ def format_trait_value(value: object) -> str:
     return str(value)
 
 
-def format_checkpoint_quality(one: ComparisonSide) -> str:
+def format_checkpoint_quality(one: Result) -> str:
     """Format a checkpoint's quality."""
-    return ", ".join(f"{metric} {value:.4f}" for metric, value in one.quality.items()) or "unknown"
+    return (
+        ", ".join(
+            f"{metric} {value:.4f}" for metric, value in one.made_with.checkpoint_quality.items()
+        )
+        or "unknown"
+    )

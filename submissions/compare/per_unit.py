@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.watts import EnergyKind, group_widest_energies
 from submissions.cost.prices import Prices, read_prices
-from submissions.metrics import (
+from suite.errors import RequestError
+from suite.files.untrusted_files import replace_unprintable
+from suite.measurement.metrics import (
     MINUTES_UNIT,
     DerivedFigure,
     compute_accelerator_figure,
     is_derivable_figure,
 )
-from suite.errors import RequestError
-from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
+from suite.result import Result
 from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
 
 
@@ -42,12 +42,12 @@ class FigureRequest:
     """Prices, for figures per unit of money."""
 
     def compute_figure(
-        self, side: ComparisonSide, shared: EnergyKind | None = None
+        self, side: Result, shared: EnergyKind | None = None
     ) -> DerivedFigure | None:
         """Return the derived figure of a result; None if there is none. Power is of the energy kind
         that the compared results share.
         """
-        score = side.score
+        score = side
         if self.basis is FigureBasis.WATT:
             return compute_watt_figure(score.energy, shared)
         if score.value is None or not is_derivable_figure(score.metric, score.unit):

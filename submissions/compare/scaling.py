@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.intervals import Interval
 from suite.files.layout import fold_name
+from suite.measurement.intervals import Interval
+from suite.result import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +54,16 @@ def build_kind_scaling(found: Comparison) -> Scaling | None:
     accelerator; None if the baseline is the only one.
     """
     first = next((each for each in found.results if each.baseline), None)
-    if first is None or not first.machine.accelerators or not first.machine.accelerator:
+    machine = first.result.machine if first else Machine()
+    if first is None or not machine.accelerators or not machine.accelerator:
         return None
     alike = [
         each
         for each in (*found.results, *found.references)
-        if fold_name(each.machine.accelerator or "") == fold_name(first.machine.accelerator)
+        if fold_name(each.result.accelerator or "") == fold_name(machine.accelerator)
     ]
     steps = [
-        step
-        for each in alike
-        if (step := build_scaling_step(first, first.machine.accelerators, each))
+        step for each in alike if (step := build_scaling_step(first, machine.accelerators, each))
     ]
     if len({step.accelerators for step in steps}) < 2:
         return None
@@ -71,7 +71,7 @@ def build_kind_scaling(found: Comparison) -> Scaling | None:
     return Scaling(
         workload=found.workload,
         scenario=found.scenario,
-        accelerator=first.machine.accelerator,
+        accelerator=machine.accelerator,
         steps=ordered,
     )
 
@@ -80,23 +80,21 @@ def build_scaling_step(
     first: ComparedResult, base: int, found: ComparedResult
 ) -> ScalingStep | None:
     """Return the step of one result; None if it has no ratio, or its accelerators are unknown."""
-    if not found.ratio or not found.machine.accelerators:
+    accelerators = found.result.accelerators
+    if not found.ratio or not accelerators:
         return None
-    ideal = found.machine.accelerators / base
+    mine, others = (each.result.made_with.samples_per_second for each in (first, found))
+    ideal = accelerators / base
     ratio_interval = found.ratio_interval
     return ScalingStep(
         path=found.path,
-        system=found.system,
-        accelerators=found.machine.accelerators,
+        system=found.result.system,
+        accelerators=accelerators,
         speed_up=found.ratio,
         ideal=ideal,
         efficiency=found.ratio / ideal,
         interval=Interval(low=ratio_interval.low / ideal, high=ratio_interval.high / ideal)
         if ratio_interval
         else None,
-        throughput=(
-            found.samples_per_second / first.samples_per_second
-            if found.samples_per_second and first.samples_per_second
-            else None
-        ),
+        throughput=others / mine if mine and others else None,
     )

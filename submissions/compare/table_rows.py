@@ -2,19 +2,33 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os.path import commonpath
 from pathlib import Path
 from typing import Final
 
-from compliance.rules import is_published_round
 from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.intervals import Interval
 from submissions.compare.scaling import Scaling, ScalingStep
 from submissions.compare.verdicts import SpeedVerdict
-from submissions.score.within_run import WithinRun
-from submissions.tables import format_metric_value, format_score_value, iterate_token_cells
+from submissions.tables import (
+    NAMING_RATE_UNITS,
+    KnownFigure,
+    format_known_interval,
+    format_known_value,
+    format_score_value,
+    iterate_token_cells,
+)
+from suite.human_numbers import (
+    MIN_KNOWN_DIGITS,
+    format_plain_number,
+    format_share_as_percent,
+    format_significant_number,
+    format_whole_digits,
+)
+from suite.measurement.intervals import compute_log_spread, convert_log_to_factor
+from suite.measurement.metrics import LATENCY_PREFIX, TIME_TO_TRAIN, is_higher_better
+from suite.result import WithinRun
 
 COMPARISON_COLUMNS: Final = (
     "workload",
@@ -27,6 +41,14 @@ COMPARISON_COLUMNS: Final = (
 MIN_RATIO_DIGITS: Final = 2
 MAX_RATIO_DIGITS: Final = 6
 SMALL_RATIO: Final = 0.1
+WIDE_INTERVAL: Final = 10.0
+"""An interval whose upper end is as many times its lower one has no digits to tell apart."""
+LARGE_SHARE: Final = 10.0
+"""A difference of as many times the value is told as a factor."""
+EQUAL_RATIO_SHARE: Final = 0.01
+"""A ratio this close to that of the values shown needs no explanation."""
+NOT_COMPARABLE: Final = "not comparable"
+SHARED_REASONS_NOTE: Final = "as said above the table"
 SCALING_COLUMNS: Final = (
     "workload",
     "what",
@@ -44,17 +66,26 @@ def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
     """Yield one row per result, in reading order; published rows come last."""
     names = format_short_paths({each.path for each in found.results})
     groups = find_shared_remarks(found)
+    baseline = next((each for each in found.results if each.baseline), None)
     for each in (*found.results, *found.references):
         shared = [
-            text for group in groups if each.source or not group.published for text in group.remarks
+            text
+            for group in groups
+            if each.result.origin.document or not group.published
+            for text in group.remarks
         ]
         yield (
             f"{found.workload}\n{found.scenario or 'training'}",
-            format_result_cell(each, found),
+            format_result_cell(each),
             f"{format_ratio_cell(each)}\n{format_verdict_cell(each)}",
             format_system_cell(each),
-            format_row_origin(each) if each.source else names[each.path],
-            "\n".join(iterate_result_remarks(each, found.unit, shared)),
+            format_row_origin(each) if each.result.origin.document else names[each.path],
+            "\n".join(
+                [
+                    *describe_ratio_basis(each, baseline),
+                    *iterate_result_remarks(each, each.result.unit, shared),
+                ]
+            ),
         )
 
 
@@ -79,7 +110,7 @@ def find_shared_remarks(found: Comparison) -> list[SharedRemarks]:
     rows = [
         each
         for each in (*found.results, *found.references)
-        if each.system is not None and not each.baseline
+        if not each.absent and not each.baseline
     ]
     every = list_common_remarks(rows)
     published = [text for text in list_common_remarks(found.references) if text not in every]
@@ -108,11 +139,11 @@ def format_shared_remarks(found: Comparison) -> list[str]:
 
 def format_system_cell(found: ComparedResult) -> str:
     """Format a system: its name, its organisation in a published round, and its machine."""
-    if found.system is None:
+    if found.absent:
         return "-"
-    published = found.round and not found.source and is_published_round(found.round)
-    org = [found.org] if published and found.org else []
-    return "\n".join([found.system, *org, str(found.machine)])
+    result = found.result
+    named = result.is_published and not result.origin.document and result.org
+    return "\n".join([result.system, *([result.org] if named else []), str(result.machine)])
 
 
 def format_short_paths(paths: Iterable[str]) -> dict[str, str]:
@@ -124,35 +155,64 @@ def format_short_paths(paths: Iterable[str]) -> dict[str, str]:
         return {path: Path(path).name or path for path in given}
     # Path.resolve follows links
     above = commonpath([os.path.abspath(path) for path in given])  # noqa: PTH100
-    return {path: os.path.relpath(path, above) for path in given}
+    return cut_shared_ends({path: os.path.relpath(path, above) for path in given})
+
+
+def cut_shared_ends(names: Mapping[str, str]) -> dict[str, str]:
+    """Cut from paths the last parts that all of them share, as bundles of one system do."""
+    parts = {path: list(Path(name).parts) for path, name in names.items()}
+    shared = 0
+    while (
+        len({tuple(each[-shared - 1 :]) for each in parts.values()}) == 1
+        and min(map(len, parts.values())) > shared + 1
+    ):
+        shared += 1
+    if not shared:
+        return dict(names)
+    return {path: str(Path(*each[:-shared])) for path, each in parts.items()}
+
+
+def list_distinct_names(results: Sequence[ComparedResult]) -> list[str]:
+    """Name results by what tells them apart: their systems, their paths, or both."""
+    paths = format_short_paths({each.path for each in results})
+    systems = [each.result.system for each in results]
+    if len(paths) == 1 or len(set(systems)) == len(systems):
+        return systems
+    if len(set(systems)) == 1:
+        return [paths[each.path] for each in results]
+    return [f"{each.result.system} ({paths[each.path]})" for each in results]
 
 
 def format_row_origin(found: ComparedResult) -> str:
     """Format the origin of a published row."""
-    return f"{found.round}, {found.org}" if found.org else str(found.round)
+    return ", ".join(filter(None, (found.result.round, found.result.org)))
 
 
-def format_result_cell(found: ComparedResult, comparison: Comparison) -> str:
-    """Format a value with its interval, runs and number of attempts."""
-    lines = [format_metric_value(found.value, comparison.unit)]
-    if found.interval:
-        lines.append(format_interval(found.interval, comparison.unit))
-    if len(found.runs) > 1:
-        lines.append(f"{len(found.runs)} runs")
-    if found.convergence_factor is not None:
-        lines.append(f"with the factor {found.convergence_factor:.6g}")
-    if found.attempts and found.attempts > (len(found.runs) if comparison.scenario else 1):
-        lines.append(f"{found.attempts} attempts")
-    return "\n".join(lines)
-
-
-def format_interval(interval: Interval, unit: str) -> str:
-    """Format an interval, with its unit once."""
-    low, high = (
-        format_metric_value(value, unit).rpartition(" ")[0]
-        for value in (interval.low, interval.high)
+def build_known_figure(found: ComparedResult) -> KnownFigure:
+    """Return a result's value with what is known of it."""
+    return KnownFigure(
+        value=found.result.value,
+        unit=found.result.unit,
+        low=found.interval.low if found.interval else None,
+        high=found.interval.high if found.interval else None,
+        disturbed=bool(found.result.noise),
+        as_published=found.result.is_published,
     )
-    return f"{low} to {high}"
+
+
+def format_result_cell(found: ComparedResult) -> str:
+    """Format a value with its interval, runs and number of attempts."""
+    figure = build_known_figure(found)
+    lines = [format_known_value(figure), *filter(None, [format_known_interval(figure)])]
+    if len(found.result.runs) > 1:
+        lines.append(f"{len(found.result.runs)} runs")
+    if found.result.figure.factor is not None:
+        lines.append(f"with the factor {format_whole_digits(found.result.figure.factor, 6)}")
+    if found.result.attempts and found.result.attempts > (
+        1 if found.result.metric == TIME_TO_TRAIN else len(found.result.runs)
+    ):
+        lines.append(f"{found.result.attempts} attempts")
+    return "\n".join(lines)
 
 
 def format_ratio_cell(found: ComparedResult) -> str:
@@ -163,6 +223,13 @@ def format_ratio_cell(found: ComparedResult) -> str:
         return "1"
     if found.ratio_interval:
         low, high = found.ratio_interval.low, found.ratio_interval.high
+        if high > WIDE_INTERVAL * low:
+            return "{} ({} to {})".format(
+                *(
+                    format_significant_number(each, MIN_KNOWN_DIGITS)
+                    for each in (found.ratio, low, high)
+                )
+            )
         digits = choose_interval_digits(found.ratio, low, high)
         ratio, low_text, high_text = (
             format_ratio(each, digits) for each in (found.ratio, low, high)
@@ -185,12 +252,50 @@ def choose_interval_digits(ratio: float, low: float, high: float) -> int:
 
 def format_ratio(ratio: float, digits: int) -> str:
     """Format a ratio; small ones with three significant digits."""
-    return f"{ratio:.3g}" if abs(ratio) < SMALL_RATIO else f"{ratio:.{digits}f}"
+    if abs(ratio) < SMALL_RATIO:
+        return format_plain_number(ratio, MIN_KNOWN_DIGITS + 1)
+    return f"{ratio:,.{digits}f}"
 
 
 def format_verdict_cell(found: ComparedResult) -> str:
-    """Format the verdict."""
-    return "baseline" if found.baseline else str(found.verdict or "-")
+    """Format the verdict; what is not comparable could not be tested either."""
+    if found.baseline:
+        return "baseline"
+    return NOT_COMPARABLE if found.reasons else str(found.verdict or "-")
+
+
+def count_speed_verdicts(found: Sequence[Comparison]) -> str:
+    """Count the verdicts of a comparison, such as `1 slower, 3 not separable`; empty without
+    one.
+    """
+    verdicts = Counter(
+        NOT_COMPARABLE if result.reasons else str(result.verdict)
+        for each in found
+        for result in each.results
+        if result.verdict is not None and not result.baseline
+    )
+    order = [*map(str, SpeedVerdict), NOT_COMPARABLE]
+    return ", ".join(f"{verdicts[name]} {name}" for name in order if verdicts[name])
+
+
+def describe_ratio_basis(found: ComparedResult, baseline: ComparedResult | None) -> Iterator[str]:
+    """Yield what a tested ratio is made of, where the values shown have another one."""
+    if baseline is None or found.ratio is None or found.ratio_interval is None:
+        return
+    means = [compute_log_spread(each.result.runs) for each in (baseline, found)]
+    if not (baseline.result.value and found.result.value and means[0] and means[1]):
+        return
+    shown = found.result.value / baseline.result.value
+    shown = shown if is_higher_better(found.result.metric) else 1 / shown
+    if abs(found.ratio / shown - 1) <= EQUAL_RATIO_SHARE:
+        return
+    mine, others = (
+        format_known_value(
+            replace(build_known_figure(each), value=convert_log_to_factor(mean.mean))
+        )
+        for each, mean in zip((baseline, found), filter(None, means), strict=True)
+    )
+    yield f"the ratio is of the geometric means of the runs: {mine} and {others}"
 
 
 def iterate_result_remarks(
@@ -199,37 +304,58 @@ def iterate_result_remarks(
     """Yield why there is no ratio, what difference the runs could have detected, tokens beside a
     value in `unit`, and what differs, without what all rows share.
     """
-    yield from (each for each in found.reasons if each not in shared)
+    own = [each for each in found.reasons if each not in shared]
+    yield from own
+    if len(own) < len(found.reasons):
+        yield f"and {SHARED_REASONS_NOTE}" if own else SHARED_REASONS_NOTE
     if found.why:
         yield found.why
     if found.verdict is SpeedVerdict.NOT_SEPARABLE and found.shows is not None:
-        yield f"these runs could have detected a difference of {100 * found.shows:.2g} % or more"
+        yield describe_detectable_difference(found.shows)
     if found.runs_for is not None:
         yield f"runs needed on each side: {found.runs_for}"
-    if found.noise:
-        yield f"on a disturbed host: {', '.join(found.noise)}"
-    yield from (
-        text if runs == 1 else f"{text} ({runs} runs)"
-        for text, runs in Counter(map(format_within_run, found.within_run)).items()
-    )
-    if found.round and found.accuracy and is_published_round(found.round):
+    if found.result.noise:
+        yield f"on a disturbed host: {', '.join(found.result.noise)}"
+    yield from describe_within_runs(found.result.figure.within_run)
+    if found.result.accuracy and found.result.is_published:
         yield ", ".join(
-            f"{metric} {format_score_value(score)}" for metric, score in found.accuracy.items()
+            f"{metric} {format_score_value(score)}"
+            for metric, score in found.result.accuracy.items()
         )
-    if beside := list(iterate_token_cells(found.tokens, unit)):
+    if beside := list(iterate_token_cells(found.result.figure.tokens, unit)):
         yield ", ".join(f"{name} {figure}" for name, figure in beside)
     if found.derived:
-        yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
+        yield f"derived: {format_plain_number(found.derived.value, 6)} {found.derived.unit}"
     if notes := [each for each in found.notes if each not in shared]:
         yield "; ".join(notes)
 
 
-def format_within_run(found: WithinRun) -> str:
-    """Format the time-slice statistics of one run."""
-    if found.low is None or found.high is None:
-        return f"within this run: {found.problem}"
-    low, high = (format_metric_value(value, found.unit) for value in (found.low, found.high))
-    return f"within this run: {found.metric} {low} to {high}"
+def describe_detectable_difference(share: float) -> str:
+    """Say what difference runs could have detected; one beyond all measure as a factor."""
+    if share < LARGE_SHARE:
+        told = format_share_as_percent(share)
+        return f"these runs could have detected a difference of {told} or more"
+    times = format_plain_number(1 + share, MIN_KNOWN_DIGITS)
+    return f"these runs could only have detected a result {times} times as fast"
+
+
+def describe_within_runs(found: Sequence[WithinRun]) -> Iterator[str]:
+    """Yield what time slices of the runs show: one line for all runs, and one for each problem."""
+    told = [each for each in found if each.low is not None and each.high is not None]
+    for metric, unit in dict.fromkeys((each.metric, each.unit) for each in told):
+        alike = [each for each in told if (each.metric, each.unit) == (metric, unit)]
+        low = min(each.low for each in alike if each.low is not None)
+        high = max(each.high for each in alike if each.high is not None)
+        ends = KnownFigure(value=None, unit=unit, low=low, high=high)
+        name = metric.removeprefix(LATENCY_PREFIX).replace("_", " ")
+        shown = "" if unit in NAMING_RATE_UNITS else f"{name} "
+        yield (
+            f"within {'this run' if len(alike) == 1 else f'these {len(alike)} runs'}: {shown}"
+            f"{format_known_interval(ends)} {'ms' if unit == 'ns' else unit}"
+        )
+    problems = Counter(each.problem for each in found if each.low is None or each.high is None)
+    for problem, runs in problems.items():
+        yield f"within this run: {problem}" + (f" ({runs} runs)" if runs > 1 else "")
 
 
 def iterate_scaling_rows(found: Scaling) -> Iterator[tuple[str, ...]]:

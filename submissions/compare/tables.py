@@ -39,7 +39,7 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
     table = Table(*COMPARISON_COLUMNS)
     comparisons = list(comparisons)
     for shared in (line for each in comparisons for line in format_shared_remarks(each)):
-        console.print(escape(replace_unprintable(shared)))
+        console.print(escape(shared))
     for comparison in comparisons:
         for row in iterate_comparison_rows(comparison):
             table.add_row(*map(escape, row))

@@ -8,7 +8,13 @@ from enum import StrEnum
 from math import comb, inf
 
 from submissions.compare import intervals, mann_whitney
-from submissions.compare.intervals import MIN_INTERVAL_RUNS, Interval, LogSpread
+from suite.measurement.intervals import (
+    MIN_INTERVAL_RUNS,
+    Interval,
+    LogSpread,
+    compute_log_spread,
+    convert_log_to_factor,
+)
 
 
 class SpeedVerdict(StrEnum):
@@ -63,7 +69,7 @@ def run_hypothesis_test(
     """Test the runs of two results whose values have this ratio."""
     if min(len(first), len(other)) < MIN_INTERVAL_RUNS:
         return HypothesisTest(ratio=ratio, why=describe_run_counts(len(first), len(other)))
-    mine, others = intervals.compute_log_spread(first), intervals.compute_log_spread(other)
+    mine, others = compute_log_spread(first), compute_log_spread(other)
     if mine is None or others is None:
         return compare_run_ranks(first, other, ratio, more_is_better, significance)
     return compare_run_logarithms(mine, others, ratio, more_is_better, significance)
@@ -72,7 +78,7 @@ def run_hypothesis_test(
 def describe_run_counts(first: int, other: int) -> str:
     """Describe how few runs there are."""
     if first == other:
-        return "one run each" if first == 1 else f"{first} runs each"
+        return "one run each, no interval" if first == 1 else f"{first} runs each"
     return f"{first} and {other} runs"
 
 
@@ -91,7 +97,7 @@ def compare_run_logarithms(
             why="all runs of a set are equal, so their spread is unknown",
         )
     return HypothesisTest(
-        ratio=intervals.convert_log_to_factor(found.log_ratio),
+        ratio=convert_log_to_factor(found.log_ratio),
         faster=found.log_ratio > 0,
         interval=intervals.estimate_ratio_interval(found, significance.confidence),
         p=intervals.compute_welch_p_value(found),

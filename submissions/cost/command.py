@@ -5,26 +5,30 @@ Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc
 derived metric must be reported with its inputs.
 """
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 import click
 
 from submissions.compare.command import format_result_name
-from submissions.compare.compared_results import judge_comparison_sides
-from submissions.cost.costs import Cost, compute_result_cost, explain_missing_cost
-from submissions.cost.formula import Money
+from submissions.compare.compared_results import judge_compared_results
+from submissions.cost.costs import explain_missing_cost, price_result
 from submissions.cost.prices import Prices, read_prices
 from submissions.cost.studies import compute_study_costs, is_study_path
+from submissions.result_columns import rename_column, select_columns
+from suite.columns import Column, Table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
+from suite.human_numbers import format_whole_digits
+from suite.result import Money, Result
 
-MONEY_FIELDS: Final = (
+MONEY_COLUMNS: Final = (
     "per_million_tokens",
     "per_million_samples",
     "per_10000_samples",
@@ -34,6 +38,51 @@ STUDY_ROWS_NOTE: Final = (
     "rows of a study are not results and have no verdict; their ranges include the 95 % interval "
     "of the rate"
 )
+
+
+RANGE_ENDS: Final = {"": "value", "_low": "low", "_high": "high"}
+"""End of a column's name -> which end of a range of money stands in it."""
+
+
+def build_cost_column(name: str) -> Column[Result]:
+    """Return a column of what a result costs."""
+    return Column(name, attrgetter(f"cost.{name}"))
+
+
+def build_money_columns(name: str) -> Iterator[Column[Result]]:
+    """Yield three columns for an amount of money: its value and both ends of its range."""
+    for ending, end in RANGE_ENDS.items():
+        yield Column(f"{name}{ending}", partial(get_money_end, name=name, end=end))
+
+
+def get_money_end(row: Result, name: str, end: str) -> float | None:
+    """Return one end of the range of an amount of money; None if there is none."""
+    return getattr(getattr(row.cost, name), end, None)
+
+
+PRICED_COLUMNS: Final = (
+    rename_column("path", "source"),
+    *select_columns("org", "system", "round", "profile", "workload", "scenario"),
+    *select_columns("engine", "precision", "value", "unit", "compliant"),
+    *map(build_cost_column, ("currency", "match", "per_useful_hour")),
+)
+USED_COLUMNS: Final = (
+    *map(build_cost_column, ("watts", "energy", "formula")),
+    *select_columns("study", "batch"),
+    Column("value_low", lambda row: getattr(row.figure.stated_interval, "low", None)),
+    Column("value_high", lambda row: getattr(row.figure.stated_interval, "high", None)),
+)
+COST_TABLE: Final[Table[Result]] = Table(
+    columns=(*PRICED_COLUMNS, *map(build_cost_column, MONEY_COLUMNS), *USED_COLUMNS)
+)
+COST_CSV: Final[Table[Result]] = Table(
+    columns=(
+        *PRICED_COLUMNS,
+        *(column for name in MONEY_COLUMNS for column in build_money_columns(name)),
+        *USED_COLUMNS,
+    )
+)
+"""Money takes three columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +102,8 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
     """
     prices = read_prices(prices_file)  # rejects invalid prices before anything is read
     problems: list[str] = []
-    sides = judge_comparison_sides([path for path in paths if not is_study_path(path)], problems)
-    rows = [row for side in sides if (row := compute_result_cost(side, prices, problems))]
+    sides = judge_compared_results([path for path in paths if not is_study_path(path)], problems)
+    rows = [row for side in sides if (row := price_result(side, prices, problems))]
     rows += [
         row
         for path in paths
@@ -63,10 +112,10 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
     ]
     without = [
         WithoutCost(
-            path=side.path,
-            system=side.score.system,
-            workload=side.score.workload,
-            scenario=side.score.scenario,
+            path=side.source,
+            system=side.system,
+            workload=side.workload,
+            scenario=side.scenario,
             reason=reason,
         )
         for side in sides
@@ -74,7 +123,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
     ]
     print_cost_rows(rows, without, prices, output_format)
     problems += [
-        f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
+        f"{format_result_name(side)} is not compliant" for side in sides if not side.compliant
     ]
     if not rows and not problems:
         problems.append("contains no training set and no rate; latencies have no cost")
@@ -85,7 +134,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
 
 
 def print_cost_rows(
-    rows: Sequence[Cost], without: Sequence[WithoutCost], prices: Prices, output_format: str
+    rows: Sequence[Result], without: Sequence[WithoutCost], prices: Prices, output_format: str
 ) -> None:
     """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
@@ -93,7 +142,7 @@ def print_cost_rows(
         click.echo(
             json.dumps(
                 {
-                    "costs": [asdict(row) for row in rows],
+                    "costs": COST_TABLE.list_plain_rows(rows),
                     "without_cost": [asdict(each) for each in without],
                     "prices": source,
                     "legend": describe_cost_prices(rows, prices),
@@ -106,10 +155,11 @@ def print_cost_rows(
         for line in [*map(format_missing_cost, without), describe_cost_prices(rows, prices)]:
             click.echo(line, err=True)
     elif rows or without:
+        repeated = find_repeated_results(rows)
         click.echo(
             "\n".join(
                 [
-                    *(line for row in rows for line in format_cost_lines(row)),
+                    *(line for row in rows for line in format_cost_lines(row, repeated)),
                     *map(format_missing_cost, without),
                     "",
                     describe_cost_prices(rows, prices),
@@ -118,34 +168,45 @@ def print_cost_rows(
         )
 
 
-def describe_cost_prices(rows: Sequence[Cost], prices: Prices) -> str:
+def describe_cost_prices(rows: Sequence[Result], prices: Prices) -> str:
     """Return the notes needed to read the figures."""
-    studied = f"; {STUDY_ROWS_NOTE}" if any(row.study for row in rows) else ""
+    studied = f"; {STUDY_ROWS_NOTE}" if any(row.origin.study for row in rows) else ""
     return (
         f"derived figures are not official metrics; prices in {prices.currency} of {prices.date}, "
         f"file {prices.sha256[:12]}{studied}"
     )
 
 
-def format_cost_lines(row: Cost) -> list[str]:
-    """Format one result for people."""
+def find_repeated_results(rows: Iterable[Result]) -> set[tuple[str, str, str | None]]:
+    """Find what several paths have a result of: workload, system and scenario."""
+    counts = Counter((row.workload, row.system, row.scenario) for row in rows)
+    return {result for result, count in counts.items() if count > 1}
+
+
+def format_cost_lines(row: Result, repeated: Collection[tuple[str, str, str | None]]) -> list[str]:
+    """Format one result for people; of one system's results from several paths with its path."""
+    cost = row.cost
+    if cost is None:
+        return []
     costs = [
-        f"{format_money(money)} {row.currency} per {what}"
+        f"{format_money(money)} {cost.currency} per {what}"
         for money, what in (
-            (row.per_million_tokens, "million tokens"),
-            (row.per_million_samples, "million samples"),
-            (row.per_training_run, "training run"),
+            (cost.per_million_tokens, "million tokens"),
+            (cost.per_million_samples, "million samples"),
+            (cost.per_training_run, "training run"),
         )
         if money
     ]
     name = (
-        f"{row.workload}, batch {row.batch}, {row.system}, row of a study"
-        if row.study
+        f"{row.workload}, batch {row.made_with.batch}, {row.system}, row of a study"
+        if row.origin.study
         else f"{row.workload} {row.scenario or 'training'}, {row.system}"
     )
+    if (row.workload, row.system, row.scenario) in repeated:
+        name += f" ({row.source})"
     return [
-        replace_unprintable(f"{name}: {', '.join(costs) or '-'}; {row.energy}"),
-        replace_unprintable(f"  {row.formula}"),
+        replace_unprintable(f"{name}: {', '.join(costs) or '-'}; {cost.energy}"),
+        replace_unprintable(f"  {cost.formula}"),
     ]
 
 
@@ -157,36 +218,10 @@ def format_missing_cost(each: WithoutCost) -> str:
 
 def format_money(money: Money) -> str:
     """Format money with its range."""
-    return (
-        f"{money.value:.4g}"
-        if money.low == money.high
-        else f"{money.value:.4g} ({money.low:.4g}-{money.high:.4g})"
-    )
+    value, low, high = map(format_whole_digits, (money.value, money.low, money.high))
+    return value if money.low == money.high else f"{value} ({low}-{high})"
 
 
-def format_cost_csv(rows: Iterable[Cost]) -> str:
+def format_cost_csv(rows: Sequence[Result]) -> str:
     """Format the rows as CSV; money takes three columns: value, low, high."""
-    text = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for flat in map(flatten_cost_row, rows):
-        if writer is None:
-            writer = csv.DictWriter(text, list(flat), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(flat)
-    return text.getvalue()
-
-
-def flatten_cost_row(row: Cost) -> dict[str, object]:
-    """Convert a cost to one row, with money in three columns."""
-    cells: dict[str, object] = {}
-    for each in fields(row):
-        value = getattr(row, each.name)
-        if each.name in MONEY_FIELDS:
-            cells |= {
-                each.name: value.value if value else "",
-                f"{each.name}_low": value.low if value else "",
-                f"{each.name}_high": value.high if value else "",
-            }
-        else:
-            cells[each.name] = value
-    return cells
+    return COST_CSV.format_csv_text(rows) if rows else ""

@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Final
 
 from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
-from suite.units import MINUTES_PER_HOUR, S_PER_HOUR
+from suite.human_numbers import format_whole_digits
+from suite.result import Money
+from suite.units import MINUTES_PER_HOUR, S_PER_HOUR, W_PER_KW
 
 MILLION: Final = 1_000_000
-W_PER_KW: Final = 1000
 
 
 class RangeEnd(Enum):
@@ -38,15 +39,6 @@ class RangeEnd(Enum):
             RangeEnd.LOW: RangeEnd.HIGH,
             RangeEnd.HIGH: RangeEnd.LOW,
         }[self]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """An amount of money, with its range over the ranges of the prices."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +106,9 @@ class HourlyCost:
     def format_billed_hours(self, minutes: float) -> str:
         """Format the billed hours."""
         unit = f", billed by {self.price.billing_s.value:g} s" if self.price.billing_s else ""
-        return f"{self.compute_billed_hours(minutes, RangeEnd.VALUE):.6g} h{unit}"
+        return (
+            f"{format_whole_digits(self.compute_billed_hours(minutes, RangeEnd.VALUE), 6)} h{unit}"
+        )
 
     @property
     def formula(self) -> str:
@@ -145,7 +139,10 @@ class HourlyCost:
             else capital_terms,
             *self.format_energy_terms(u),
         ]
-        computed, total = " + ".join(terms), f"{self.compute_useful_hour_price():.6g}"
+        computed, total = (
+            " + ".join(terms),
+            format_whole_digits(self.compute_useful_hour_price(), 6),
+        )
         equation = total if computed == total else f"{computed} = {total}"
         return f"K = {equation} per useful hour"
 

@@ -34,6 +34,26 @@ SYSTEM_KEYS: Final = (
     "rest_w",
     "billing_s",
 )
+ANY_SYSTEM: Final = "*"
+EXAMPLE_PRICES: Final = """\
+# Prices for podium cost --prices FILE; every amount has its source, and may have low and high.
+currency = "USD"
+date = "2026-11-01"
+
+[[system]]
+# match = "2c-*"  # a system or accelerator; needed if there are several [[system]]
+hourly = { value = 3.50, low = 3.00, high = 4.00, source = "list price of the provider" }
+
+# A machine of your own has price and lifetime_years instead of hourly, and energy beside it:
+# [[system]]
+# match = "*"
+# price = { value = 21000, source = "offer" }
+# lifetime_years = { value = 4, source = "policy" }
+#
+# [energy]
+# per_kwh = { value = 0.25, source = "contract" }
+"""
+"""A price file to begin with."""
 ENERGY_KEYS: Final = ("per_kwh", "pue")
 PRICE_FILE_KEYS: Final = ("currency", "date", "energy", "system")
 
@@ -73,7 +93,7 @@ class SystemPrice:
     """Price of some systems. All amounts are for the whole system with all its nodes."""
 
     match: str
-    """Name of a system or accelerator; `*` matches anything."""
+    """Name of a system or accelerator; `*` matches anything, as does the only price of a file."""
     hourly: Amount | None = None
     """Rent, energy included."""
     yearly: Amount | None = None
@@ -154,7 +174,7 @@ def read_prices(path: Path) -> Prices:
     except KeyError as error:
         raise RequestError(
             f"{path}: {error.args[0]} is missing; a price file needs currency, date and "
-            "[[system]] with match and hourly, yearly or price"
+            "[[system]] with hourly, yearly or price; podium cost --example prints one"
         ) from error
     except ValueError as error:
         raise RequestError(replace_unprintable(f"{path}: {error}")) from error
@@ -176,7 +196,7 @@ def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
         currency=currency,
         date=date,
         sha256=digest,
-        systems=tuple(parse_system_price(row) for row in rows),
+        systems=tuple(parse_system_price(row, alone=len(rows) == 1) for row in rows),
         energy=energy,
     )
 
@@ -206,11 +226,11 @@ def parse_energy_price(table: Any) -> EnergyPrice:
     return EnergyPrice(per_kwh=parse_amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
 
 
-def parse_system_price(row: Any) -> SystemPrice:
-    """Parse one `[[system]]`."""
-    match = row.get("match") if isinstance(row, dict) else None
+def parse_system_price(row: Any, *, alone: bool) -> SystemPrice:
+    """Parse one `[[system]]`; the only one of a file fits every system without a `match`."""
+    match = row.get("match", ANY_SYSTEM if alone else None) if isinstance(row, dict) else None
     if not isinstance(match, str):
-        raise ValueError('[[system]] without match = "..."')
+        raise ValueError('[[system]] without match = "...", which several prices need')
     where = f"[[system]] {match}"
     check_price_keys(row, SYSTEM_KEYS, where)
     if sum(kind in row for kind in PAYMENT_KEYS) != 1:

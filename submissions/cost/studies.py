@@ -3,20 +3,21 @@ own check.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from compliance.recognition.path_kind import PathKind, recognise_path
 from submissions import compliance_check
-from submissions.cost.costs import Cost, CostBasis, compute_cost_fields
+from submissions.cost.costs import compute_cost
 from submissions.cost.prices import Prices
 from submissions.report.sections.studies.section import StudyHeader, read_study_table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.loadgen.headline import SAMPLE_RATE_UNIT
-from suite.studies.concurrency_curve import CURVE_KIND
-from suite.studies.documents import Study, StudyRow
-from suite.studies.precision import PRECISION_KIND
-from suite.studies.rates import PEAK_KIND, SPEED_KIND
+from suite.loadgen.token_figures import TokenFigures
+from suite.measurement.intervals import Interval
+from suite.result import Figure, MadeWith, Result, ResultOrigin, ResultPlace
+from suite.studies.documents import SWEEP_KIND, Study, StudyRow
 
 
 def is_study_path(path: Path) -> bool:
@@ -24,14 +25,14 @@ def is_study_path(path: Path) -> bool:
     return recognise_path(path).kind is PathKind.STUDY
 
 
-def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Cost]:
+def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Result]:
     """Return the costs of a sweep's rows. If the study is of another kind, cannot be read or does
     not pass its check, return none and add the reason to `problems`.
     """
     folder = recognise_path(path).path
     try:
         kind = read_study_table(folder, StudyHeader).kind
-        if kind in (CURVE_KIND, PEAK_KIND, PRECISION_KIND, SPEED_KIND):
+        if kind != SWEEP_KIND:
             raise JudgedError(
                 f"{path}: a study of {kind} has no cost; only rows of a sweep have one"
             )
@@ -52,7 +53,7 @@ def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list
 
 def compute_study_row_costs(
     path: Path, study: Study, rows: list[StudyRow], prices: Prices, problems: list[str]
-) -> Iterator[Cost]:
+) -> Iterator[Result]:
     """Yield the cost of each row; a system without a price is added to `problems`."""
     for row in rows:
         system = row.folder.partition("/")[0]
@@ -63,30 +64,26 @@ def compute_study_row_costs(
                 f" {replace_unprintable(system)}"
             )
             continue
-        rate = row.samples_per_second or 0.0
-        basis = CostBasis(
-            value=rate,
-            unit=SAMPLE_RATE_UNIT,
-            energy=row.energy,
-            tokens_per_s=row.tokens_per_second,
-            interval=(row.low, row.high) if row.low and row.high else None,
-        )
-        yield Cost(
-            path=str(path),
-            org="",
-            system=system,
-            round="",
+        result = convert_study_row(path, study, row)
+        yield replace(result, cost=compute_cost(result, price, prices))
+
+
+def convert_study_row(path: Path, study: Study, row: StudyRow) -> Result:
+    """Convert a row of a study to a result, which nobody judges."""
+    interval = Interval(low=row.low, high=row.high) if row.low and row.high else None
+    return Result(
+        place=ResultPlace(
             profile=study.profile or "",
+            system=row.folder.partition("/")[0],
             workload=study.subject,
-            scenario=None,
-            engine=row.engine,
-            precision=row.precision,
-            value=rate,
+        ),
+        origin=ResultOrigin(source=str(path), study=recognise_path(path).path.name),
+        figure=Figure(
             unit=SAMPLE_RATE_UNIT,
-            compliant=False,
-            study=recognise_path(path).path.name,
-            batch=row.batch,
-            value_low=row.low,
-            value_high=row.high,
-            **compute_cost_fields(basis, price, prices),
-        )
+            value=row.samples_per_second,
+            stated_interval=interval,
+            tokens=TokenFigures(tokens_per_s=row.tokens_per_second),
+        ),
+        made_with=MadeWith(engine=row.engine, precision=row.precision, batch=row.batch),
+        energy=row.energy,
+    )

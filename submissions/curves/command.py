@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from compliance.results.curves import ScoredCurve
 from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
 from submissions.compare.verdicts import SignificanceSettings
 from submissions.curves.comparison import (
@@ -16,7 +17,6 @@ from submissions.curves.comparison import (
     iterate_unpaired_curves,
     select_first_curves,
 )
-from submissions.curves.curve import ScoredCurve
 from submissions.curves.podium_curve import has_only_comparable_curves, read_comparable_curves
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (

@@ -11,8 +11,10 @@ from math import isclose
 from pathlib import Path
 from typing import Final
 
+from compliance.results.curves import ScoredCurve
 from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
-from submissions.curves.curve import ScoredCurve, ScoredPoint
+from suite.human_numbers import format_whole_digits
+from suite.result import ScoredPoint
 from suite.rounds.endpoints_curve import fold_model_name
 
 EQUAL: Final = "equal"
@@ -287,7 +289,8 @@ def iterate_crossings(steps: Sequence[CurveStep]) -> Iterator[Crossing]:
 def choose_curve_verdict(steps: Sequence[CurveStep], crossings: Sequence[Crossing]) -> str:
     """Return which curve dominates: nowhere behind, and ahead somewhere."""
     if crossings:
-        return f"cross at x = {', '.join(f'{each.tps_per_user:.6g}' for each in crossings)}"
+        places = (format_whole_digits(each.tps_per_user, 6) for each in crossings)
+        return f"cross at x = {', '.join(places)}"
     leader = next(filter(None, map(get_leader, steps)), None)
     return f"{leader} dominates" if leader else EQUAL
 
@@ -398,6 +401,6 @@ def format_system_size(curve: ScoredCurve) -> str:
     count, power = curve.machine.accelerators, curve.kw
     known = [
         None if count is None else f"{count} accelerators",
-        None if power is None else f"{power:.4g} kW",
+        None if power is None else f"{format_whole_digits(power)} kW",
     ]
     return f"{curve.system} ({', '.join(filter(None, known)) or 'unknown'})"

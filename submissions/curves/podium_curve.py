@@ -9,36 +9,22 @@ from typing import Final
 import msgspec
 
 from compliance.recognition.path_kind import PathKind, recognise_path
-from compliance.verdict import Finding, Severity
+from compliance.results.curves import WHOLE_RUN, ScoredCurve
+from compliance.results.errors import ErrorIndex, index_errors, sort_rules
+from compliance.verdict import Finding
 from submissions import compliance_check
-from submissions.curves.curve import (
-    WHOLE_RUN,
-    ErrorIndex,
-    ScoredCurve,
-    ScoredPoint,
-    display_folder,
-    has_curves,
-    has_only_curves,
-    index_errors,
-    read_path_curves,
-    sort_rules,
-)
-from submissions.machines import ComparedMachine
-from suite.errors import JudgedError
+from submissions.curves.curve import display_folder, has_curves, has_only_curves, read_path_curves
 from suite.files.layout import locate_absolutely
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.studies.concurrency_curve import (
-    CURVE_KIND,
-    CURVE_NOTE,
-    ConcurrencyCurve,
-    CurvePoint,
-)
+from suite.result import Machine, ScoredPoint
+from suite.studies.concurrency_curve import CURVE_KIND, CURVE_NOTE, find_row_region
 from suite.studies.documents import STUDY_FILE
+from suite.studies.kind import StudiedRow
+from suite.studies.measured import read_measured_study
 
 PODIUM_RULES: Final = "podium curve"
 """Stands for the round of a curve of podium's, which is comparable with none of MLPerf's."""
 CPU_DEVICE: Final = "cpu"
-TRACED_CURVE_DECODER: Final = msgspec.json.Decoder(ConcurrencyCurve)
 
 
 class StudyKindHeader(msgspec.Struct, frozen=True):
@@ -81,20 +67,13 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
     """Read a curve that podium traced; JudgedError if its table cannot be read. `found` are the
     judge's findings about it, `given` is the path that the user wrote.
     """
-    try:
-        study = read_untrusted_file(folder / STUDY_FILE, TRACED_CURVE_DECODER.decode)
-    except UnreadableError as error:
-        raise JudgedError(f"{folder / STUDY_FILE}: {error.reason}") from error
+    study = read_measured_study(folder)
     home = locate_absolutely(folder)
-    errors = index_errors(
-        (locate_absolutely(each.file), each.rule)
-        for each in found
-        if each.severity is Severity.ERROR
-    )
-    points = tuple(build_traced_point(home, each, errors, given) for each in study.points)
+    errors = index_errors(found)
+    points = tuple(build_traced_point(home, each, errors, given) for each in study.rows)
     of_points = {rule for point in points for rule in point.failed_rules}
     own = tuple(rule for rule in sort_rules(errors.get(home, ())) if rule not in of_points)
-    stamps = study.stamps
+    stamps, answer = study.record.stamps, study.answer
     return ScoredCurve(
         path=display_folder(folder, given),
         org="",
@@ -107,36 +86,36 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         round=PODIUM_RULES,
         cohort="",
         precision=stamps.precision,
-        tokenizer=study.tokenizer_sha256,
-        c_min=study.c_min,
-        c_max=study.c_max,
-        regions=study.regions,
-        machine=ComparedMachine(accelerators=0 if stamps.device == CPU_DEVICE else None),
+        tokenizer=study.tokenizer,
+        c_min=answer.c_min,
+        c_max=answer.c_max,
+        regions=answer.regions,
+        machine=Machine(accelerators=0 if stamps.device == CPU_DEVICE else None),
         kw=None,
         points=points,
         point_count=len(points),
-        peak=max((each.system_tps for each in study.points), default=None),
+        peak=max((each.system_tps for each in points if each.system_tps), default=None),
         offline_tps=None,
         compliant=not own and all(each.compliant for each in points),
         failed_rules=own,
+        runs=min((len(each.runs) for each in study.points), default=1),
         origin=CURVE_NOTE,
     )
 
 
-def build_traced_point(
-    home: Path, point: CurvePoint, errors: ErrorIndex, given: Path
-) -> ScoredPoint:
-    """Build the record of a point, with the rules that are broken in the folder of its run."""
-    folder = home / point.folder
-    failed = sort_rules(errors.get(folder, ()))
+def build_traced_point(home: Path, row: StudiedRow, errors: ErrorIndex, given: Path) -> ScoredPoint:
+    """Build the record of a point, with the rules that are broken in the folders of its runs."""
+    folder, figures = home / row.studied.folder, row.figures
+    broken = [error for run in row.studied.runs for error in errors.get(home / run.folder, ())]
+    failed = sort_rules(broken)
     return ScoredPoint(
         path=display_folder(folder, given),
-        concurrency=point.concurrency,
-        region=point.region,
+        concurrency=row.point.concurrency,
+        region=find_row_region(row),
         offline=None,
-        system_tps=point.system_tps,
-        tps_per_user=point.tps_per_user,
-        ttft_p90_ms=point.ttft_p90_ms,
+        system_tps=figures.system_tps,
+        tps_per_user=figures.tps_per_user,
+        ttft_p90_ms=figures.ttft_p90_ms,
         tps_per_kw=None,
         basis=WHOLE_RUN,
         declared_basis=WHOLE_RUN,

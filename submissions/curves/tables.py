@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from compliance.results.curves import STEADY_STATE, ScoredCurve
 from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
 from submissions.compare.tables import encode_markdown_cell, render_markdown_table
 from submissions.curves.comparison import (
@@ -14,9 +15,10 @@ from submissions.curves.comparison import (
     CurveStep,
     iterate_broken_points,
 )
-from submissions.curves.curve import STEADY_STATE, ScoredCurve, ScoredPoint
 from submissions.tables import SCORE_COLUMN_GAP, apply_answer_colour
 from suite.files.untrusted_files import replace_unprintable
+from suite.human_numbers import format_whole_digits
+from suite.result import ScoredPoint
 
 POINT_COLUMNS: Final = (
     "region",
@@ -38,6 +40,7 @@ REGION_NAMES: Final = {
 }
 """Region -> its name in tables and figures."""
 UNKNOWN: Final = "-"
+FIGURE_DIGITS: Final = 5
 UNTESTED_NOTE: Final = "each ratio is of 1 run per point: not tested"
 
 
@@ -100,8 +103,7 @@ def format_figure(value: float | None, unit: str = "") -> str:
     """Format a figure with five significant digits, and all digits of its whole part."""
     if value is None:
         return UNKNOWN
-    text = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
-    return f"{text} {unit}".rstrip()
+    return f"{format_whole_digits(value, FIGURE_DIGITS)} {unit}".rstrip()
 
 
 def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
@@ -135,7 +137,8 @@ def print_aligned_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     ]
     widths = {place: max(len(row[place]) for row in (columns, *rows)) for place in shown}
     for number, row in enumerate((columns, *rows)):
-        cells = [align_cell(row[place], widths[place], columns[place]) for place in shown]
+        texts = list(map(replace_unprintable, row))
+        cells = [align_cell(texts[place], widths[place], columns[place]) for place in shown]
         line = SCORE_COLUMN_GAP.join(cells).rstrip()
         click.echo(line if number else click.style(line, dim=True))
 

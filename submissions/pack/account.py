@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle.manifest import Manifest, read_unpacked_manifest
-from submissions.result_index import IndexedResult, open_results
+from compliance.results.indexed_result import IndexedResult
+from submissions.result_index import open_results
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.book import Ledger

@@ -8,11 +8,17 @@ from typing import Final
 
 from compliance.bundle.manifest import read_unpacked_manifest
 from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.unread_folders import find_unread_folders
 from compliance.verdict import INSTALLED_RULE
 from submissions import compliance_check
 from submissions.pack.manifest import build_bundle_manifest
 from submissions.pack.seal import inspect_bundle, write_bundle
-from submissions.result_index import find_results, open_results, select_named_results
+from submissions.result_index import (
+    check_tree_bounds,
+    find_results,
+    open_results,
+    select_named_results,
+)
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import DISK_FULL_ERRORS, MANIFEST_FILE, replace_atomically
@@ -35,6 +41,7 @@ RECOMPUTED_MANIFEST_FIELDS: Final = (
 podium that packed it.
 """
 BUNDLE_SUFFIX: Final = ".tar.zst"
+FAILED_AUDIT_RULE: Final = "audit.failed"
 UNDRAWN_RULE: Final = "loadgen.library"
 """The judge's rule for a run whose LoadGen draws could not be reproduced."""
 
@@ -55,11 +62,15 @@ def pack_results(
     """Seal the results of these workloads and systems (all if none are named); return the bundle's
     path.
 
-    RequestError for a folder or name that does not exist, JudgedError with all findings if the
-    judge rejects the results, MissingError if the disk is full. A failure leaves no bundle behind.
+    RequestError for a folder or name that does not exist, and for a folder that cannot be read,
+    whose results would be left out; JudgedError with all findings if the judge rejects the results,
+    MissingError if the disk is full. A failure leaves no bundle behind.
     """
     if not results.is_dir():
         raise RequestError(f"{results}: no such results folder")
+    check_tree_bounds(results)
+    for folder, reason in find_unread_folders(results):
+        raise RequestError(f"{folder}: cannot be read, so nothing is packed: {reason}")
     found = select_named_results(find_results(results), workloads, systems)
     if not found:
         raise JudgedError(f"{results}: contains no results")
@@ -150,6 +161,12 @@ def describe_recomputed_figures(bundle: Path) -> str:
         else ""
     )
     return f"figures were recomputed from the logs{recomputed}{lacking}"
+
+
+def list_failed_audits(bundle: Path) -> list[str]:
+    """Name the compliance tests in a valid bundle that failed."""
+    found = compliance_check.judge_path(bundle)
+    return [finding.found for finding in found if finding.rule == FAILED_AUDIT_RULE]
 
 
 def find_absent_scenarios(bundle: Path) -> Iterator[str]:

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.bundle.manifest import Manifest, SealedFile, read_run_environment
-from submissions.result_index import IndexedResult, locate_checkpoint_record
-from submissions.score import log_values
+from compliance.bundle.manifest import (
+    BUNDLE_FORMAT,
+    Manifest,
+    SealedFile,
+    read_run_environment,
+)
+from compliance.kinds.podium.results import log_values
+from compliance.results.indexed_result import IndexedResult
+from submissions.result_index import locate_checkpoint_record
 from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
@@ -19,10 +25,6 @@ from suite.ledger.steps import compute_ledger_head, strip_packed_lines
 
 SHA256_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 """Name of a checkpoint's folder; anything else in a log might be a path elsewhere."""
-FORMAT_WITHOUT_LEDGER: Final = 1
-"""Manifest format of results that have no ledger."""
-MANIFEST_FORMAT: Final = 2
-"""Format of the manifest and of the archive around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +70,14 @@ def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
 def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
     """Read the stamp of a LoadGen run."""
     run = log_values.read_loadgen_run_record(folder)
+    system = run.system
     return RunStamp(
         result=result,
         folder=folder,
-        round=run.round,
-        profile=run.profile,
-        nonce=run.nonce,
-        checkpoint=run.checkpoint_sha256,
+        round=system.round,
+        profile=system.profile,
+        nonce=system.nonce,
+        checkpoint=system.checkpoint_sha256,
         command=run.command,
         seed=None,
     )
@@ -94,7 +97,7 @@ def build_bundle_manifest(results: list[IndexedResult]) -> tuple[Manifest, dict[
     systems = {result.system: result.system_file for result in results}
     return (
         Manifest(
-            format=MANIFEST_FORMAT if ledger_texts else FORMAT_WITHOUT_LEDGER,
+            format=BUNDLE_FORMAT,
             round=require_single_value("rounds", {stamp.round for stamp in found}),
             profile=require_single_value("profiles", {stamp.profile for stamp in found}),
             workloads=tuple(sorted({result.workload for result in results})),

@@ -6,7 +6,6 @@ and trusts no header.
 """
 
 import hashlib
-import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -24,7 +23,7 @@ from compliance.bundle.archive import (
     find_member_problem,
 )
 from compliance.bundle.manifest import MAX_MANIFEST_BYTES as MANIFEST_LIMIT
-from compliance.bundle.manifest import Manifest
+from compliance.bundle.manifest import Manifest, check_manifest_format, encode_manifest
 from compliance.bundle.seal import build_bundle_seal
 from suite.errors import JudgedError
 from suite.files.layout import MANIFEST_FILE
@@ -36,14 +35,6 @@ One thread is used, since several produce different blocks.
 """
 READ_CHUNK_BYTES: Final = 1 << 20
 TAR_BLOCK_BYTES: Final = tarfile.BLOCKSIZE
-
-
-def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the only valid text of a manifest."""
-    fields = msgspec.to_builtins(manifest)
-    if not manifest.ledger:  # format 1 has no such field
-        del fields["ledger"]
-    return (json.dumps(fields, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def build_tar_header(name: str, size: int) -> bytes:
@@ -135,7 +126,7 @@ def inspect_bundle_unescaped(bundle: Path) -> Iterator[str]:
         return
     try:
         with bundle.open("rb") as packed:
-            yield from inspect_tar_members(open_bundle_archive(bundle, packed))
+            yield from inspect_tar_members(open_bundle_archive(bundle, packed), bundle.name)
         yield from inspect_bundle_seal(bundle)
     except JudgedError as error:
         yield str(error)
@@ -159,7 +150,7 @@ def read_bundle_manifest(bundle: Path) -> Manifest:
     missing.
     """
     with bundle.open("rb") as packed:
-        return read_manifest_member(open_bundle_archive(bundle, packed).read)[1]
+        return read_manifest_member(open_bundle_archive(bundle, packed).read, bundle.name)[1]
 
 
 def open_bundle_archive(bundle: Path, packed: BinaryIO) -> ZstdFrameReader:
@@ -174,9 +165,9 @@ def open_bundle_archive(bundle: Path, packed: BinaryIO) -> ZstdFrameReader:
     )
 
 
-def inspect_tar_members(stream: BinaryIO | ZstdFrameReader) -> Iterator[str]:
+def inspect_tar_members(stream: BinaryIO | ZstdFrameReader, bundle: str) -> Iterator[str]:
     """Compare the tar with its manifest, byte for byte; stops at the first misplaced member."""
-    text, manifest = read_manifest_member(stream.read)
+    text, manifest = read_manifest_member(stream.read, bundle)
     if encode_manifest(manifest) != text:
         yield f"{MANIFEST_FILE}: not in the form that podium writes"
     length = (
@@ -203,8 +194,10 @@ def is_unsafe_member_name(name: str) -> bool:
     return find_member_problem(tarfile.TarInfo(name)) is not None or name == MANIFEST_FILE
 
 
-def read_manifest_member(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
-    """Read the first member; JudgedError if it is not a manifest."""
+def read_manifest_member(read: Callable[[int], bytes], bundle: str) -> tuple[bytes, Manifest]:
+    """Read the first member; JudgedError if it is not a manifest, RequestError for another format
+    than this version's.
+    """
     block = read(TAR_BLOCK_BYTES)
     try:
         size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size
@@ -213,6 +206,7 @@ def read_manifest_member(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]
         text = read(size)
         if read(len(build_tar_padding(size))) != build_tar_padding(size):
             raise JudgedError(f"{MANIFEST_FILE}: its padding is not empty")
+        check_manifest_format(text, bundle)
         return text, msgspec.json.decode(text, type=Manifest)
     except (tarfile.TarError, ValueError, RecursionError) as error:
         raise JudgedError(f"{MANIFEST_FILE}: {describe_parse_failure(error)}") from error

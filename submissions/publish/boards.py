@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
-from submissions.publish.rows import REPORTED_KIND, Row
+from submissions.publish.rows import REPORTED_KIND
 from suite import registry
 from suite.files.layout import convert_to_slug
+from suite.result import Result
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 
 TITLES_WITHOUT_SCENARIO: Final = {
@@ -47,7 +48,9 @@ class ResultBoard:
     @property
     def reported(self) -> int:
         """The number of figures that documents report."""
-        return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED_KIND)
+        return sum(
+            len(table.rows) for table in self.tables if table.rows[0].origin.kind == REPORTED_KIND
+        )
 
     @property
     def path(self) -> str:
@@ -56,15 +59,15 @@ class ResultBoard:
         return f"{convert_to_path_part(self.workload)}/{page}.html"
 
 
-def iterate_result_boards(rows: Sequence[Row]) -> Iterator[ResultBoard]:
+def iterate_result_boards(rows: Sequence[Result]) -> Iterator[ResultBoard]:
     """Yield a board per workload and scenario, its tables by profile, round and division."""
     for workload, half, scenario in dict.fromkeys(
-        (row.workload, row.half, row.scenario) for row in rows
+        (row.workload, row.half, row.scenario or "") for row in rows
     ):
         board_rows = [
             row
             for row in rows
-            if (row.workload, row.half, row.scenario) == (workload, half, scenario)
+            if (row.workload, row.half, row.scenario or "") == (workload, half, scenario)
         ]
         kinds = sorted(
             {build_site_table_key(row) for row in board_rows},

@@ -24,7 +24,7 @@ from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
 from submissions.publish.cards import SiteCards, parse_site_address
 from submissions.publish.endpoints import compute_submission_digest, list_curve_runs
-from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
+from submissions.publish.rows import SIGNED_BY_NOBODY, mark_bundle_rows
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SiteEntry
 from submissions.publish.site_folder import (
     check_site_target,
@@ -51,7 +51,7 @@ from submissions.report.sections.studies.section import read_study_points
 from submissions.result_index import open_results
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
-from submissions.signatures.command import check_files_exist
+from submissions.signatures.command import check_files_exist, check_signers_encoding
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from submissions.tradeoff.figures import explain_missing_points
 from suite.errors import JudgedError, RequestError
@@ -60,6 +60,7 @@ from suite.files.layout import (
     PARTIAL_SUFFIX,
     build_write_error,
 )
+from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.steps import compute_line_sha256, split_ledger_lines
 
 
@@ -93,6 +94,7 @@ def publish_site(
     request = parse_figure_request(per, prices)
     check_site_target(target)
     check_files_exist({"--signers": signers})
+    check_signers_encoding(signers)
     trees = [path for path in dict.fromkeys(paths) if is_site_tree(path)]
     pages = plan_tree_pages(read_site_trees(trees, beside or TreeOptions()))
     sealed = [path for path in dict.fromkeys(paths) if path not in trees]
@@ -101,7 +103,7 @@ def publish_site(
     workloads = {row.workload for entry in entries for row in entry.rows}
     rows = (
         [
-            convert_reference_to_row(row)
+            row
             for name in list_published_files()
             for row in read_published_rows(name)
             if row.workload in workloads
@@ -224,7 +226,9 @@ def drop_repeated_curves(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
         )
         if holder is not None:
             kept.remove(entry)
-            click.echo(f"{entry.name}: not listed; {holder.name} has all of its runs")
+            click.echo(
+                replace_unprintable(f"{entry.name}: not listed; {holder.name} has all of its runs")
+            )
     return kept
 
 
@@ -233,7 +237,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     that is not valid becomes an entry with the reasons.
     """
     try:
-        document, problems = build.judge_and_build_report([path], published=False)
+        document, problems, results = build.judge_and_build_report([path], published=False)
     except JudgedError as error:
         return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
     part = document.parts[0]
@@ -247,7 +251,11 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     )
     bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
     bad += [describe_rejection(part)] if problems and complete and not bad else []
-    rows = () if bad else tuple(build_bundle_rows(part, describe_signers(signed, signers)))
+    rows = (
+        ()
+        if bad
+        else tuple(mark_bundle_rows(results, part.seal, describe_signers(signed, signers)))
+    )
     trusted = any(each.standing is SignatureStatus.GOOD for each in signed)
     return trusted, SiteEntry(
         name=path.name,
@@ -370,7 +378,11 @@ def drop_contained_bundles(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
         )
         if holder is not None:
             kept.remove(entry)
-            click.echo(f"{entry.name}: not listed; {holder.name} has all of its results and more")
+            click.echo(
+                replace_unprintable(
+                    f"{entry.name}: not listed; {holder.name} has all of its results and more"
+                )
+            )
     return kept
 
 

@@ -1,88 +1,64 @@
 """The rows of `endpoints.csv`: one per point of each curve of MLPerf Endpoints on a site."""
 
-import csv
 import hashlib
-import io
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from compliance.documents.endpoints.run import read_endpoints_run
-from compliance.recognition.endpoints_files import POINT_SUMMARY
-from compliance.rules.endpoints_curve.submission import list_run_keys
+from compliance.results.curves import ScoredCurve
 from compliance.verdict import Verdict
-from submissions.curves.curve import ScoredCurve, ScoredPoint
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import VERDICT_LABELS
+from submissions.round_readers import load_result_reader
+from suite.columns import Column, Table
 from suite.files.layout import compute_file_sha256
+from suite.result import ScoredPoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointRow:
-    """One point. The fields are the columns, in this order; rates are in tokens per second."""
+class CurveRow(NamedTuple):
+    """One point with its curve."""
 
-    org: str
-    submission: str
-    system: str
-    model: str
-    dataset: str
-    rules: str
-    cohort: str
-    concurrency: int | None
-    region: str | None
-    system_tps: float | None
-    tps_per_user: float | None
-    ttft_p90_ms: float | None
-    tps_per_kw: float | None
-    basis: str
-    verdict: str
+    curve: ScoredCurve
+    point: ScoredPoint
 
 
-def convert_point_to_row(curve: ScoredCurve, point: ScoredPoint) -> PointRow:
-    """Convert a point to a row."""
-    return PointRow(
-        org=curve.org,
-        submission=curve.submission,
-        system=curve.system,
-        model=curve.model,
-        dataset=curve.dataset,
-        rules=curve.round,
-        cohort=curve.cohort,
-        concurrency=point.concurrency,
-        region=point.region,
-        system_tps=point.system_tps,
-        tps_per_user=point.tps_per_user,
-        ttft_p90_ms=point.ttft_p90_ms,
-        tps_per_kw=point.tps_per_kw,
-        basis=point.basis,
-        verdict=VERDICT_LABELS[Verdict.VALID if point.compliant else Verdict.BROKEN],
+POINT_TABLE: Final[Table[CurveRow]] = Table(
+    columns=(
+        Column("org", lambda row: row.curve.org),
+        Column("submission", lambda row: row.curve.submission),
+        Column("system", lambda row: row.curve.system),
+        Column("model", lambda row: row.curve.model),
+        Column("dataset", lambda row: row.curve.dataset),
+        Column("rules", lambda row: row.curve.round),
+        Column("cohort", lambda row: row.curve.cohort),
+        Column("concurrency", lambda row: row.point.concurrency),
+        Column("region", lambda row: row.point.region),
+        Column("system_tps", lambda row: row.point.system_tps),
+        Column("tps_per_user", lambda row: row.point.tps_per_user),
+        Column("ttft_p90_ms", lambda row: row.point.ttft_p90_ms),
+        Column("tps_per_kw", lambda row: row.point.tps_per_kw),
+        Column("basis", lambda row: row.point.basis),
+        Column("verdict", lambda row: format_point_verdict(row.point)),
     )
+)
+"""Rates are in tokens per second."""
+
+
+def format_point_verdict(point: ScoredPoint) -> str:
+    """Format the judge's verdict on a point."""
+    return VERDICT_LABELS[Verdict.VALID if point.compliant else Verdict.BROKEN]
 
 
 def format_points_csv(curves: Iterable[ScoredCurve]) -> str:
     """Format all points as CSV; an unknown value is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [each.name for each in fields(PointRow)], lineterminator="\n")
-    writer.writeheader()
-    for curve in curves:
-        for point in curve.points:
-            row = asdict(convert_point_to_row(curve, point))
-            writer.writerow({name: encode_cell(value) for name, value in row.items()})
-    return text.getvalue()
-
-
-def encode_cell(value: object) -> object:
-    """Escape what a reader would not see in a text; an unknown value becomes empty."""
-    if value is None:
-        return ""
-    return encode_invisible_characters(value) if isinstance(value, str) else value
+    rows = [CurveRow(curve, point) for curve in curves for point in curve.points]
+    return POINT_TABLE.format_csv_text(rows, encode_invisible_characters)
 
 
 def list_curve_runs(curve: ScoredCurve) -> list[object]:
     """List what no other run has than those of a curve's points."""
-    folders = [Path(each.path) for each in curve.points]
-    runs = [read_endpoints_run(each, each / POINT_SUMMARY) for each in folders]
-    return [key for run in runs for key in list_run_keys(run)]
+    list_run_keys = load_result_reader(curve.round, "list_run_keys")
+    return [key for point in curve.points for key in list_run_keys(Path(point.path))]
 
 
 def compute_submission_digest(folder: Path) -> str:

@@ -7,14 +7,15 @@ from typing import Final
 
 from markupsafe import Markup
 
-from submissions.publish.groups import UNTESTED, GroupedRows
+from submissions.publish.groups import GroupedRows, is_group_letter
 from submissions.publish.matrix import format_row_machine
-from submissions.publish.rows import Row
 from submissions.report.document import Axis, encode_invisible_characters
 from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
+from submissions.report.drawing.bars import LONGEST_INTERVAL
 from submissions.report.drawing.card import cut_text_inside
 from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
-from submissions.tables import format_metric_value
+from submissions.tables import build_score_figure, format_known_value
+from suite.result import Result
 from suite.units import NS_PER_MS
 
 WIDTH_PX: Final = 340
@@ -31,20 +32,20 @@ precision are at its end.
 
 def draw_front_figure(table: GroupedRows, id: str) -> Markup:
     """Draw the best rows: a dot for the value, a line for the interval, and the group's letter."""
-    pairs = [
-        (row, letter)
-        for row, letter in zip(table.rows, table.letters, strict=True)
+    drawn = [
+        (row, letter, name)
+        for row, letter, name in zip(table.rows, table.letters, table.names, strict=True)
         if row.value is not None
     ][:MAX_FRONT_PAGE_ROWS]
-    factor, unit = get_drawn_unit(pairs[0][0])
-    across = scale_drawn_values([row for row, _ in pairs], factor, unit)
-    height = ROW_PX * len(pairs) + AXIS_PX
+    factor, unit = get_drawn_unit(drawn[0][0])
+    across = scale_drawn_values([row for row, *_ in drawn], factor, unit)
+    height = ROW_PX * len(drawn) + AXIS_PX
     parts = [
         *draw_front_axis(across, height),
         *(
             part
-            for place, (row, letter) in enumerate(pairs)
-            for part in draw_front_row(row, letter, ROW_PX * place, across, factor)
+            for place, (row, letter, name) in enumerate(drawn)
+            for part in draw_front_row(row, letter, name, ROW_PX * place, across, factor)
         ),
         draw_text((LEFT + RIGHT) / 2, height - 3, unit, "middle"),
     ]
@@ -55,19 +56,27 @@ def draw_front_figure(table: GroupedRows, id: str) -> Markup:
         id=id,
         w=WIDTH_PX,
         h=height,
-        title=f"{len(pairs)} results with their intervals, in {unit}",
+        title=f"{len(drawn)} results with their intervals, in {unit}",
         body=Markup("").join(parts),
     )
 
 
-def get_drawn_unit(row: Row) -> tuple[float, str]:
+def get_drawn_unit(row: Result) -> tuple[float, str]:
     """Return what values are divided by, and the unit that they then have."""
     return (NS_PER_MS, "ms") if row.unit == "ns" else (1.0, row.unit)
 
 
-def scale_drawn_values(rows: list[Row], factor: float, unit: str) -> AxisScale:
-    """Choose an axis from 0 that holds all values and intervals."""
-    ends = [each for row in rows for each in (row.value, row.low, row.high) if each is not None]
+def scale_drawn_values(rows: list[Result], factor: float, unit: str) -> AxisScale:
+    """Choose an axis from 0 that holds all values, and intervals up to twice the largest value:
+    longer ones end at the frame.
+    """
+    most = LONGEST_INTERVAL * max(row.value or 0.0 for row in rows)
+    ends = [
+        min(each, most)
+        for row in rows
+        for each in (row.value, row.low, row.high)
+        if each is not None
+    ]
     values = [0.0, *(end / factor for end in ends)]
     return choose_axis_scale(Axis(name="value", unit=unit), values, LEFT, RIGHT)
 
@@ -81,12 +90,12 @@ def draw_front_axis(across: AxisScale, height: int) -> Iterator[Markup]:
 
 
 def draw_front_row(
-    row: Row, letter: str, top: int, across: AxisScale, factor: float
+    row: Result, letter: str, name: str, top: int, across: AxisScale, factor: float
 ) -> Iterator[Markup]:
     """Draw one row: name, value and letter above the dot and its interval."""
-    told = format_metric_value(row.value, row.unit).partition(" ")[0]
-    marked = told if letter in ("", UNTESTED) else f"{told}  {letter}"
-    yield draw_text(LEFT, top + 15, shorten_name(row.system), "start")
+    told = format_known_value(build_score_figure(row)).partition(" ")[0]
+    marked = f"{told}  {letter}" if is_group_letter(letter) else told
+    yield draw_text(LEFT, top + 15, shorten_name(name), "start")
     yield draw_text(RIGHT, top + 15, marked, "end", "mark")
     y = top + 27
     if row.low is not None and row.high is not None:

@@ -1,11 +1,12 @@
 """Groups instead of ranks: results that a test cannot separate share a letter."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final, TypeAlias
 
-from submissions.compare.intervals import MIN_INTERVAL_RUNS
+from submissions.compare.fitness import explain_missing_ratio
 from submissions.compare.verdicts import (
     HypothesisTest,
     SignificanceSettings,
@@ -14,12 +15,16 @@ from submissions.compare.verdicts import (
     correct_p_values,
     run_hypothesis_test,
 )
-from submissions.metrics import is_higher_better
-from submissions.publish.rows import REPORTED_KIND, Row
+from submissions.publish.rows import REPORTED_KIND, get_row_bundle
+from submissions.tables import explain_missing_interval
+from suite.measurement.metrics import is_higher_better
+from suite.result import Result
 
 GROUP_CONFIDENCE: Final = 0.95
-UNTESTED: Final = "not tested"
-"""In place of a letter: a row of too few runs, or with no other that it could be tested against."""
+REQUESTED_RATE: Final = "rate requested, not searched for"
+"""In place of a letter: a test of such rates would compare settings."""
+NO_OTHER: Final = "no other to test against"
+"""In place of a letter: a row that no other could be tested against."""
 FEWEST_TESTED_ROWS: Final = 2
 """A test takes two."""
 ALPHABET_SIZE: Final = len(ascii_uppercase)
@@ -30,14 +35,25 @@ SiteTableKey: TypeAlias = tuple[str, ...]
 class GroupedRows:
     """Rows of one kind, best first, with the letters of their groups."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Result, ...]
     letters: tuple[str, ...]
-    """Empty for a row without a value, and for figures of documents; UNTESTED for a row that no
-    test was made of.
+    """Empty for a row without a value, and for figures of documents; for a row that no test was
+    made of, the reason.
     """
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What tells the rows apart: the system, with its bundle if several have results of it."""
+        systems = Counter((row.org, row.system) for row in self.rows)
+        return tuple(
+            f"{row.system} [{get_row_bundle(row).partition(' ')[0]}]"
+            if get_row_bundle(row) and systems[row.org, row.system] > 1
+            else row.system
+            for row in self.rows
+        )
 
-def build_site_table_key(row: Row) -> SiteTableKey:
+
+def build_site_table_key(row: Result) -> SiteTableKey:
     """Return the properties shared by all rows of a table: round, profile, division, workload,
     half, scenario, metric, unit and kind.
     """
@@ -47,38 +63,38 @@ def build_site_table_key(row: Row) -> SiteTableKey:
         row.division,
         row.workload,
         row.half,
-        row.scenario,
+        row.scenario or "",
         row.metric,
         row.unit,
-        row.kind,
+        row.origin.kind,
     )
 
 
-def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
+def group_site_rows(rows: Sequence[Result]) -> GroupedRows:
     """Sort rows of one kind and assign letters.
 
     The best row opens group A. Each following row joins the current group if it cannot be separated
     from the group's best, or opens another. Ratios are tested against the group's best, with Holm's
-    adjustment across the table. Rows with fewer than three runs cannot be tested, so they have no
-    letter and open no group; nor has a row that no other was tested against. Figures from documents
-    keep their order and have no letters: they have no runs, and their batch sizes and precisions
-    differ.
+    adjustment across the table. Rows with fewer than three runs, or at a requested rate, cannot be
+    tested, so they have no letter and open no group; nor has a row that no other was tested
+    against. Figures from documents keep their order and have no letters: they have no runs, and
+    their batch sizes and precisions differ.
     """
-    if rows[0].kind == REPORTED_KIND:
+    if rows[0].origin.kind == REPORTED_KIND:
         return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))
     more = is_higher_better(rows[0].metric)
     counted = sorted(
         (row for row in rows if row.value is not None),
-        key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system),
+        key=lambda row: (-(row.value or 0) if more else row.value or 0, row.origin.id, row.system),
     )
     missed = [row for row in rows if row.value is None]
     letters: list[str] = []
     tests: list[HypothesisTest] = []
-    first: Row | None = None
+    first: Result | None = None
     letter = 0
     for row in counted:
-        if len(row.runs) < MIN_INTERVAL_RUNS:
-            letters.append(UNTESTED)
+        if reason := explain_missing_test(row):
+            letters.append(reason)
             continue
         if first is None:
             first = row
@@ -95,9 +111,23 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
             if is_last_test_significant(tests):
                 first, letter, tests = row, letter + 1, []
         letters.append(format_group_letter(letter))
-    if sum(each != UNTESTED for each in letters) < FEWEST_TESTED_ROWS:
-        letters = [UNTESTED] * len(letters)
+    if sum(map(is_group_letter, letters)) < FEWEST_TESTED_ROWS:
+        letters = [NO_OTHER if is_group_letter(each) else each for each in letters]
     return GroupedRows(rows=(*counted, *missed), letters=(*letters, *("" for _ in missed)))
+
+
+def explain_missing_test(row: Result) -> str:
+    """Explain why a row cannot be tested; empty if it can. What `podium compare` does not test has
+    no letter either.
+    """
+    if explain_missing_ratio(row.made_with.asked, row.made_with.asked):
+        return REQUESTED_RATE
+    return explain_missing_interval(len(row.runs))
+
+
+def is_group_letter(text: str) -> bool:
+    """Return whether what a row has in the place of its letter is one."""
+    return text.isalpha() and text.isupper()
 
 
 def is_last_test_significant(tests: Sequence[HypothesisTest]) -> bool:
@@ -113,7 +143,7 @@ def is_last_test_significant(tests: Sequence[HypothesisTest]) -> bool:
     )
 
 
-def compute_row_speed_ratio(first: Row, other: Row, more: bool) -> float:
+def compute_row_speed_ratio(first: Result, other: Result, more: bool) -> float:
     """Return how many times as fast the other row is."""
     mine, others = first.value or 1.0, other.value or 1.0
     return others / mine if more else mine / others

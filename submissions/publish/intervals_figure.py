@@ -4,7 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from submissions.publish.groups import UNTESTED, GroupedRows
+from submissions.publish.groups import GroupedRows, is_group_letter
 from submissions.report.document import Axis, encode_invisible_characters
 from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, format_tick
 from submissions.report.drawing.card import cut_text_inside
@@ -79,9 +79,11 @@ def draw_interval_row(
 ) -> Markup:
     """Draw one row."""
     row, letter, y = table.rows[position], table.letters[position], 18 + ROW_PX * position
-    name = cut_text_inside(encode_invisible_characters(row.system), FONT_SIZE, DRAWN_NAME_PX)
+    name = cut_text_inside(
+        encode_invisible_characters(table.names[position]), FONT_SIZE, DRAWN_NAME_PX
+    )
     parts = [draw_text(LEFT - 30, y + 4, name, "end")]
-    if letter != UNTESTED:
+    if is_group_letter(letter):
         parts.append(draw_text(LEFT - 10, y + 4, letter, "end", "mark"))
     if row.low is not None and row.high is not None:
         parts.append(

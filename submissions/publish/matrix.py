@@ -1,15 +1,21 @@
 """The front page's matrix: what each system reached in each workload."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from submissions.publish.boards import ResultBoard
-from submissions.publish.groups import UNTESTED, GroupedRows
-from submissions.publish.rows import BUNDLE_KIND, Row
+from submissions.publish.groups import GroupedRows, is_group_letter
+from submissions.publish.rows import (
+    BUNDLE_KIND,
+    format_row_verdict,
+    get_row_bundle,
+    get_row_processor,
+)
 from suite import registry
 from suite.loadgen.scenario import Scenario
+from suite.result import Result
 from suite.rounds.compatibility import TRAINING_HALF
 
 LONGEST_MATRIX: Final = 12
@@ -24,7 +30,7 @@ class MatrixFigure:
 
     label: str
     """The scenario, or training."""
-    row: Row
+    row: Result
     letter: str
     """Of its group in its table."""
 
@@ -36,17 +42,22 @@ class MatrixCell:
     figures: tuple[MatrixFigure, ...] = ()
 
     @property
-    def is_untested(self) -> bool:
-        """Whether no figure was tested against another."""
-        return all(figure.letter in ("", UNTESTED) for figure in self.figures)
+    def shared_reason(self) -> str:
+        """Why no figure was tested, if it is the same for all; empty otherwise."""
+        reasons = {figure.letter for figure in self.figures}
+        if len(reasons) != 1 or any(map(is_group_letter, reasons)):
+            return ""
+        return reasons.pop()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixLine:
     """One system, in one round, profile and division."""
 
-    system: Row
+    system: Result
     """A result of the system, which names it."""
+    bundle: str
+    """What tells its bundle from others of the same system; empty if there are none."""
     cells: tuple[MatrixCell, ...]
     """For each workload of the matrix, in the order of its boards."""
 
@@ -54,7 +65,7 @@ class MatrixLine:
     def verdicts(self) -> tuple[str, ...]:
         """The judge's verdicts on the line's results, each once."""
         rows = (figure.row for cell in self.cells for figure in cell.figures)
-        return tuple(dict.fromkeys(row.verdict for row in rows))
+        return tuple(dict.fromkeys(format_row_verdict(row) for row in rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +123,17 @@ def build_result_matrix(summaries: Sequence[WorkloadSummary]) -> ResultMatrix:
     """Arrange the results of bundles by system; published rows are on the boards alone."""
     figures = {each.workload: collect_system_figures(each) for each in summaries}
     columns = tuple(each for each in summaries if figures[each.workload])
-    systems: dict[tuple[object, ...], Row] = {}
+    systems: dict[tuple[object, ...], Result] = {}
     for column in columns:
         for key, found in figures[column.workload].items():
             systems.setdefault(key, found[0].row)
+    several = find_repeated_systems(systems)
     return ResultMatrix(
         columns=columns,
         lines=tuple(
             MatrixLine(
                 system=row,
+                bundle=get_row_bundle(row) if key[:-1] in several else "",
                 cells=tuple(
                     MatrixCell(figures=tuple(figures[each.workload].get(key, ())))
                     for each in columns
@@ -143,11 +156,11 @@ def collect_system_figures(
     return found
 
 
-def iterate_bundle_rows(board: ResultBoard) -> Iterator[tuple[Row, str]]:
+def iterate_bundle_rows(board: ResultBoard) -> Iterator[tuple[Result, str]]:
     """Yield the rows of bundles with their letters."""
     for table in board.tables:
         for row, letter in zip(table.rows, table.letters, strict=True):
-            if row.kind == BUNDLE_KIND:
+            if row.origin.kind == BUNDLE_KIND:
                 yield row, letter
 
 
@@ -163,18 +176,25 @@ def iterate_drawn_tables(
 
 def count_drawn_rows(table: GroupedRows) -> int:
     """Count the bundles of a table that have a value."""
-    return sum(row.kind == BUNDLE_KIND and row.value is not None for row in table.rows)
+    return sum(row.origin.kind == BUNDLE_KIND and row.value is not None for row in table.rows)
 
 
-def identify_row_system(row: Row) -> tuple[object, ...]:
-    """Return what the results of one line of the matrix share."""
-    return row.org, row.system, row.round, row.profile, row.division, format_row_machine(row)
+def identify_row_system(row: Result) -> tuple[object, ...]:
+    """Return what the results of one line of the matrix share: a system, and last its bundle."""
+    machine = format_row_machine(row)
+    return row.org, row.system, row.round, row.profile, row.division, machine, row.origin.id
 
 
-def format_row_machine(row: Row) -> str:
+def find_repeated_systems(keys: Iterable[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    """Find the systems that several bundles have results of."""
+    counts = Counter(key[:-1] for key in keys)
+    return {system for system, count in counts.items() if count > 1}
+
+
+def format_row_machine(row: Result) -> str:
     """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
-        return row.processor or "CPU" if row.accelerators == 0 else row.accelerator or "-"
+        return get_row_processor(row) or "CPU" if row.accelerators == 0 else row.accelerator or "-"
     return (
         f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
     )

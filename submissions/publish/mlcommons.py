@@ -7,102 +7,132 @@ of a repository's. Power is left out: in those summaries it is MLPerf Power's on
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from submissions.publish.rows import SEAL_PREFIX_DIGITS
-from submissions.report.document import Headline, Part, encode_invisible_characters
-from submissions.score.mlcommons_table import MLCOMMONS_UNITS
+from submissions.machines import describe_published_system
+from submissions.publish.rows import SEAL_PREFIX_DIGITS, locate_row_page
+from submissions.report.document import encode_invisible_characters
+from submissions.report.sections.names import PROCESSOR_FIELD
+from submissions.score.mlcommons_table import get_mlcommons_unit, get_mlcommons_value
+from suite.columns import Column, Table
+from suite.result import Result
+
+CORES_FIELD: Final = "host_processor_core_count"
 
 
-def format_mlcommons_summary(parts: Mapping[str, Part]) -> str:
-    """Format the served results of these parts (path of the bundle's copy, or of its report ->
-    part) as JSON: a list of rows.
+class FiledResult(NamedTuple):
+    """A served result with its number and the place of its bundle or report."""
+
+    result: Result
+    id: str
+    location: str
+
+
+def get_published_text(row: FiledResult, field: str) -> str:
+    """Return a field that is published of a result's system; empty if it is not stated."""
+    return describe_published_system(row.result).get(field, "")
+
+
+def parse_described_count(text: str) -> int | None:
+    """Parse a whole number from a description."""
+    return int(text) if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS else None
+
+
+def count_node_processors(row: FiledResult) -> int | None:
+    """Return the number of processors of a node; None if it is unknown."""
+    return parse_described_count(get_published_text(row, "host_processors_per_node"))
+
+
+def count_node_accelerators(row: FiledResult) -> int | None:
+    """Return the number of accelerators of a node; None if it is unknown."""
+    machine = row.result.machine
+    return (
+        None if machine.accelerators is None else machine.accelerators // max(1, machine.nodes or 1)
+    )
+
+
+def format_rounded_scores(row: FiledResult) -> str:
+    """Format all scores with six digits."""
+    return "  ".join(f"{name}: {value:.6g}" for name, value in row.result.accuracy.items())
+
+
+def describe_software(row: FiledResult) -> str:
+    """Describe the framework and other software."""
+    stated = (get_published_text(row, name) for name in ("framework", "other_software_stack"))
+    return ", ".join(filter(None, stated))
+
+
+def describe_result_path(row: FiledResult) -> str:
+    """Return the profile, division, organisation and system of a result as a path."""
+    place = row.result.place
+    return "/".join((place.profile, place.division, place.org, place.system))
+
+
+SUMMARY_TABLE: Final[Table[FiledResult]] = Table(
+    columns=(
+        Column("ID", lambda row: row.id),
+        Column("Submitter", lambda row: row.result.org),
+        Column("Availability", lambda row: get_published_text(row, "status")),
+        Column("Category", lambda row: row.result.division),
+        Column("Suite", lambda row: row.result.profile),
+        Column("UsedModel", lambda row: row.result.workload),
+        Column("Model", lambda row: row.result.workload),
+        Column("Scenario", lambda row: row.result.scenario),
+        Column("Accuracy", format_rounded_scores),
+        Column("Performance_Result", lambda row: get_mlcommons_value(row.result)),
+        Column("Performance_Units", lambda row: get_mlcommons_unit(row.result)),
+        Column("version", lambda row: row.result.round),
+        Column("compliance", lambda row: int(row.result.compliant)),
+        Column("errors", lambda row: int(not row.result.compliant)),
+        Column("inferred", lambda row: 0),
+        Column("has_power", lambda row: False),
+        Column("Power_Result", lambda row: None),
+        Column("Power_Units", lambda row: None),
+        Column("weight_data_types", lambda row: row.result.precision or ""),
+        Column("System", lambda row: row.result.system),
+        Column("Platform", lambda row: row.result.system),
+        Column("Nodes", lambda row: row.result.nodes),
+        Column("Processor", lambda row: get_published_text(row, PROCESSOR_FIELD)),
+        Column("p#", count_node_processors),
+        Column("host_processors_per_node", count_node_processors),
+        Column(CORES_FIELD, lambda row: get_published_text(row, CORES_FIELD)),
+        Column("Accelerator", lambda row: row.result.accelerator or ""),
+        Column("a#", count_node_accelerators),
+        Column("Software", describe_software),
+        Column("operating_system", lambda row: get_published_text(row, "operating_system")),
+        Column("Notes", lambda row: "MLPerf-style; not an MLPerf result"),
+        Column("Location", lambda row: row.location),
+        Column("Details", lambda row: locate_row_page(row.result)),
+        Column("Code", lambda row: ""),
+        Column("Unique ID (e.g. for Audit)", describe_result_path),
+        Column("ColorKey", lambda row: get_published_text(row, "status") + row.result.org),
+    )
+)
+"""The fields of MLCommons' summaries; an unknown number is null."""
+
+
+def format_mlcommons_summary(found: Mapping[str, Sequence[Result]]) -> str:
+    """Format the served results of bundles (path of the bundle's copy, or of its report -> results)
+    as JSON: a list of rows.
     """
     rows = [
-        row for location, part in parts.items() for row in iterate_mlcommons_rows(part, location)
+        row
+        for location, results in found.items()
+        for row in iterate_mlcommons_rows(results, location)
     ]
     return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def iterate_mlcommons_rows(part: Part, location: str) -> Iterator[dict[str, Any]]:
+def iterate_mlcommons_rows(results: Sequence[Result], location: str) -> Iterator[dict[str, Any]]:
     """Yield a bundle's rows; training results have a different summary format."""
-    served = [each for each in part.headlines if each.scenario]
-    for number, each in enumerate(served, 1):
-        fields = {
-            "ID": f"{part.seal[:SEAL_PREFIX_DIGITS]}-{number:04d}",
-            **describe_served_result(each),
-            **describe_serving_system(each),
-            **describe_result_locations(each, part, location),
-        }
+    served = [each for each in results if each.scenario]
+    rows = [
+        FiledResult(each, f"{each.origin.id[:SEAL_PREFIX_DIGITS]}-{number:04d}", location)
+        for number, each in enumerate(served, 1)
+    ]
+    for fields in SUMMARY_TABLE.list_plain_rows(rows):
         yield {
             key: encode_invisible_characters(value) if isinstance(value, str) else value
             for key, value in fields.items()
         }
-
-
-def describe_served_result(each: Headline) -> dict[str, Any]:
-    """Return the fields about what was measured."""
-    divisor, unit = MLCOMMONS_UNITS.get(each.unit, (1.0, each.unit))
-    return {
-        "Submitter": each.org,
-        "Availability": each.described.get("status", ""),
-        "Category": each.division,
-        "Suite": each.profile,
-        "UsedModel": each.workload,
-        "Model": each.workload,
-        "Scenario": each.scenario,
-        "Accuracy": "  ".join(f"{name}: {value:.6g}" for name, value in each.accuracy.items()),
-        "Performance_Result": None if each.value is None else each.value / divisor,
-        "Performance_Units": unit,
-        "version": each.round,
-        "compliance": int(each.compliant),
-        "errors": int(not each.compliant),
-        "inferred": 0,
-        "has_power": False,
-        "Power_Result": None,
-        "Power_Units": None,
-        "weight_data_types": each.precision or "",
-    }
-
-
-def describe_serving_system(each: Headline) -> dict[str, Any]:
-    """Return the fields about the system; an unknown number is null."""
-    described = each.described
-    accelerators_per_node = (
-        None if each.accelerators is None else each.accelerators // max(1, each.nodes or 1)
-    )
-    return {
-        "System": each.system,
-        "Platform": each.system,
-        "Nodes": each.nodes,
-        "Processor": described.get("host_processor_model_name", ""),
-        "p#": parse_described_count(described.get("host_processors_per_node")),
-        "host_processors_per_node": parse_described_count(
-            described.get("host_processors_per_node")
-        ),
-        "host_processor_core_count": described.get("host_processor_core_count", ""),
-        "Accelerator": each.accelerator or "",
-        "a#": accelerators_per_node,
-        "Software": ", ".join(
-            filter(None, [described.get("framework"), described.get("other_software_stack")])
-        ),
-        "operating_system": described.get("operating_system", ""),
-        "Notes": "MLPerf-style; not an MLPerf result",
-    }
-
-
-def describe_result_locations(each: Headline, part: Part, location: str) -> dict[str, Any]:
-    """Return the fields that locate the report and the bundle."""
-    return {
-        "Location": location,
-        "Details": f"r/{part.seal[:SEAL_PREFIX_DIGITS]}/index.html",
-        "Code": "",
-        "Unique ID (e.g. for Audit)": f"{each.profile}/{each.division}/{each.org}/{each.system}",
-        "ColorKey": f"{each.described.get('status', '')}{each.org}",
-    }
-
-
-def parse_described_count(text: str | None) -> int | None:
-    """Parse a whole number from a description."""
-    return int(text) if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS else None

@@ -12,7 +12,6 @@ import msgspec
 from submissions.published_rows import (
     LARGEST_PUBLISHED_NUMBER,
     LEAST_PUBLISHED_NUMBER,
-    PublishedRow,
     list_published_files,
     read_published_file,
     read_published_rows,
@@ -20,6 +19,7 @@ from submissions.published_rows import (
 from suite.errors import RequestError
 from suite.files.layout import fold_name
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file, replace_unprintable
+from suite.result import Result
 from suite.units import NS_PER_MS
 
 TABLE_SUFFIX: Final = ".json"
@@ -77,21 +77,21 @@ def read_published_references(
         found |= dict(iterate_table_references(table))
     for name in set(rounds) & set(list_published_files()):
         for row in read_published_rows(name):
-            found.setdefault(fold_name(row.id), convert_row_to_reference(row))
+            found.setdefault(fold_name(row.origin.id), convert_row_to_reference(row))
     return found
 
 
-def convert_row_to_reference(row: PublishedRow) -> Reference:
+def convert_row_to_reference(row: Result) -> Reference:
     """Return the published value of a row, as MLCommons' tables have it."""
-    source = f"podium's rows, {row.kind}{f'; {row.note}' if row.note else ''}"
-    return Reference(value=row.headline, source=source)
+    source = f"podium's rows, {row.origin.kind}{f'; {row.origin.note}' if row.origin.note else ''}"
+    return Reference(value=row.headline or 0.0, source=source)
 
 
 def iterate_table_references(table: Path) -> Iterator[tuple[str, Reference]]:
     """Yield key and value of each row of MLCommons' table, or of a file of published rows."""
     if table.suffix != TABLE_SUFFIX:
         for row in read_published_file(table):
-            yield fold_name(row.id), Reference(value=row.headline, source=table.name)
+            yield fold_name(row.origin.id), Reference(value=row.headline or 0.0, source=table.name)
         return
     try:
         rows = read_untrusted_file(table, msgspec.json.Decoder(tuple[TableRow, ...]).decode)

@@ -13,15 +13,14 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
+from compliance.results.curves import ScoredCurve
 from submissions.compare.per_unit import FigureRequest
-from submissions.curves.curve import ScoredCurve
 from submissions.curves.tables import format_figure
-from submissions.metrics import LATENCY_PREFIX
 from submissions.publish.boards import ResultBoard, iterate_result_boards
 from submissions.publish.cards import SiteCards
 from submissions.publish.endpoints import format_points_csv
 from submissions.publish.front_figure import MAX_FRONT_PAGE_ROWS, draw_front_figure
-from submissions.publish.groups import UNTESTED
+from submissions.publish.groups import is_group_letter
 from submissions.publish.intervals_figure import draw_intervals_figure
 from submissions.publish.matrix import (
     build_result_matrix,
@@ -32,10 +31,11 @@ from submissions.publish.mlcommons import format_mlcommons_summary
 from submissions.publish.rows import (
     REPORTED_KIND,
     SEAL_PREFIX_DIGITS,
-    Row,
     build_site_schema,
+    format_row_verdict,
     format_site_csv,
     format_site_json,
+    locate_row_page,
 )
 from submissions.publish.rows import convert_site_row_to_data as in_row
 from submissions.published_rows import RECOMPUTED_KIND
@@ -56,13 +56,15 @@ from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
     build_drawn_tradeoffs,
     build_tradeoff_section,
-    iterate_headline_points,
+    iterate_result_points,
 )
-from submissions.tables import format_metric_value
+from submissions.tables import build_score_figure, format_known_interval, format_known_value
 from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
 from submissions.tradeoff.figures import Tradeoff
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
 from suite import __version__
+from suite.measurement.metrics import LATENCY_PREFIX
+from suite.result import Result
 
 SITE_BUNDLES_FOLDER: Final = "bundles"
 SITE_MARKER_FILE: Final = ".podium-site"
@@ -73,7 +75,7 @@ TRADEOFF_PAGE: Final = "tradeoff.html"
 SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
-"""Row fields that a page can be filtered by."""
+"""Result fields that a page can be filtered by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ class SiteEntry:
     path: Path
     report: Document | None = None
     """None if the bundle could not be read at all."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Result, ...] = ()
     problems: tuple[str, ...] = ()
     """Reasons why it is left out."""
     digest: str = ""
@@ -134,20 +136,20 @@ class SiteEntry:
         return f"r/{self.digest[:SEAL_PREFIX_DIGITS]}/card.png"
 
 
-def format_table_heading(row: Row) -> str:
+def format_table_heading(row: Result) -> str:
     """Name a table by what its rows share."""
-    origin = row.round if row.source else f"{row.round}, {row.profile}"
+    origin = row.round if row.origin.document else f"{row.round}, {row.profile}"
     kind = {
         REPORTED_KIND: f", as reported: {format_row_metric(row)}",
         RECOMPUTED_KIND: ", recomputed from published logs",
-    }.get(row.kind, "")
+    }.get(row.origin.kind, "")
     return f"{origin}{kind}{f', {row.division} division' if row.division else ''}"
 
 
 def iterate_site_files(
     title: str,
     entries: Sequence[SiteEntry],
-    published: Sequence[Row],
+    published: Sequence[Result],
     bundles: bool,
     legend: Sequence[str],
     cards: SiteCards,
@@ -161,7 +163,7 @@ def iterate_site_files(
     good = [entry for entry in entries if not entry.problems]
     rows = sorted(
         (row for entry in good for row in entry.rows),
-        key=lambda row: (row.workload, row.scenario, row.id),
+        key=lambda row: (row.workload, row.scenario or "", row.origin.id),
     )
     every = (*rows, *published)
     boards = list(iterate_result_boards(every))
@@ -196,7 +198,6 @@ def iterate_site_files(
             {
                 "workloads": (summaries := group_boards_by_workload(boards)),
                 "matrix": build_result_matrix(summaries),
-                "untested": UNTESTED,
                 "most": MAX_FRONT_PAGE_ROWS,
                 "contents": contents,
                 "trees": trees,
@@ -249,7 +250,7 @@ def build_site_tradeoffs(entries: Sequence[SiteEntry], per: FigureRequest | None
         if entry.part
         for point in (
             *entry.points,
-            *iterate_headline_points(entry.part.headlines, entry.public_name),
+            *iterate_result_points(entry.rows, entry.public_name),
             *(each for curve in entry.curves for each in iterate_curve_points(curve)),
         )
     ]
@@ -281,7 +282,7 @@ def iterate_entry_files(
 
 
 def iterate_site_data(
-    title: str, good: Sequence[SiteEntry], every: Sequence[Row], bundles: bool
+    title: str, good: Sequence[SiteEntry], every: Sequence[Result], bundles: bool
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of the machine-readable files."""
     yield "data/results.json", format_site_json(every, encode_invisible_characters(title)).encode()
@@ -289,9 +290,9 @@ def iterate_site_data(
     if curves := [curve for entry in good for curve in entry.curves]:
         yield "data/endpoints.csv", format_points_csv(curves).encode()
     reported = {
-        (entry.bundle_path if bundles else entry.page): entry.part
+        (entry.bundle_path if bundles else entry.page): entry.rows
         for entry in good
-        if entry.part and entry.is_bundle
+        if entry.is_bundle
     }
     yield "data/mlcommons.json", format_mlcommons_summary(dict(sorted(reported.items()))).encode()
     yield "data/results.schema.json", (json.dumps(build_site_schema(), indent=1) + "\n").encode()
@@ -367,7 +368,7 @@ def compute_filter_class(field: str, value: object) -> str:
     return f"f{hashlib.sha256(f'{field}={value}'.encode()).hexdigest()[:8]}"
 
 
-def format_filter_classes(row: Row) -> str:
+def format_filter_classes(row: Result) -> str:
     """Return the filter classes that a row belongs to."""
     return " ".join(
         compute_filter_class(field, getattr(row, field))
@@ -396,6 +397,9 @@ def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
         "heading": format_table_heading,
         "visible": encode_invisible_characters,
         "figure": format_figure,
+        "is_letter": is_group_letter,
+        "page_of": locate_row_page,
+        "verdict_of": format_row_verdict,
     }
     html = environment.get_template(name).render(
         style=Markup(style),
@@ -411,22 +415,17 @@ def read_site_style() -> str:
     return (files(SITE_PACKAGE) / "templates" / "site.css").read_text("utf-8")
 
 
-def format_row_value(row: Row) -> str:
+def format_row_value(row: Result) -> str:
     """Format a value."""
-    return format_metric_value(row.value, row.unit).replace("minutes", "min")
+    return format_known_value(build_score_figure(row)).replace("minutes", "min")
 
 
-def format_row_interval(row: Row) -> str:
+def format_row_interval(row: Result) -> str:
     """Format an interval; empty if there is none."""
-    if row.low is None or row.high is None:
-        return ""
-    low, high = (
-        format_metric_value(each, row.unit).partition(" ")[0] for each in (row.low, row.high)
-    )
-    return f"{low} to {high}"
+    return format_known_interval(build_score_figure(row))
 
 
-def format_row_metric(row: Row) -> str:
+def format_row_metric(row: Result) -> str:
     """Format a metric for display."""
     return (
         f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
@@ -435,7 +434,7 @@ def format_row_metric(row: Row) -> str:
     )
 
 
-def encode_site_parquet(rows: Sequence[Row]) -> bytes:
+def encode_site_parquet(rows: Sequence[Result]) -> bytes:
     """Format all rows as Parquet; nothing if pyarrow is not installed."""
     try:
         import pyarrow

@@ -2,29 +2,33 @@
 of it as JSON and CSV.
 """
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from compliance.verdict import Acceptance, Finding, Severity
-from submissions.metrics import MINUTES_UNIT
 from submissions.publish.site import render_site_page
 from submissions.publish.trees import (
+    TREE_TABLE,
     SiteTree,
     TreeOrganisation,
     TreeResult,
+    describe_tree_convergence,
+    format_tree_verdict,
     rank_tree_result,
 )
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import SEVERITY_TITLES
-from submissions.score.mlcommons_table import DescribedScore, format_mlcommons_table
+from submissions.score.mlcommons_table import format_mlcommons_table
 from submissions.tables import format_exact_number, format_metric_value
 from suite import __version__
+from suite.columns import convert_to_csv_cell
+from suite.files.csv_tables import format_csv_table
 from suite.files.layout import convert_to_slug, fold_name
+from suite.human_numbers import format_whole_digits
+from suite.measurement.metrics import MINUTES_UNIT
 
 TREES_FOLDER: Final = "trees"
 MAX_RULE_PLACES: Final = 50
@@ -35,6 +39,8 @@ MIN_DEVIATION: Final = 5e-6
 """A smaller difference from the published value is one of rounding: MLCommons' tables have six
 digits, or whole tokens per second.
 """
+ACCURACY_DIGITS: Final = 6
+"""Digits of an accuracy, as MLCommons' logs have them."""
 WHOLE_PERCENT: Final = 100
 """From here on, two digits would need an exponent."""
 
@@ -131,8 +137,11 @@ def iterate_tree_files(
         "tradeoff": None,
         "format_result": format_tree_value,
         "format_deviation": format_deviation,
+        "format_number": format_accuracy,
         "format_verdicts": format_verdict_counts,
         "format_machine": format_tree_machine,
+        "verdict_of": format_tree_verdict,
+        "convergence_of": describe_tree_convergence,
     }
     for page in pages:
         yield (
@@ -169,21 +178,20 @@ def iterate_tree_files(
 def iterate_summary_files(page: TreePage) -> Iterator[tuple[str, bytes]]:
     """Yield a tree's scores in the columns of MLCommons' summaries, one file for each half."""
     for name, chosen in (("served", True), ("training", False)):
-        described: list[DescribedScore] = [
-            each for each in page.tree.described if bool(each.score.scenario) is chosen
-        ]
-        if described:
-            yield f"{page.folder}/{name}.csv", format_mlcommons_table(described).encode()
+        results = [each for each in page.tree.scored if bool(each.scenario) is chosen]
+        if results:
+            yield f"{page.folder}/{name}.csv", format_mlcommons_table(results).encode()
 
 
 def group_tree_results(results: Iterable[TreeResult]) -> Iterator[TreeTable]:
     """Yield a table per benchmark and scenario, round and division, best valid value first."""
     tables: dict[tuple[str, ...], list[TreeResult]] = {}
     for each in results:
-        key = (fold_name(each.benchmark), each.scenario, each.round, each.division)
+        place = each.result.place
+        key = (fold_name(place.benchmark), place.scenario or "", place.round, place.division)
         tables.setdefault(key, []).append(each)
     for _, rows in sorted(tables.items()):
-        first = rows[0]
+        first = rows[0].result.place
         where = [first.round, f"{first.division} division" if first.division else ""]
         title = f"{first.benchmark}, {first.scenario or 'training'}"
         yield TreeTable(
@@ -216,9 +224,9 @@ def group_objections(findings: Iterable[Finding]) -> list[Objection]:
     ]
 
 
-def format_tree_value(value: float | None, result: TreeResult) -> str:
+def format_tree_value(value: float | None, row: TreeResult) -> str:
     """Format a value of a result."""
-    return format_metric_value(value, result.unit).replace(MINUTES_UNIT, "min")
+    return format_metric_value(value, row.result.unit).replace(MINUTES_UNIT, "min")
 
 
 def format_deviation(result: TreeResult) -> str:
@@ -233,17 +241,26 @@ def format_deviation(result: TreeResult) -> str:
 
 def format_verdict_counts(results: Iterable[TreeResult]) -> str:
     """Format how many results have each verdict."""
-    counts = Counter(each.verdict for each in results)
-    return ", ".join(f"{count} {verdict.casefold()}" for verdict, count in counts.items())
+    counts = Counter(
+        f"{format_tree_verdict(each).casefold()}{' without a score' if each.problem else ''}"
+        for each in results
+    )
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
-def format_tree_machine(result: TreeResult) -> str:
+def format_accuracy(score: float) -> str:
+    """Format a score with six digits, and all digits of a count."""
+    return format_whole_digits(score, ACCURACY_DIGITS)
+
+
+def format_tree_machine(row: TreeResult) -> str:
     """Format the accelerators of a result."""
-    if result.accelerators is None:
-        return result.accelerator or "-"
-    if not result.accelerators:
+    machine = row.result.machine
+    if machine.accelerators is None:
+        return machine.accelerator or "-"
+    if not machine.accelerators:
         return "no accelerator"
-    return f"{result.accelerators} \u00d7 {result.accelerator}".rstrip(" \u00d7")
+    return f"{machine.accelerators} \u00d7 {machine.accelerator or ''}".rstrip(" \u00d7")
 
 
 def format_trees_json(trees: Iterable[SiteTree]) -> str:
@@ -265,15 +282,24 @@ def convert_tree_to_data(tree: SiteTree) -> dict[str, Any]:
         "name": encode_invisible_characters(tree.name),
         "round": tree.round,
         "verdict": tree.verdict,
-        "organisations": [
-            encode_texts(asdict(each))
-            | {
-                "findings": convert_findings_to_data(each.findings),
-                "findings_left_out": len(each.findings[MAX_TREE_FINDINGS:]),
-            }
-            for each in tree.organisations
-        ],
+        "organisations": [convert_organisation_to_data(each) for each in tree.organisations],
         "findings": convert_findings_to_data(tree.findings),
+    }
+
+
+def convert_organisation_to_data(found: TreeOrganisation) -> dict[str, Any]:
+    """Convert an organisation's part of a tree to plain data."""
+    named = {
+        "name": found.name,
+        "division": found.division,
+        "folder": found.folder,
+        "verdict": found.verdict,
+        "systems": list(map(asdict, found.systems)),
+        "results": TREE_TABLE.list_plain_rows(found.results),
+    }
+    return {key: encode_texts(value) for key, value in named.items()} | {
+        "findings": convert_findings_to_data(found.findings),
+        "findings_left_out": len(found.findings[MAX_TREE_FINDINGS:]),
     }
 
 
@@ -295,20 +321,19 @@ def format_trees_csv(trees: Iterable[SiteTree]) -> str:
     """Format the results of all trees as CSV: runs and scores are separated by spaces, a run that
     missed its target is a dash.
     """
-    text = io.StringIO()
-    names = ["tree", *(each.name for each in fields(TreeResult))]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for tree in trees:
-        for each in tree.results:
-            row = encode_texts(asdict(each))
-            runs = " ".join("-" if run is None else repr(run) for run in each.runs)
-            scores = " ".join(
-                f"{name}={format_exact_number(value)}" for name, value in each.accuracy.items()
-            )
-            writer.writerow(
-                {"tree": encode_invisible_characters(tree.name)}
-                | row
-                | {"runs": runs, "accuracy": scores}
-            )
-    return text.getvalue()
+    return format_csv_table(
+        ["tree", *(each.name for each in TREE_TABLE.columns)],
+        (build_tree_cells(tree, each) for tree in trees for each in tree.results),
+    )
+
+
+def build_tree_cells(tree: SiteTree, row: TreeResult) -> dict[str, Any]:
+    """Build the cells of one result by column."""
+    scores = (f"{name}={format_exact_number(value)}" for name, value in row.result.accuracy.items())
+    (found,) = TREE_TABLE.list_plain_rows([row])
+    return {
+        "tree": encode_invisible_characters(tree.name),
+        **encode_texts(found),
+        "runs": convert_to_csv_cell(row.result.runs, str),
+        "accuracy": " ".join(scores),
+    }

@@ -7,30 +7,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.results.indexed_result import IndexedResult
 from compliance.rules import is_published_round
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict, compute_verdict
 from compliance.waivers import apply_waivers, describe_idle_waivers, read_waivers
-from submissions.compliance_check import resolve_path_round
+from submissions.compliance_check import (
+    format_finding_line,
+    resolve_path_round,
+    select_shared_errors,
+)
 from submissions.curves.curve import has_curves
-from submissions.machines import PUBLISHED_SYSTEM_FIELDS, format_field_value
-from submissions.metrics import is_higher_better
+from submissions.machines import describe_published_system
 from submissions.publish.references import Reference, build_reference_key, read_published_references
 from submissions.report.sections.findings import VERDICT_LABELS
-from submissions.result_index import (
-    IndexedResult,
-    find_requested_results,
-    list_organisation_folders,
+from submissions.result_columns import (
+    rename_column,
+    select_columns,
+    select_text_columns,
 )
-from submissions.score.mlcommons_table import DescribedScore, describe_score
-from submissions.score.score import build_score, read_scored_values
+from submissions.result_index import find_requested_results, list_organisation_folders
+from submissions.score.score import complete_result, read_scored_values
+from suite.columns import Column, Table
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import locate_absolutely
+from suite.measurement.metrics import is_higher_better
+from suite.result import Judgement, Result
 
 TREE_KINDS: Final = (PathKind.TREE, PathKind.TREES, PathKind.ORGANISATION)
 """Kinds of paths that become pages of a site as they stand, if their round is a published one."""
@@ -48,43 +55,69 @@ class TreeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeResult:
-    """A training set or a scenario in a tree."""
+    """A training set or a scenario in a tree, with its published value."""
 
-    location: str
-    """Its folder below the root of its tree."""
-    round: str
-    division: str
-    org: str
-    system: str
-    accelerator: str
-    accelerators: int | None
-    nodes: int | None
-    precision: str
-    benchmark: str
-    scenario: str
-    """Empty for a training set."""
-    metric: str
-    unit: str
-    value: float | None
-    """As MLCommons' tables have it: a training set's minutes times its convergence factor."""
-    runs: tuple[float | None, ...]
-    accuracy: Mapping[str, float]
-    convergence_factor: float | None
-    """None if the set was not compared with a reference convergence point."""
-    convergence: str
-    """The outcome of that comparison, with the point; empty without one."""
-    inferred: bool
-    published: float | None
-    """The published value, in `unit`; None if none is known."""
-    published_source: str
-    deviation: float | None
-    """How far the value is from the published one, as a share of it."""
-    verdict: str
-    errors: int
-    warnings: int
-    accepted: int
-    problem: str
-    """Why it has no value; empty if it has one."""
+    result: Result
+    reference: Reference | None = None
+    """None if no published value is known."""
+
+    @property
+    def deviation(self) -> float | None:
+        """How far the value is from the published one, as a share of it."""
+        if self.reference is None or not self.result.headline:
+            return None
+        return self.result.headline / self.reference.value - 1
+
+    @property
+    def problem(self) -> str:
+        """Why it has no value; empty if it has one."""
+        return self.result.judgement.problem
+
+
+def format_tree_verdict(row: TreeResult) -> str:
+    """Format the judge's verdict."""
+    return VERDICT_LABELS[Verdict(row.result.verdict)]
+
+
+def describe_tree_convergence(row: TreeResult) -> str:
+    """Describe the comparison with a reference convergence point; empty without one."""
+    found = row.result.convergence
+    return ": ".join(filter(None, (found.outcome, found.point))) if found else ""
+
+
+def build_tree_column(column: Column[Result]) -> Column[TreeResult]:
+    """Return a column of results for the results of a tree."""
+    return Column(column.name, lambda row: column.read(row.result))
+
+
+TREE_TABLE: Final[Table[TreeResult]] = Table(
+    columns=(
+        *map(
+            build_tree_column,
+            (
+                *select_columns("location", "round", "division", "org", "system"),
+                *select_text_columns("accelerator"),
+                *select_columns("accelerators", "nodes"),
+                *select_text_columns("precision"),
+                *select_columns("benchmark"),
+                *select_text_columns("scenario"),
+                *select_columns("metric", "unit"),
+                rename_column("value", "headline"),
+                *select_columns("runs", "accuracy"),
+                rename_column("convergence_factor", "factor"),
+            ),
+        ),
+        Column("convergence", describe_tree_convergence),
+        *map(build_tree_column, select_columns("inferred")),
+        Column("published", lambda row: row.reference.value if row.reference else None),
+        Column("published_source", lambda row: row.reference.source if row.reference else ""),
+        Column("deviation", lambda row: row.deviation),
+        Column("verdict", format_tree_verdict),
+        Column("errors", lambda row: len(row.result.errors)),
+        *map(build_tree_column, select_columns("warnings", "accepted", "problem")),
+    )
+)
+"""One result of a tree, in JSON and CSV; its value is as MLCommons' tables have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +155,11 @@ class SiteTree:
     organisations: tuple[TreeOrganisation, ...]
     findings: tuple[Finding, ...]
     """Findings that are about no single organisation."""
-    described: tuple[DescribedScore, ...]
+
+    @property
+    def scored(self) -> tuple[Result, ...]:
+        """All results that have a score."""
+        return tuple(each.result for each in self.results if not each.problem)
 
     @property
     def results(self) -> tuple[TreeResult, ...]:
@@ -191,10 +228,12 @@ def read_site_tree(
 ) -> SiteTree:
     """Score one tree that has been judged."""
     verdicts = {locate_absolutely(each.path): each.findings for each in judged.results}
-    results: dict[Path, list[tuple[TreeResult, DescribedScore | None]]] = {}
+    results: dict[Path, list[TreeResult]] = {}
     for result in find_requested_results(path):
         folder = locate_absolutely(result.known_organisation_folder)
         own = verdicts.get(locate_absolutely(result.folder))
+        if own is not None:
+            own = (*own, *select_shared_errors(judged, result, path))
         results.setdefault(folder, []).append(read_tree_result(result, own, references))
     folders = list(map(locate_absolutely, list_organisation_folders(path)))
     if not folders:  # the path is an organisation's own folder, or below a division
@@ -213,9 +252,6 @@ def read_site_tree(
         verdict=VERDICT_LABELS[judged.verdict],
         organisations=organisations,
         findings=tuple(besides),
-        described=tuple(
-            described for each in results.values() for _, described in each if described
-        ),
     )
 
 
@@ -241,7 +277,7 @@ def name_file_from(finding: Finding, root: Path) -> Finding:
 def build_tree_organisation(
     folder: Path,
     root: Path,
-    results: Sequence[tuple[TreeResult, DescribedScore | None]],
+    results: Sequence[TreeResult],
     judged: PathJudgement,
 ) -> TreeOrganisation:
     """Build an organisation's part of a tree."""
@@ -250,34 +286,28 @@ def build_tree_organisation(
     division = str(position.division or "") if position else ""
     return TreeOrganisation(
         name=folder.name,
-        division=division or next((each.division for each, _ in results), ""),
+        division=division or next((each.result.division for each in results), ""),
         folder=os.path.relpath(folder, root),
         verdict=VERDICT_LABELS[compute_verdict(findings)] if results else "No results",
         systems=tuple(list_tree_systems(results)),
-        results=tuple(each for each, _ in results),
+        results=tuple(results),
         findings=tuple(name_file_from(each, root) for each in findings),
     )
 
 
 def list_tree_systems(
-    results: Sequence[tuple[TreeResult, DescribedScore | None]],
+    results: Sequence[TreeResult],
 ) -> list[TreeSystem]:
     """List the systems of some results, each once."""
     found: dict[str, TreeSystem] = {}
-    for result, described in results:
-        fields: Mapping[str, Any] = described.description if described else {}
-        found.setdefault(
-            result.system,
-            TreeSystem(
-                name=result.system,
-                machine=str(described.score.machine) if described else "",
-                described={
-                    name: text
-                    for name in PUBLISHED_SYSTEM_FIELDS
-                    if (text := format_field_value(fields.get(name)))
-                },
-            ),
+    for each in results:
+        result = each.result
+        system = TreeSystem(
+            name=result.system,
+            machine="" if each.problem else str(result.machine),
+            described=describe_published_system(result),
         )
+        found.setdefault(result.system, system)
     return list(found.values())
 
 
@@ -285,60 +315,28 @@ def read_tree_result(
     result: IndexedResult,
     own: Sequence[Finding] | None,
     references: Mapping[str, Reference],
-) -> tuple[TreeResult, DescribedScore | None]:
+) -> TreeResult:
     """Read one result with its own findings; None if it was not judged as a result of its own. A
     result that cannot be scored says why.
     """
     verdict = Verdict.UNKNOWN if own is None else compute_verdict(own)
     own = own or ()
-    counted: dict[str, Any] = {
-        "verdict": VERDICT_LABELS[verdict],
-        "errors": sum(each.is_open_error for each in own),
-        "warnings": count_open_findings(own, Severity.WARNING),
-        "accepted": sum(each.accepted is not None for each in own),
-    }
-    try:
-        score = build_score(result, read_scored_values(result), compliant=verdict is Verdict.VALID)
-    except JudgedError as error:
-        return build_unscored_result(result, counted, str(error)), None
-    described = describe_score(score, result)
-    convergence = score.convergence or {}
-    factor = convergence.get("factor")
-    reference = references.get(build_reference_key(score.round, described.location))
-    headline = described.headline
-    return (
-        TreeResult(
-            location=described.location,
-            round=score.round,
-            division=score.division,
-            org=score.org,
-            system=score.system,
-            accelerator=score.machine.accelerator or "",
-            accelerators=score.machine.accelerators,
-            nodes=score.machine.nodes,
-            precision=score.precision or "",
-            benchmark=described.benchmark,
-            scenario=score.scenario or "",
-            metric=score.metric,
-            unit=score.unit,
-            value=headline,
-            runs=score.runs,
-            accuracy=dict(score.accuracy),
-            convergence_factor=factor if isinstance(factor, float) else None,
-            convergence=": ".join(
-                str(convergence[name])
-                for name in ("outcome", "point")
-                if convergence.get(name) is not None
-            ),
-            inferred=score.inferred,
-            published=reference.value if reference else None,
-            published_source=reference.source if reference else "",
-            deviation=headline / reference.value - 1 if reference and headline else None,
-            problem="",
-            **counted,
-        ),
-        described,
+    judgement = Judgement(
+        verdict=verdict.value,
+        compliant=verdict is Verdict.VALID,
+        errors=tuple(map(format_finding_line, (each for each in own if each.is_open_error))),
+        warnings=count_open_findings(own, Severity.WARNING),
+        accepted=sum(each.accepted is not None for each in own),
     )
+    try:
+        scored = complete_result(result, read_scored_values(result), judgement)
+    except JudgedError as error:
+        place = result.build_place("", "")
+        problem = str(error).replace(str(result.folder), place.location)
+        judgement = replace(judgement, problem=problem)
+        return TreeResult(result=Result(place=place, judgement=judgement))
+    key = build_reference_key(scored.round, scored.place.location)
+    return TreeResult(result=scored, reference=references.get(key))
 
 
 def count_open_findings(findings: Iterable[Finding], severity: Severity) -> int:
@@ -346,45 +344,12 @@ def count_open_findings(findings: Iterable[Finding], severity: Severity) -> int:
     return sum(each.severity is severity and each.accepted is None for each in findings)
 
 
-def build_unscored_result(
-    result: IndexedResult, counted: Mapping[str, Any], problem: str
-) -> TreeResult:
-    """Build a result without a value."""
-    folder = result.folder.parent if result.scenario else result.folder
-    location = result.folder.relative_to(result.results_root).as_posix()
-    return TreeResult(
-        location=location,
-        round="",
-        division=result.division,
-        org=result.org,
-        system=result.system,
-        accelerator="",
-        accelerators=None,
-        nodes=None,
-        precision="",
-        benchmark=folder.name,
-        scenario=result.scenario_name or "",
-        metric="",
-        unit="",
-        value=None,
-        runs=(),
-        accuracy={},
-        convergence_factor=None,
-        convergence="",
-        inferred=False,
-        published=None,
-        published_source="",
-        deviation=None,
-        problem=problem.replace(str(result.folder), location),
-        **counted,
-    )
-
-
-def rank_tree_result(result: TreeResult) -> tuple[bool, bool, float, str]:
+def rank_tree_result(row: TreeResult) -> tuple[bool, bool, float, str]:
     """Return a sort key: the best value first, but behind all valid results those that are not:
     their values are in doubt; results without a value last.
     """
-    if result.value is None:
-        return (True, True, 0.0, result.location)
-    worse = -result.value if is_higher_better(result.metric) else result.value
-    return (False, result.verdict != VERDICT_LABELS[Verdict.VALID], worse, result.location)
+    result = row.result
+    if result.headline is None:
+        return (True, True, 0.0, result.place.location)
+    worse = -result.headline if is_higher_better(result.metric) else result.headline
+    return (False, result.verdict != Verdict.VALID, worse, result.place.location)

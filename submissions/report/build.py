@@ -4,24 +4,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.recognition.tree_path import list_tree_organisations
+from compliance.results.curves import ScoredCurve
+from compliance.results.indexed_result import IndexedResult
 from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions import compliance_check
-from submissions.attempts import count_result_attempts
-from submissions.compare.compared_results import ComparisonSide, read_comparison_side
+from submissions.compare.compared_results import read_compared_result
 from submissions.compare.per_unit import FigureRequest
 from submissions.curves.comparison import (
     compare_with_baselines,
     iterate_unpaired_curves,
     select_first_curves,
 )
-from submissions.curves.curve import ScoredCurve, read_path_curves
+from submissions.curves.curve import read_path_curves
 from submissions.pack.bundle import compare_manifest_with_content
 from submissions.pack.seal import inspect_bundle
 from submissions.report.document import Document, Note, Part, Section, Tone
+from submissions.report.headline_columns import HEADLINE_DATA
 from submissions.report.records.dates import read_result_day
 from submissions.report.sections import (
     curve,
@@ -42,9 +45,9 @@ from submissions.report.sections.thin_figures import replace_thin_figures
 from submissions.report.sections.tradeoff import (
     build_drawn_tradeoffs,
     build_tradeoff_section,
-    iterate_headline_points,
+    iterate_result_points,
 )
-from submissions.result_index import IndexedResult, find_requested_results, open_results
+from submissions.result_index import find_requested_results, open_results
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
@@ -53,6 +56,7 @@ from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.loadgen.scenario import Scenario
+from suite.result import Result
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
 
@@ -67,13 +71,9 @@ class ReportSubject:
     """Problems with its bytes, and files that could not be read."""
     damaged: bool = False
     """Whether the file differs from the one that was packed, so that nothing in it was judged."""
-    pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
-    attempts: list[int | None] = field(default_factory=list)
-    """Number of attempts at each result; read while a bundle is unpacked."""
+    pairs: list[tuple[IndexedResult, Result]] = field(default_factory=list)
     points: list[MeasuredPoint] = field(default_factory=list)
     """Points of its studies: throughput against latency."""
-    days: list[str] = field(default_factory=list)
-    """Day of each result, read likewise."""
     curves: list[ScoredCurve] = field(default_factory=list)
     """Its curves of MLPerf Endpoints."""
     sections: list[Section] = field(default_factory=list)
@@ -104,13 +104,22 @@ class ReportSubject:
         self.problems += [] if problem in self.problems else [problem]
 
 
+class BuiltReport(NamedTuple):
+    """A report, and what it was built from."""
+
+    document: Document
+    problems: list[str]
+    """One sentence for each path that is not valid."""
+    results: tuple[Result, ...]
+
+
 def judge_and_build_report(
     paths: Sequence[Path],
     against: Sequence[Path] = (),
     *,
     published: bool = True,
     per: FigureRequest | None = None,
-) -> tuple[Document, list[str]]:
+) -> BuiltReport:
     """Build the report on some paths; return it with one sentence per path that is not valid. `per`
     is what throughput is divided by where it is drawn against latency. JudgedError if a path does
     not exist.
@@ -149,11 +158,15 @@ def judge_and_build_report(
         version=__version__,
         tradeoffs=tuple(tradeoffs),
     )
-    return report, [
-        f"{each.path}: {each.verdict_label.casefold()}"
-        for each in (*subjects, *others)
-        if each.verdict is not Verdict.VALID
-    ]
+    return BuiltReport(
+        document=report,
+        problems=[
+            f"{each.path}: {each.verdict_label.casefold()}"
+            for each in (*subjects, *others)
+            if each.verdict is not Verdict.VALID
+        ],
+        results=tuple(each for subject in subjects for _, each in subject.pairs),
+    )
 
 
 def build_report_tradeoffs(
@@ -167,7 +180,7 @@ def build_report_tradeoffs(
         point
         for subject, part in zip(subjects, parts, strict=True)
         for point in (
-            *iterate_headline_points(part.headlines, str(subject.path)),
+            *iterate_result_points([each for _, each in subject.pairs], str(subject.path)),
             *(each for curve in part.curves for each in iterate_curve_points(curve)),
         )
     ]
@@ -286,11 +299,9 @@ def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResul
     judge = compliance_check.choose_shared_judge(results)
     for result in order_report_results(results):
         try:
-            subject.pairs.append(
-                (result, read_comparison_side(subject.path, result, not subject.problems, judge))
-            )
-            subject.attempts.append(count_result_attempts(result))
-            subject.days.append(read_result_day(result, subject.pairs[-1][1].score))
+            found = read_compared_result(subject.path, result, not subject.problems, judge)
+            origin = replace(found.origin, date=read_result_day(result, found))
+            subject.pairs.append((result, replace(found, origin=origin)))
         except PodiumError as error:
             subject.add_problem(str(error))
 
@@ -331,7 +342,7 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
         [result for result, _ in subject.pairs], subject.path if subject.bundle else None
     )
     if shown.tables or not all(
-        names.is_published_score(each.score) for _, each in subject.pairs
+        names.is_published_score(each) for _, each in subject.pairs
     ):  # a published round files nothing of what this section shows
         yield shown
 
@@ -345,20 +356,20 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
             continue
         section = build_section_or_note(
             "Training",
-            f"training-{names.build_result_id(side.score)}",
-            partial(training.build_training_section, result, side.score),
+            f"training-{names.build_result_id(side)}",
+            partial(training.build_training_section, result, side),
         )
         yield name_result_section(subject, section, side)
-        shown = episodes.build_episode_section(result, side.score)
+        shown = episodes.build_episode_section(result, side)
         yield from [shown] if shown else []
     if served:
         parts = [
             name_result_section(
                 subject,
                 build_section_or_note(
-                    str(side.score.scenario),
-                    f"serving-{names.build_result_id(side.score)}-{side.score.scenario}",
-                    partial(serving.build_scenario_section, result, side.score),
+                    str(side.scenario),
+                    f"serving-{names.build_result_id(side)}-{side.scenario}",
+                    partial(serving.build_scenario_section, result, side),
                 ),
                 side,
             )
@@ -372,11 +383,7 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
                 parts=tuple(parts),
             )
         )
-        own = [
-            (result, side.score)
-            for result, side in served
-            if not names.is_published_score(side.score)
-        ]
+        own = [(result, side) for result, side in served if not names.is_published_score(side)]
         shown = examples.build_examples_section(own, workload) if own else None
         yield from [shown] if shown else []
     yield merge_shared_notes(
@@ -384,7 +391,7 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
     )
 
 
-def name_result_section(subject: ReportSubject, section: Section, side: ComparisonSide) -> Section:
+def name_result_section(subject: ReportSubject, section: Section, side: Result) -> Section:
     """Name the system of a result in its section, where the report has several."""
     several = subject.several_systems
     return names.add_section_origin(
@@ -418,7 +425,7 @@ def build_section_or_note(title: str, id: str, make: Callable[[], Section]) -> S
 
 def build_report_part(subject: ReportSubject) -> Part:
     """Build the part of the document about one path."""
-    first = subject.pairs[0][1].score if subject.pairs else None
+    first = subject.pairs[0][1] if subject.pairs else None
     return Part(
         name=subject.path.name or str(subject.path),
         title=headlines.format_results_title(
@@ -441,12 +448,7 @@ def build_report_part(subject: ReportSubject) -> Part:
                 for each in subject.curves
             ),
         ),
-        headlines=tuple(
-            headlines.build_result_headline(each, begun, day)
-            for (_, each), begun, day in zip(
-                subject.pairs, subject.attempts, subject.days, strict=True
-            )
-        ),
+        headlines=tuple(HEADLINE_DATA.list_plain_rows(each for _, each in subject.pairs)),
         sections=(
             tuple(map(replace_thin_figures, subject.sections))
             if first or subject.sections
@@ -454,7 +456,11 @@ def build_report_part(subject: ReportSubject) -> Part:
         ),
         seal=provenance.read_seal_digest(subject.path) if subject.bundle else "",
         curves=tuple(subject.curves),
-        nonces=tuple(dict.fromkeys(each.campaign for _, each in subject.pairs if each.campaign)),
+        nonces=tuple(
+            dict.fromkeys(
+                each.made_with.campaign for _, each in subject.pairs if each.made_with.campaign
+            )
+        ),
     )
 
 
@@ -476,7 +482,7 @@ def describe_verdict_scope(subject: ReportSubject) -> str:
             f"{subject.problems[0]}. This is not the file that was packed, so podium judged "
             "nothing in it, and nothing in it can be relied on."
         )
-    scored = [each.score.round for _, each in subject.pairs]
+    scored = [each.round for _, each in subject.pairs]
     drawn = [each.round for each in subject.curves]
     rounds = ", ".join(dict.fromkeys([*scored, *drawn])) or registry.DEFAULT_ROUND
     judged = (

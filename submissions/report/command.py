@@ -44,7 +44,7 @@ def write_results_report(
         check_output_target("-o", target, [*paths, *against])
     pictures.check_targets(paths, [*paths, *against, *filter(None, [target])])
     request = parse_figure_request(per, prices)
-    document, problems = build.judge_and_build_report(paths, against, per=request)
+    document, problems, _ = build.judge_and_build_report(paths, against, per=request)
     check_tradeoff_points(document, request, output_format)
     safe_document = parse_document_data(convert_document_to_data(document))
     pictures.write_files(safe_document, told_on_stderr=page_wanted and target is None)
@@ -74,7 +74,7 @@ def check_tradeoff_points(
 def write_bundle_report(bundle: Path) -> Path:
     """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
-    document, _ = build.judge_and_build_report([bundle])
+    document, *_ = build.judge_and_build_report([bundle])
     html = render_document_html(parse_document_data(convert_document_to_data(document)))
     write_report_file(target, html.encode())
     return target

@@ -3,16 +3,16 @@ data; the page is rendered from it.
 """
 
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
-from submissions.curves.curve import ScoredCurve
+from compliance.results.curves import ScoredCurve
+from submissions.report.headline_columns import HEADLINE_DATA
 from submissions.tradeoff.figures import Tradeoff
 from suite.examples import DEFAULT_TEXT_NAMES, Example
-from suite.records import EnergyRecord
 
 DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
@@ -214,49 +214,6 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """One result, as in `podium score`."""
-
-    workload: str
-    scenario: str | None
-    metric: str
-    value: float | None
-    unit: str
-    runs: tuple[float | None, ...]
-    low: float | None
-    high: float | None
-    """Upper end of the value's 95 % interval; None with fewer than three runs."""
-    compliant: bool
-    system: str
-    org: str
-    division: str
-    profile: str
-    round: str
-    accuracy: dict[str, float]
-    target: dict[str, float]
-    precision: str | None
-    engine: str | None
-    accelerator: str | None
-    accelerators: int | None
-    nodes: int | None
-    described: dict[str, str] = field(default_factory=dict)
-    """Fields of the system's description."""
-    checkpoint: str | None = None
-    attempts: int | None = None
-    """Number of attempts according to the ledger; None without a ledger."""
-    noise: tuple[str, ...] = ()
-    """Rules that detected a disturbed host."""
-    convergence: dict[str, Any] = field(default_factory=dict)
-    """Comparison with the reference convergence point, as in `podium score`; empty without one."""
-    lower_is_better: tuple[str, ...] = ()
-    """Metrics whose target is reached at most, not at least."""
-    date: str = ""
-    """Day of its last run, UTC, as in 2026-01-31; empty if no log states it."""
-    energy: tuple[EnergyRecord, ...] = ()
-    """One record per power channel that was read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """The part of the report about one PATH."""
 
@@ -269,7 +226,8 @@ class Part:
     """What the verdict covers, in one or two sentences."""
     facts: tuple[tuple[str, str], ...] = ()
     tiles: tuple[Tile, ...] = ()
-    headlines: tuple[Headline, ...] = ()
+    headlines: tuple[dict[str, Any], ...] = ()
+    """Its results, in the columns of HEADLINE_DATA."""
     sections: tuple[Section, ...] = ()
     seal: str = ""
     """SHA-256 in the bundle's seal; empty for a folder."""
@@ -334,6 +292,10 @@ def parse_document_data(data: dict[str, Any]) -> Document:
 
 def build_document_schema() -> dict[str, Any]:
     """Return the JSON Schema of the JSON form."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(
-        Document
-    )
+    schema = msgspec.json.schema(Document)
+    row = HEADLINE_DATA.build_row_schema()
+    schema["$defs"]["Part"]["properties"]["headlines"]["items"] = {"$ref": row["$ref"]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | {
+        **schema,
+        "$defs": schema["$defs"] | row["$defs"],
+    }

@@ -16,7 +16,9 @@ from markupsafe import Markup
 from submissions.report.document import Chart, Document, Line, Part, Section
 from submissions.report.drawing import bars, pictures, svg
 from submissions.report.drawing.card import CARD_HEIGHT, CARD_WIDTH
+from suite.human_numbers import format_whole_digits
 
+CHART_DIGITS: Final = 5
 TEMPLATE_FOLDER: Final = "templates"
 REPORT_TEMPLATE: Final = "report.html.j2"
 MIN_LINES_FOR_COLUMNS: Final = 2
@@ -148,7 +150,7 @@ def iterate_interval_rows(line: Line) -> Iterator[list[str]]:
 
 def format_chart_number(value: float) -> str:
     """Format a number in a table."""
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.5g}"
+    return format_whole_digits(value, CHART_DIGITS)
 
 
 def iterate_contents_sections(part: Part) -> Iterator[Section]:

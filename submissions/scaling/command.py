@@ -9,8 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from compliance.documents.podium.training import is_finite_number, read_training_log
-from submissions.result_index import IndexedResult, open_results
+from compliance.kinds.podium.documents.training import read_training_log
+from compliance.logs.finite_numbers import is_finite_number
+from compliance.results.indexed_result import IndexedResult
+from submissions.result_index import open_results
 from submissions.scaling.model import (
     GRADIENT_EXCHANGE,
     SHARD_EXCHANGE,
@@ -205,7 +207,7 @@ def compute_logged_device_rate(log: Path) -> DeviceRate | None:
     )
     stats = [
         record.value.get("throughput")
-        for record in training_log.index.get(events.THROUGHPUT, ())
+        for record in training_log.list_records(events.THROUGHPUT)
         if isinstance(record.value, dict)
     ]
     rates = [float(rate) for rate in stats if is_finite_number(rate) and rate > 0]

@@ -2,19 +2,23 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from submissions.curves.curve import ScoredCurve, has_only_curves, read_path_curves
+from compliance.results.curves import ScoredCurve
+from submissions.curves.curve import has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve, iterate_point_scores
-from submissions.score.score import Score, score_paths
-from suite.errors import JudgedError, RequestError
+from submissions.result_columns import list_score_data
+from submissions.score.score import score_paths
+from suite.errors import JudgedError, MissingError, RequestError
+from suite.result import Result
 
 
 def run_score_command(paths: Iterable[Path], output_format: str) -> None:
-    """Print the scores, then raise JudgedError if something could not be read."""
+    """Print the scores, then raise JudgedError if something could not be read, and
+    MissingError if only a workload's package was missing to judge it.
+    """
     paths = tuple(paths)
     problems: list[str] = []
     curves = [curve for path in paths for curve in read_path_curves(path)]
@@ -32,18 +36,20 @@ def run_score_command(paths: Iterable[Path], output_format: str) -> None:
     else:
         print_scored_tables(rows, curves, paths)
     raise_scoring_problems(problems)
+    if unjudged := [row.judgement.unjudged for row in rows if row.judgement.unjudged]:
+        raise MissingError("; ".join(dict.fromkeys(unjudged)))
 
 
 def print_mlcommons_table(
     paths: Iterable[Path], curves: Iterable[ScoredCurve], problems: list[str]
 ) -> None:
     """Print the scores in the columns of MLCommons' summaries, which have none for curves."""
-    from submissions.score.mlcommons_table import describe_scored_paths, format_mlcommons_table
+    from submissions.score.mlcommons_table import format_mlcommons_table
 
     if any(curves):
         raise RequestError("--format mlcommons: curves have no columns in MLCommons' summaries")
-    if described := describe_scored_paths(paths, problems):
-        click.echo(format_mlcommons_table(described), nl=False)
+    if results := score_paths(paths, problems):
+        click.echo(format_mlcommons_table(results), nl=False)
 
 
 def raise_scoring_problems(problems: list[str]) -> None:
@@ -52,18 +58,18 @@ def raise_scoring_problems(problems: list[str]) -> None:
         raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
 
 
-def format_scores_json(rows: Iterable[Score], curves: Iterable[ScoredCurve]) -> str:
+def format_scores_json(rows: Iterable[Result], curves: Iterable[ScoredCurve]) -> str:
     """Format the rows as JSON, with the curves that points belong to, if there are any."""
     curves = tuple(curves)
     scores = [*rows, *iterate_point_scores(curves)]
-    document: dict[str, object] = {"scores": [asdict(row) for row in scores]}
+    document: dict[str, object] = {"scores": list(list_score_data(scores))}
     if curves:
         document["curves"] = [describe_curve(curve) for curve in curves]
     return json.dumps(document, indent=2)
 
 
 def print_scored_tables(
-    rows: list[Score], curves: list[ScoredCurve], paths: Iterable[Path]
+    rows: list[Result], curves: list[ScoredCurve], paths: Iterable[Path]
 ) -> None:
     """Print a table per curve, then one of all other results."""
     if curves:

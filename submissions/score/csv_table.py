@@ -1,26 +1,27 @@
 """Scores as CSV, for spreadsheets and data frames: one column per thing, one unit per column."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
-from submissions.metrics import MINUTES_UNIT
+from submissions.result_columns import rename_column, select_columns
+from submissions.tables import describe_row_verdict
+from suite.columns import Column, Table
+from suite.loadgen.headline import TOKEN_RATE_UNIT
 from suite.loadgen.token_figures import TOKEN_PERCENTILES
+from suite.measurement.metrics import MINUTES_UNIT
+from suite.records import EnergyRecord
+from suite.result import Result
 from suite.units import NS_PER_MS
 
-if TYPE_CHECKING:
-    from submissions.score.score import Score
-
 UNIT_COLUMNS: Final[Mapping[str, tuple[str, float]]] = {
-    MINUTES_UNIT: ("minutes", 1),
-    "ns": ("latency_ms", NS_PER_MS),
-    "samples/s": ("samples_per_s", 1),
-    "queries/s": ("queries_per_s", 1),
-    "tokens/s": ("tokens_per_s", 1),
-    "samples/query": ("samples_per_query", 1),
+    "minutes": (MINUTES_UNIT, 1),
+    "latency_ms": ("ns", NS_PER_MS),
+    "samples_per_s": ("samples/s", 1),
+    "queries_per_s": ("queries/s", 1),
+    "tokens_per_s": (TOKEN_RATE_UNIT, 1),
+    "samples_per_query": ("samples/query", 1),
 }
-"""Unit of a score -> the column for values of this unit, and the number to divide by."""
+"""Column -> the unit of a score whose value stands in it, and the number to divide it by."""
 POINT_COLUMNS: Final = (
     "concurrency",
     "region",
@@ -36,78 +37,122 @@ TOKEN_LATENCY_COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     for percentile in (f"p{each:g}" for each in TOKEN_PERCENTILES)
 }
 """Column -> the latency among a score's figures of tokens, and its percentile."""
-RESULT_COLUMNS: Final = (
-    "round",
-    "profile",
-    "division",
-    "organisation",
-    "system",
-    "accelerator",
-    "accelerators",
-    "nodes",
-    "benchmark",
-    "scenario",
-    "precision",
-    "compliant",
-    "metric",
-    "value",
-    "unit",
-    *(column for column, _ in UNIT_COLUMNS.values()),
-    "scaled_minutes",
-    "basis",
-    "whole_run",
-    "whole_answers_per_s",
-    "late_tokens",
-    *dict.fromkeys((*POINT_COLUMNS, *TOKEN_LATENCY_COLUMNS)),
-    "convergence_factor",
-    "convergence",
-    "convergence_point",
-    "batch",
-    "run_count",
-    "runs",
-    "attempts",
+CONVERGENCE_COLUMNS: Final = {
+    "convergence_factor": "factor",
+    "convergence": "outcome",
+    "convergence_point": "point",
+    "batch": "batch",
+}
+"""Column -> field of the comparison with a reference convergence point."""
+
+
+def get_unit_value(row: Result, name: str) -> float | None:
+    """Return the value in the column of its unit; of a rate of answers also that of its tokens."""
+    unit, divisor = UNIT_COLUMNS[name]
+    if row.unit == unit and row.value is not None:
+        return row.value if divisor == 1 else row.value / divisor
+    tokens = row.figure.tokens
+    return tokens.tokens_per_s if tokens and unit == TOKEN_RATE_UNIT else None
+
+
+def get_point_or_token_value(row: Result, name: str) -> object:
+    """Return a figure of a curve's point, or a percentile of a latency of tokens in ms."""
+    if row.point:
+        return getattr(row.point, name, None)
+    if row.figure.tokens is None or name not in TOKEN_LATENCY_COLUMNS:
+        return None
+    latency, percentile = TOKEN_LATENCY_COLUMNS[name]
+    value_ns: float | None = getattr(row.figure.tokens, latency).get(percentile)
+    return None if value_ns is None else value_ns / NS_PER_MS
+
+
+def get_convergence_value(row: Result, name: str) -> object:
+    """Return a field of the comparison with a reference convergence point."""
+    return getattr(row.convergence, CONVERGENCE_COLUMNS[name], None)
+
+
+def compose_columns(
+    names: Sequence[str], read: Callable[[Result, str], object]
+) -> tuple[Column[Result], ...]:
+    """Return a column for each name, which tells what is read."""
+
+    def build_column(name: str) -> Column[Result]:
+        return Column(name, lambda row: read(row, name))
+
+    return tuple(map(build_column, names))
+
+
+SCORE_COLUMNS: Final[tuple[Column[Result], ...]] = (
+    *select_columns("round", "profile", "division"),
+    rename_column("organisation", "org"),
+    *select_columns("system", "accelerator", "accelerators", "nodes"),
+    rename_column("benchmark", "workload"),
+    *select_columns("scenario", "precision"),
+    Column("compliant", describe_row_verdict),
+    *select_columns("metric", "value", "unit"),
+    *compose_columns(list(UNIT_COLUMNS), get_unit_value),
+    Column("scaled_minutes", lambda row: row.headline if row.convergence else None),
+    *select_columns("basis", "whole_run", "whole_answers_per_s", "late_tokens"),
+    *compose_columns(
+        list(dict.fromkeys((*POINT_COLUMNS, *TOKEN_LATENCY_COLUMNS))), get_point_or_token_value
+    ),
+    *compose_columns(list(CONVERGENCE_COLUMNS), get_convergence_value),
+    *select_columns("run_count", "runs", "attempts"),
 )
-ACCURACY_COLUMNS: Final = (
-    "accuracy_metric",
-    "accuracy",
-    "accuracy_target",
-    "accuracy_lower_is_better",
-)
-ENERGY_COLUMNS: Final = (
-    "power_channel",
-    "power_grade",
-    "power_scope",
-    "joules",
-    "average_w",
-    "j_per_token",
-)
 
 
-def format_scores_csv(rows: Iterable["Score"]) -> str:
-    """Format the rows as CSV. Columns of the second and further accuracy metrics and power channels
-    have a number; the values of runs are in `unit`, separated by spaces, a failed run is a dash.
-    """
-    lines = [build_score_cells(row) for row in rows]
-    added = dict.fromkeys(name for line in lines for name in line if name not in RESULT_COLUMNS)
-    accuracy, power = (
-        list(sort_numbered_columns(columns, added))
-        for columns in (ACCURACY_COLUMNS, ENERGY_COLUMNS)
-    )
-    text = io.StringIO()
-    columns = [*RESULT_COLUMNS, *(accuracy or ACCURACY_COLUMNS), *(power or ENERGY_COLUMNS)]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+def get_metric(row: Result, number: int) -> str | None:
+    """Return the metric of a number that was measured or is required; None if it has fewer."""
+    metrics = list(dict.fromkeys([*row.accuracy, *row.target]))
+    return metrics[number - 1] if number <= len(metrics) else None
 
 
-def sort_numbered_columns(columns: Iterable[str], present: Iterable[str]) -> Iterator[str]:
-    """Yield the present columns of a group, all of the first item, then of the second."""
-    found, names = set(present), tuple(columns)
-    number = 1
-    while any(number_column(name, number) in found for name in names):
-        yield from (number_column(name, number) for name in names)
-        number += 1
+def describe_lower_metric(row: Result, metric: str) -> str:
+    """Say whether a metric is better the lower it is."""
+    return "yes" if metric in row.quality.lower_is_better else "no"
+
+
+ACCURACY_COLUMNS: Final[Mapping[str, Callable[[Result, str], object]]] = {
+    "accuracy_metric": lambda row, metric: metric,
+    "accuracy": lambda row, metric: row.accuracy.get(metric),
+    "accuracy_target": lambda row, metric: row.target.get(metric),
+    "accuracy_lower_is_better": describe_lower_metric,
+}
+"""Column of each accuracy metric -> its value."""
+ENERGY_COLUMNS: Final[Mapping[str, Callable[[EnergyRecord], object]]] = {
+    "power_channel": lambda energy: energy.name,
+    "power_grade": lambda energy: energy.grade,
+    "power_scope": lambda energy: energy.scope,
+    "joules": lambda energy: energy.joules,
+    "average_w": lambda energy: energy.average_w,
+    "j_per_token": lambda energy: energy.per_token_j,
+}
+"""Column of each power channel -> its value."""
+
+
+def build_accuracy_columns(number: int) -> list[Column[Result]]:
+    """Build the columns of one accuracy metric of each result."""
+
+    def build_column(name: str, read: Callable[[Result, str], object]) -> Column[Result]:
+        def read_metric(row: Result) -> object:
+            metric = get_metric(row, number)
+            return None if metric is None else read(row, metric)
+
+        return Column(number_column(name, number), read_metric)
+
+    return [build_column(name, read) for name, read in ACCURACY_COLUMNS.items()]
+
+
+def build_energy_columns(number: int) -> list[Column[Result]]:
+    """Build the columns of one power channel of each result."""
+
+    def build_column(name: str, read: Callable[[EnergyRecord], object]) -> Column[Result]:
+        def read_channel(row: Result) -> object:
+            return read(row.energy[number - 1]) if number <= len(row.energy) else None
+
+        return Column(number_column(name, number), read_channel)
+
+    return [build_column(name, read) for name, read in ENERGY_COLUMNS.items()]
 
 
 def number_column(name: str, number: int) -> str:
@@ -115,100 +160,15 @@ def number_column(name: str, number: int) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-def build_score_cells(row: "Score") -> dict[str, object]:
-    """Build the cells of one row by column."""
-    convergence = row.convergence or {}
-    return {
-        "round": row.round,
-        "profile": row.profile,
-        "division": row.division,
-        "organisation": row.org,
-        "system": row.system,
-        "accelerator": row.machine.accelerator,
-        "accelerators": row.machine.accelerators,
-        "nodes": row.machine.nodes,
-        "benchmark": row.workload,
-        "scenario": row.scenario,
-        "precision": row.precision,
-        "compliant": "yes" if row.compliant else "no",
-        "metric": row.metric,
-        "value": row.value,
-        "unit": row.unit,
-        **{name: getattr(row, name, None) for name in POINT_COLUMNS},
-        **build_token_cells(row),
-        **build_unit_cell(row),
-        "basis": row.basis,
-        "whole_run": row.whole_run,
-        "whole_answers_per_s": row.whole_answers_per_s,
-        "late_tokens": row.late_tokens,
-        "scaled_minutes": convergence.get("scaled"),
-        "convergence_factor": convergence.get("factor"),
-        "convergence": convergence.get("outcome"),
-        "convergence_point": convergence.get("point"),
-        "batch": convergence.get("batch"),
-        "run_count": len(row.runs),
-        "runs": " ".join("-" if run is None else repr(run) for run in row.runs),
-        "attempts": row.attempts,
-        **build_accuracy_cells(row),
-        **build_energy_cells(row),
-    }
-
-
-def build_unit_cell(row: "Score") -> dict[str, object]:
-    """Build the cell of the value in the column of its unit."""
-    if row.value is None or row.unit not in UNIT_COLUMNS:
-        return {}
-    column, divisor = UNIT_COLUMNS[row.unit]
-    return {column: row.value if divisor == 1 else row.value / divisor}
-
-
-def build_token_cells(row: "Score") -> dict[str, object]:
-    """Build the cells of tokens' latencies, and of the rate of tokens where it is not the value."""
-    tokens = row.tokens
-    if tokens is None:
-        return {}
-    latencies = {
-        column: getattr(tokens, name)[percentile] / NS_PER_MS
-        for column, (name, percentile) in TOKEN_LATENCY_COLUMNS.items()
-        if percentile in getattr(tokens, name)
-    }
-    return latencies | {"tokens_per_s": tokens.tokens_per_s}
-
-
-def build_accuracy_cells(row: "Score") -> dict[str, object]:
-    """Build the cells of each accuracy metric that was measured or is required."""
-    metrics = dict.fromkeys([*row.accuracy, *row.target])
-    return {
-        number_column(name, number): cell
-        for number, metric in enumerate(metrics, 1)
-        for name, cell in zip(
-            ACCURACY_COLUMNS,
-            (
-                metric,
-                row.accuracy.get(metric),
-                row.target.get(metric),
-                "yes" if metric in row.lower_is_better else "no",
-            ),
-            strict=True,
-        )
-    }
-
-
-def build_energy_cells(row: "Score") -> dict[str, object]:
-    """Build the cells of each power channel."""
-    return {
-        number_column(name, number): cell
-        for number, each in enumerate(row.energy, 1)
-        for name, cell in zip(
-            ENERGY_COLUMNS,
-            (
-                each.name,
-                each.grade,
-                " ".join(each.scope),
-                each.joules,
-                each.average_w,
-                each.per_token_j,
-            ),
-            strict=True,
-        )
-    }
+def format_scores_csv(rows: Sequence[Result]) -> str:
+    """Format the rows as CSV. Columns of the second and further accuracy metrics and power channels
+    have a number; the values of runs are in `unit`, separated by spaces, a failed run is a dash.
+    """
+    metrics = max((len({*row.accuracy, *row.target}) for row in rows), default=0)
+    channels = max((len(row.energy) for row in rows), default=0)
+    added: list[Column[Result]] = []
+    for number in range(1, max(metrics, 1) + 1):
+        added += build_accuracy_columns(number)
+    for number in range(1, max(channels, 1) + 1):
+        added += build_energy_columns(number)
+    return Table(columns=(*SCORE_COLUMNS, *added)).format_csv_text(rows)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,7 @@ def run_verify_command(
         raise RequestError(
             "--revoked needs --signers FILE: without it, no key is trusted that could be revoked"
         )
+    check_signers_encoding(signers)
     answer = verify_bundle(
         bundle,
         TrustedParties(
@@ -70,6 +72,18 @@ def run_verify_command(
         else format_verification_text(bundle, answer)
     )
     return int(not answer.is_whole or bool(answer.unmet))
+
+
+def check_signers_encoding(signers: Path | None) -> None:
+    """RequestError for a byte order mark, which ssh-keygen takes for a part of the first name."""
+    if signers is None:
+        return
+    with signers.open("rb") as stream:
+        if stream.read(len(BOM_UTF8)) == BOM_UTF8:
+            raise RequestError(
+                f"--signers {signers}: begins with a byte order mark, which ssh-keygen takes for a"
+                " part of the first name: save it as UTF-8 without one"
+            )
 
 
 def check_files_exist(files: Mapping[str, Path | None]) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from submissions.signatures.armor import SshSignature
 from suite.errors import MissingError, RequestError
+from suite.files.scratch import create_temporary_folder
 from suite.files.untrusted_files import replace_unprintable
 
 SIGNATURE_NAMESPACE: Final = "podium-bundle"
@@ -143,12 +143,12 @@ def sign_bytes(key: Path, data: bytes) -> bytes:
     if done.returncode:
         raise RequestError(
             f"--key {key}:"
-            f" {explain_signing_failure(select_keygen_error_line(done), is_interactive)}"
+            f" {explain_signing_failure(select_keygen_error_line(done), key, is_interactive)}"
         )
     return done.stdout
 
 
-def explain_signing_failure(words: str, is_interactive: bool) -> str:
+def explain_signing_failure(words: str, key: Path, is_interactive: bool) -> str:
     """Explain why a key did not sign."""
     if "incorrect passphrase" in words:
         where = (
@@ -162,6 +162,8 @@ def explain_signing_failure(words: str, is_interactive: bool) -> str:
         return (
             f"{'the passphrase is wrong' if is_interactive else 'the key has a passphrase'}{where}"
         )
+    if OPEN_KEY_WARNING in words:
+        return f"others may read the key, so {KEYGEN_PROGRAM} does not use it: chmod 600 {key}"
     return f"{KEYGEN_PROGRAM} did not sign: {words or 'it gave no reason'}"
 
 
@@ -193,8 +195,8 @@ def verify_ssh_signature(
             f"its signature is for '{replace_unprintable(signature.namespace)}', not for"
             f" '{SIGNATURE_NAMESPACE}'"
         )
-    with TemporaryDirectory(prefix="podium-") as folder:
-        file = Path(folder) / "signature"
+    with create_temporary_folder() as folder:
+        file = folder / "signature"
         file.write_bytes(signature.text)
         try:
             return (

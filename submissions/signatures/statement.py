@@ -131,7 +131,7 @@ def parse_statement(text: bytes, digest: bytes) -> Statement:
 
 def iterate_bundle_rules(round: str, workloads: Iterable[str]) -> Iterator[Rule[Any]]:
     """Yield the rules that judged a bundle of these workloads."""
-    for rule in load_rules(registry.load_round_kind(round)).values():
+    for rule in load_rules(registry.load_round_kind(round).name).values():
         if (rule.rounds is None or round in rule.rounds) and rule.workload in (None, *workloads):
             yield rule
 

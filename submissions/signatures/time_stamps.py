@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from compliance.bundle.trailer import BundleTrailer, FrameKind
 from suite.errors import JudgedError, RequestError
+from suite.files.scratch import create_temporary_folder
 from suite.files.untrusted_files import replace_unprintable
 
 OPENSSL_PROGRAM: Final = "openssl"
@@ -69,8 +69,8 @@ def verify_time_stamp(content: bytes, digest: bytes, authorities: Path | None) -
     """Parse a time stamp of the bundle with this seal; JudgedError if it is invalid, or not from
     one of these authorities. None: any authority.
     """
-    with TemporaryDirectory(prefix="podium-") as folder:
-        file = Path(folder) / "reply"
+    with create_temporary_folder() as folder:
+        file = folder / "reply"
         file.write_bytes(content)
         stamp = read_time_stamp_reply(file, digest)
         if authorities is not None:

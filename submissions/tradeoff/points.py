@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints.power import W_PER_KW
+from compliance.results.curves import ScoredCurve
 from compliance.verdict import Finding, Severity
-from submissions.curves.curve import ScoredCurve
-from submissions.machines import ComparedMachine
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.records import EnergyRecord
+from suite.result import Machine
 from suite.studies.documents import Study
-from suite.units import MS_PER_S, NS_PER_MS
+from suite.units import MS_PER_S, NS_PER_MS, W_PER_KW
 
 BATCH_LATENCY: Final = "mean latency of a query"
 TOKEN_LATENCY: Final = "time per token of a user"
@@ -29,7 +28,7 @@ class MeasuredPoint:
     """Path of its study, its results or its curve, as given."""
     system: str
     """With the organisation, if the results state one."""
-    machine: ComparedMachine
+    machine: Machine
     hardware: str
     """The machine in words: its accelerators, or its processors without any."""
     engine: str
@@ -69,7 +68,7 @@ def iterate_study_points(
             group=(study.subject, study.profile or "bare network"),
             source=str(folder),
             system=study.system,
-            machine=ComparedMachine(accelerators=0 if study.device == CPU_DEVICE else 1),
+            machine=Machine(accelerators=0 if study.device == CPU_DEVICE else 1),
             hardware=describe_study_hardware(study),
             engine=row.engine,
             precision=row.precision,

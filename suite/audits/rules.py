@@ -98,6 +98,8 @@ class AuditRules:
     """Turns of a reference run and a test's run at least."""
     most_turns: int
     """Turns after which speed decides."""
+    server_rate_share: float = 1.0
+    """Share of a Server result's rate at which its tests and their reference runs are issued."""
     short_ns: int = 0
     """SingleStream latencies up to this one are short."""
     proof: Mapping[Scenario, ProofMinimums] = field(default_factory=dict)

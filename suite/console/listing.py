@@ -85,7 +85,7 @@ def format_workload_lines(name: str, row: Benchmark | None) -> Iterator[str]:
     yield from wrap_below_name(
         "target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items())
     )
-    own = f"{' and '.join(row.embedded)}: generated" if row.embedded else ""
+    own = f"{' and '.join(row.embedded)}: from the workload's package" if row.embedded else ""
     yield from wrap_below_name(
         "data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"]))
     )

@@ -34,6 +34,13 @@ def find_archive_format(path: Path) -> str | None:
             head = stream.read(HEAD_BYTES)
     except (OSError, ValueError):
         return None
+    return find_magic_format(head)
+
+
+def find_magic_format(head: bytes) -> str | None:
+    """Return the name of the archive format that a file's first bytes show; None if they show
+    none.
+    """
     for offset, magic, name in ARCHIVE_MAGICS:
         if head.startswith(magic, offset):
             return name if name != "bzip2" or head.startswith(BZIP2_BLOCK_MAGICS, 4) else None

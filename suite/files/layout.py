@@ -34,6 +34,8 @@ ACCURACY_LOG: Final = "mlperf_log_accuracy.json"
 ACCURACY_TEXT: Final = "accuracy.txt"
 RUN_RECORD: Final = "run.json"
 """Next to LoadGen's files: podium's run record (schema run.json)."""
+SYSTEM_RECORD: Final = "system.json"
+"""Once per entry, study and compliance test: the system under test (schema system.json)."""
 QUERY_RECORD_FILE: Final = "queries.npy"
 """Next to LoadGen's files of a performance run: issue and completion time of each query
 (suite/loadgen/query_record.py).
@@ -43,6 +45,7 @@ TOKEN_RECORD_FILE: Final = "tokens.npy"
 each answer (suite/loadgen/token_record.py).
 """
 START_RECORD_FILE: Final = "starts.npy"
+ROOM_RECORD_FILE: Final = "rooms.npy"
 """Next to LoadGen's files of a point of a curve: when each prompt began to be answered, int64, in
 the order of `tokens.npy` and by its clock.
 """
@@ -60,6 +63,8 @@ since v0.7.
 """
 REFERENCE_RUNS_FOLDER: Final = "reference"
 """Below a compliance test: the runs that its own are compared with."""
+GROUPED_RUN_FOLDERS: Final = ("performance", REFERENCE_RUNS_FOLDER)
+"""Folders of an entry or a compliance test that hold its runs by number."""
 CHECKPOINT_RECORD: Final = "record.json"
 """Next to exported weights: their provenance (schema checkpoint.json)."""
 MANIFEST_FILE: Final = "manifest.json"

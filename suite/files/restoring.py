@@ -20,6 +20,7 @@ from suite.files.layout import (
     PARTIAL_SUFFIX,
     STAGING_FOLDERS,
     STATE_FOLDER,
+    SYSTEM_RECORD,
     find_owning_results,
     is_inside_folder,
     sync_to_disk,
@@ -177,6 +178,8 @@ def locate_target(folder: Path, part: Path) -> Path | None:
 def name_result(target: Path) -> str:
     """Name the result that a part belongs to; empty for state and for files beside results."""
     parts = target.parts
+    if target.name == SYSTEM_RECORD:
+        return ""
     if parts[0] in tuple(Division) and len(parts) >= BENCHMARK_DEPTH:
         if parts[2] == AUDITS_FOLDER:
             return PurePosixPath(*parts).as_posix()
@@ -215,8 +218,25 @@ def restore_superseded_result(results: Path, number: int) -> tuple[str, ...]:
 
 def list_standing_paths(results: Path, kept: SupersededResult) -> list[Path]:
     """Return what is in the place of the parts, and what belongs to it."""
-    paths = (path for _, target in kept.moves for path in iterate_standing_paths(results, target))
+    paths = [path for _, target in kept.moves for path in iterate_standing_paths(results, target)]
+    for source, target in kept.moves:
+        if target.name == SYSTEM_RECORD and has_other_content(source, results / target):
+            paths += list_entry_parts(results, target.parent)
     return [path for path in dict.fromkeys(paths) if path.exists()]
+
+
+def has_other_content(source: Path, standing: Path) -> bool:
+    """Return whether another file stands in a file's place."""
+    return standing.is_file() and standing.read_bytes() != source.read_bytes()
+
+
+def list_entry_parts(results: Path, entry: Path) -> list[Path]:
+    """Return the runs of an entry and its compliance tests: they are of the system whose record is
+    in the entry.
+    """
+    parts = entry.parts
+    runs = sorted(path for path in (results / entry).glob("*") if path.is_dir())
+    return [*runs, results.joinpath(*parts[:2], AUDITS_FOLDER, *parts[3:])]
 
 
 def iterate_standing_paths(results: Path, target: Path) -> Iterator[Path]:

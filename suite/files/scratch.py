@@ -1,4 +1,5 @@
-"""One folder for all temporary files of a command that may leave nothing behind.
+"""Folders for temporary files that do not outlive their process by much, and one for all those of
+a command that may leave nothing behind.
 
 Libraries and killed worker processes leave theirs in the system's folder for such files: PyTorch a
 folder for compiled kernels, loaders one for their sockets.
@@ -16,7 +17,7 @@ from typing import Final
 
 from suite.errors import MissingError
 
-SCRATCH_PREFIX: Final = "podium-dry-run-"
+SCRATCH_PREFIX: Final = "podium-scratch-"
 FOLDER_VARIABLE: Final = "TMPDIR"
 ABANDONED_AFTER_S: Final = 60.0
 """A younger folder may be one whose process has not locked it yet."""
@@ -25,39 +26,51 @@ OPEN_FOLDERS: Final[list[Path]] = []
 
 
 @contextmanager
+def create_temporary_folder() -> Iterator[Path]:
+    """Create an empty folder for temporary files, and remove it at the end; remove those of
+    processes that were killed, too. MissingError without room for one.
+    """
+    try:
+        parent = Path(tempfile.gettempdir())
+        remove_abandoned_folders(parent)
+        folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX)).resolve()
+    except OSError as error:
+        raise MissingError(f"temporary files: {error.strerror}; set {FOLDER_VARIABLE}") from error
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks: nobody takes it for abandoned
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield folder
+    finally:
+        os.close(descriptor)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
 def collect_temporary_files() -> Iterator[Path]:
     """Put the temporary files of this process and of its children into one folder, and remove it at
-    the end; remove those of processes that were killed, too. MissingError without room for one.
+    the end.
 
     Yields an empty folder below it. Processes that live until the command's end keep the folder's
     path, so a nested block changes nothing but that.
     """
     if OPEN_FOLDERS:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as part:
-            yield Path(part)
+        with create_temporary_folder() as part:
+            yield part
         return
     named, known = os.environ.get(FOLDER_VARIABLE), tempfile.tempdir
-    try:
-        remove_abandoned_folders(Path(tempfile.gettempdir()))
-        folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
-    except OSError as error:
-        raise MissingError(f"temporary files: {error.strerror}; set {FOLDER_VARIABLE}") from error
-    descriptor = os.open(folder, os.O_RDONLY)
-    with suppress(OSError):  # a file system without locks: nobody takes the folder for abandoned
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.environ[FOLDER_VARIABLE] = tempfile.tempdir = str(folder)
-    OPEN_FOLDERS.append(folder)
-    try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as part:
-            yield Path(part)
-    finally:
-        OPEN_FOLDERS.remove(folder)
-        tempfile.tempdir = known
-        forget_folder_variables(folder)
-        if named is not None:
-            os.environ[FOLDER_VARIABLE] = named
-        os.close(descriptor)
-        shutil.rmtree(folder, ignore_errors=True)
+    with create_temporary_folder() as folder:
+        os.environ[FOLDER_VARIABLE] = tempfile.tempdir = str(folder)
+        OPEN_FOLDERS.append(folder)
+        try:
+            with create_temporary_folder() as part:
+                yield part
+        finally:
+            OPEN_FOLDERS.remove(folder)
+            tempfile.tempdir = known
+            forget_folder_variables(folder)
+            if named is not None:
+                os.environ[FOLDER_VARIABLE] = named
 
 
 def forget_folder_variables(folder: Path) -> None:

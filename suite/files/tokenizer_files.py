@@ -3,6 +3,7 @@
 A file may come from anybody: whatever the library raises of it is a sentence.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -34,6 +35,8 @@ def parse_tokenizer_file(content: bytes, source: str, extra: str) -> Any:
     RequestError if it is none, MissingError without the library; `source` names the file in both.
     """
     library = import_tokenizers(source, extra)
+    if content.startswith(BOM_UTF8):
+        raise RequestError(f"{source}: begins with a byte order mark: save it as UTF-8 without one")
     with convert_tokenizer_errors(source):
         tokenizer = library.Tokenizer.from_buffer(content)
         tokenizer.no_truncation()

@@ -1,12 +1,14 @@
 """The headline metric of a performance run: its name, and its key in LoadGen's detail log.
 
-The harness records it, the judge checks it, scores and comparisons print it, all from this table.
+The harness, the judge, scores, comparisons and reports all read it from the log by this table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from suite.loadgen.scenario import Scenario
+from suite.units import NS_PER_S
 
 LATENCY_METRIC: Final = "latency_ns"
 """The only lower-is-better metric; the others are rates."""
@@ -44,6 +46,10 @@ SUMMARY_VERDICT_NAME: Final = "Result is"
 """LoadGen's verdict in its summary ..."""
 VERDICT_KEY: Final = "result_validity"
 """... and in its detail log."""
+VALID_RUN: Final = "VALID"
+"""LoadGen's verdict for a performance run that counts."""
+SCENARIO_KEY: Final = "effective_scenario"
+"""What LoadGen ran, in its detail log."""
 FIRST_TOKEN_KEY: Final = "result_first_token_{:.2f}_percentile_latency_ns"
 OUTPUT_TOKEN_KEY: Final = "result_time_per_output_token_{:.2f}_percentile_ns"
 """Keys of tokens' latencies in the detail log, by percentile. Source: mlcommons/inference,
@@ -55,6 +61,31 @@ def select_headline_metric(scenario: Scenario, measures_tokens: bool) -> tuple[s
     """Return the headline metric of a performance run, and its key in LoadGen's detail log."""
     token_metric = TOKEN_HEADLINE_METRICS.get(scenario) if measures_tokens else None
     return token_metric or HEADLINE_METRICS[scenario]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedHeadline:
+    """The result of a performance run."""
+
+    metric: str
+    value: float
+    """In nanoseconds, samples/s or tokens/s."""
+
+
+def find_logged_headline(
+    scenario: Scenario | None, measures_tokens: bool, find_number: Callable[[str], float | None]
+) -> LoggedHeadline | None:
+    """Return a performance run's result from its detail log; None if the log has no such number."""
+    metric, key = select_headline_metric(scenario, measures_tokens) if scenario else ("", "")
+    value = find_number(key)
+    return None if value is None else LoggedHeadline(metric=metric, value=value)
+
+
+def convert_to_ceiling_unit(headline: LoggedHeadline, samples_per_query: int) -> float:
+    """Return a result in the unit of the harness ceiling, where latencies are samples/s."""
+    if headline.metric != LATENCY_METRIC:
+        return headline.value
+    return samples_per_query * NS_PER_S / max(headline.value, 1.0)
 
 
 def get_rate_unit(metric: str) -> str:

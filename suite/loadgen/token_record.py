@@ -5,7 +5,10 @@ format, version 1.0, two dimensions, int64, no pickled objects. The harness writ
 reads it.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
+
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 
 TOKEN_RECORD_FIELDS: Final = ("sample", "first_ns", "last_ns", "tokens")
 """Columns: the sample's number; when its first token and when its last one was handed to LoadGen,
@@ -20,6 +23,24 @@ MAX_SHARE_IN_ONE_READ: Final = 0.25
 reads some so; with a quarter of them the 90th percentile of the times per token is the 87th of the
 others.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenTimes:
+    """The rows, as memory-mapped NumPy arrays (answers,), in the order of `queries.npy`."""
+
+    sample: Any
+    first_ns: Any
+    last_ns: Any
+    tokens: Any
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    @property
+    def total(self) -> int | None:
+        """Return the tokens of all answers; None if the record may lack answers."""
+        return None if len(self) >= MAX_QUERY_RECORD_ROWS else int(self.tokens.sum())
 
 
 def is_token_count_credible(told: float, recounted: float, answers: float) -> bool:

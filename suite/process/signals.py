@@ -24,6 +24,8 @@ from typing import ClassVar, Final, NoReturn
 from suite.errors import AbortedError, MachineError
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WAKING_SIGNAL: Final = signal.SIGURG
+"""Has a handler that does nothing: what is sent to the main thread ends its wait in the kernel."""
 SAME_INTERRUPT_S: Final = 0.25
 """A signal this soon after the first is the same interrupt: `timeout` and terminals signal both a
 process and its group.
@@ -79,6 +81,7 @@ class Signals:
         self._before = {
             number: signal.signal(number, self._handle_signal) for number in ENDING_SIGNALS
         }
+        self._before[WAKING_SIGNAL] = signal.signal(WAKING_SIGNAL, lambda *_: None)
         self._seen, sender = socket.socketpair()
         sender.setblocking(False)
         self._sender = sender
@@ -157,6 +160,8 @@ class Signals:
                 else SAME_INTERRUPT_S
             )
             self._wait_until(began, same_s, lambda: None)
+            if self.received is None:
+                wake_main_thread()
             self._wait_until(
                 began,
                 POSTPONED_GRACE_S,
@@ -167,6 +172,7 @@ class Signals:
             if self._postponed:
                 self._overdue = True
                 _thread.interrupt_main(signal.Signals(number))
+                wake_main_thread()
                 self._wait_for_ending_signal()  # that signal is written to the descriptor too
             self._wait_until(
                 began,
@@ -205,6 +211,14 @@ class Signals:
         if not (byte := self._seen.recv(1)):
             raise EOFError
         return byte[0]
+
+
+def wake_main_thread() -> None:
+    """End a wait of the main thread, so that the handler runs, which Python calls there alone: a
+    signal that another thread took, or that came just before the wait, does not.
+    """
+    if main := threading.main_thread().ident:
+        signal.pthread_kill(main, WAKING_SIGNAL)
 
 
 def end_process_at_once(number: int, sentence: str) -> NoReturn:

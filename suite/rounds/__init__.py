@@ -21,25 +21,6 @@ from suite.terms import Precision as Precision
 from suite.terms import Profile as Profile
 
 
-class RoundKind(StrEnum):
-    """Kind of a round."""
-
-    PODIUM = "podium"
-    """Run and judged."""
-    TRAINING = "training"
-    """Published training results: judged and scored."""
-    INFERENCE_TEXT = "inference-text"
-    """Published inference results before v1.0: judged and scored."""
-    INFERENCE_MLLOG = "inference-mllog"
-    """Published inference results since v1.0: judged and scored."""
-    ENDPOINTS = "endpoints"
-    """Results of the MLPerf Endpoints client, which measures without LoadGen: judged and scored."""
-    ENDPOINTS_CURVE = "endpoints-curve"
-    """Submissions to MLPerf Endpoints, a curve of points for each system and model: judged and
-    scored.
-    """
-
-
 class SettingKind(StrEnum):
     """The type of a setting's value."""
 
@@ -125,6 +106,16 @@ class TrainingRow:
     """
     eval_samples: int | None = None
     """Size of the evaluation set."""
+
+    def list_due_epochs(self, last: int | None) -> list[int]:
+        """Return the epochs after which the next evaluation may come; `last` is the epoch of the
+        previous one, None without one.
+        """
+        if self.evaluation_epochs:
+            return [epoch for epoch in self.evaluation_epochs if epoch > (last or 0)][:1]
+        if last is None:
+            return [self.evaluate_every_epochs + offset for offset in self.evaluate_offset_epochs]
+        return [last + self.evaluate_every_epochs]
 
     def collect_sample_limits(self) -> Mapping[str, tuple[int, int]]:
         """Return the fewest and most samples allowed for each data size, by its name in the log;
@@ -266,6 +257,10 @@ class Benchmark:
     inference: Mapping[Profile, InferenceRow]
     lower_is_better: tuple[str, ...] = ()
     """Metrics of training that are errors or losses, from 0 on; no served result has them."""
+    evaluations_below: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> value that every evaluation is below, where the checker of the benchmark's own
+    round asks for that; any other metric reaches 1, or is lower-is-better.
+    """
     counts_samples: bool = False
     """Blocks and evaluations log the samples trained so far, `samples_count`, beside epochs."""
     served_metrics: tuple[str, ...] = ()

@@ -18,12 +18,14 @@ from suite.rounds import (
     LoadGenRules,
     NoiseRules,
     Round,
-    RoundKind,
     Setting,
     TrainingRules,
 )
+from suite.rounds.row_checks import check_row
 
 ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
+RUNNABLE_KIND: Final = "podium"
+"""Kind of the rounds that can be run, if a file states no other."""
 MAX_CACHED_ROUNDS: Final = 8
 """Rounds that are remembered at a time."""
 
@@ -45,7 +47,7 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
         "",
     )
     for key, row in rows.items():
-        check_lower_metrics(key, row)
+        check_row(key, row)
     return Round(
         name=name,
         title=merged["round"]["title"],
@@ -60,27 +62,12 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
     )
 
 
-def check_lower_metrics(workload: str, row: Benchmark) -> None:
-    """Raise RequestError for a lower-is-better metric that the row does not have, or that a served
-    result has: of that a share of the reference accuracy is required.
-    """
-    for metric in row.lower_is_better:
-        if metric not in row.metrics:
-            raise RequestError(f"{workload}.lower_is_better: '{metric}' is not one of its metrics")
-        if metric in row.scored_metrics:
-            raise RequestError(
-                f"{workload}.lower_is_better: '{metric}' is served, too; served_metrics must name"
-                " others"
-            )
-
-
 def check_round(name: str, texts: Sequence[str]) -> None:
     """Raise the error in a round's files, whatever its kind; return if they are valid."""
-    _ = (
+    if read_round_kind(name, texts) == RUNNABLE_KIND:
         build_round(name, texts)
-        if find_round_kind(name, texts) is RoundKind.PODIUM
-        else merge_round_tables(name, texts)
-    )
+    else:
+        merge_round_tables(name, texts)
 
 
 def merge_round_tables(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -112,10 +99,10 @@ def parse_cached_toml(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-def find_round_kind(name: str, texts: Iterable[str]) -> RoundKind:
-    """Read the kind of a round."""
+def read_round_kind(name: str, texts: Iterable[str]) -> str:
+    """Read the name of a round's kind."""
     merged, _ = merge_round_tables(name, texts)
-    return RoundKind(merged["round"].get("kind", RoundKind.PODIUM))
+    return str(merged["round"].get("kind", RUNNABLE_KIND))
 
 
 def strip_sources(node: Any, path: str, sources: dict[str, str]) -> Any:

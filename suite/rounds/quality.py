@@ -26,6 +26,33 @@ def has_reached_target(
     return True
 
 
+def is_possible_value(
+    value: float,
+    metric: str,
+    lower_is_better: Collection[str] = (),
+    below: Mapping[str, float] = NO_BOUNDS,
+) -> bool:
+    """Return whether an evaluation can have this value: from 0 to 1, below the metric's bound in
+    `below`, or any number from 0 on if it is lower-is-better.
+    """
+    if metric in lower_is_better:
+        return 0 <= value < math.inf
+    if metric in below:
+        return 0 <= value < below[metric]
+    return 0 <= value <= 1
+
+
+def describe_possible_values(
+    metric: str, lower_is_better: Collection[str] = (), below: Mapping[str, float] = NO_BOUNDS
+) -> str:
+    """Describe what `is_possible_value` accepts."""
+    if metric in lower_is_better:
+        return "a finite number, at least 0"
+    if metric in below:
+        return f"a finite number, at least 0 and below {below[metric]:g}"
+    return "a finite number, at least 0 and at most 1"
+
+
 def format_target_sign(metric: str, lower_is_better: Collection[str] = ()) -> str:
     """Return the sign between a metric and its target."""
     return "<=" if metric in lower_is_better else ">="

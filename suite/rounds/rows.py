@@ -11,7 +11,8 @@ the rounds in which it applies.
     [[training.constraints]]           # may list rounds of its own, too
     rounds = ["training-v2.1"]
 
-A round's own file names its benchmarks. Only the rows of the requested round are parsed.
+They lie beside the rounds' own files, which name their benchmarks; a benchmark that only one round
+has may stand in its file. Only the rows of the requested round are parsed.
 """
 
 import re
@@ -23,32 +24,33 @@ from typing import Any, Final
 from suite.errors import RequestError
 from suite.rounds.load import merge_round_tables, parse_cached_toml, strip_sources
 
-ROWS_FOLDER: Final = files("suite.rounds").joinpath("rows")
-ROW_HEADS: Final = re.compile(
-    r"^(?=\[\[(?:training|inference-text|inference-mllog|endpoints-curve)\]\])", re.MULTILINE
-)
-"""Start of a row."""
+ROW_HEADS: Final = re.compile(r"^(?=\[\[[a-z-]+\]\])", re.MULTILINE)
+"""Start of a row: a table without dots in its name."""
 
 
-def merge_round_rows(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def merge_round_rows(
+    name: str, texts: Iterable[str], package: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tables of a published round with its rows, without their sources, and the sources
-    by dotted path.
+    by dotted path. `package` has the folder `rows`.
     """
     merged, sources = merge_round_tables(name, texts)
     kind = merged["round"].get("kind", "")
     for benchmark in merged["round"].get("rows", ()):
         if benchmark in merged:
             raise RequestError(f"round {name}: '{benchmark}' is defined twice")
-        table = find_benchmark_row(benchmark, kind, name)
+        table = find_benchmark_row(benchmark, kind, name, package)
         if table is None:
             raise RequestError(f"round {name}: rows/{benchmark}.toml has no row of it")
         merged[benchmark] = strip_sources(table, benchmark, sources)
     return merged, sources
 
 
-def find_benchmark_row(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
+def find_benchmark_row(
+    benchmark: str, kind: str, name: str, package: str
+) -> Mapping[str, Any] | None:
     """Return a benchmark's row in a round, exceptions applied; None if it has none."""
-    for piece in read_row_texts(benchmark):
+    for piece in read_row_texts(benchmark, package):
         if piece.startswith(f"[[{kind}]]") and f'"{name}"' in piece:
             row = parse_cached_toml(piece)[kind][0]
             if name in row["rounds"]:
@@ -57,10 +59,11 @@ def find_benchmark_row(benchmark: str, kind: str, name: str) -> Mapping[str, Any
 
 
 @cache
-def read_row_texts(benchmark: str) -> tuple[str, ...]:
+def read_row_texts(benchmark: str, package: str) -> tuple[str, ...]:
     """Read a benchmark's file and split it into rows."""
     try:
-        return tuple(ROW_HEADS.split(ROWS_FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8")))
+        text = files(package).joinpath("rows", f"{benchmark}.toml").read_text("utf-8")
+        return tuple(ROW_HEADS.split(text))
     except FileNotFoundError:
         return ()
 

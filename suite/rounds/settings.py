@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from suite.errors import RequestError, build_unknown_name_error
-from suite.files.untrusted_files import UnreadableError, parse_toml, read_untrusted_toml
+from suite.files.foreign_content import describe_foreign_file
+from suite.files.untrusted_files import (
+    UnreadableError,
+    parse_toml,
+    read_untrusted_text,
+    read_untrusted_toml,
+)
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Benchmark, HyperValue, Profile, Round, Setting, SettingKind
 from suite.rounds.ranges import find_range_problem
@@ -20,6 +26,13 @@ from suite.workload import Mode
 
 LARGE_INTEGER: Final = re.compile(r"[+-]?[0-9_]{19,}")
 """A whole number, of so many digits that it may have more than 64 bits."""
+LOADGEN_SETTING: Final = re.compile(
+    r"\s*[\w*.-]+\.(?P<scenario>Server|Offline|SingleStream|MultiStream)\.(?P<key>\w+)\s*="
+    r"\s*(?P<value>[^\s#]+)"
+)
+"""A line of LoadGen's user.conf: model, scenario, key and value."""
+YAML_BEGIN: Final = re.compile(r"---|%YAML|\s*- |\s*[\w.*\"'-]+\s*:(\s|$)")
+"""First line of a document of YAML: a marker, an item of a list, or a key."""
 MAX_SHOWN_DIGITS: Final = 40
 AUTOMATIC_VALUE: Final = "auto"
 """The value by which the machine decides, where a setting allows that."""
@@ -95,12 +108,46 @@ def read_chosen_settings(
     return chosen
 
 
+def suggest_settings_form(path: Path) -> str:
+    """Say what a file is that is no TOML, and how what LoadGen's user.conf, YAML or JSON says is
+    written; "" for a TOML file with an error.
+    """
+    if said := describe_foreign_file(path, "TOML"):
+        return said
+    try:
+        lines = read_untrusted_text(path).splitlines()
+    except UnreadableError:
+        return ""
+    if form := find_document_form(lines):
+        return f"no TOML, but {form}; write server.target_qps = 100.0, a setting a line"
+    found = next(filter(None, map(LOADGEN_SETTING.match, lines)), None)
+    if found is None:
+        return ""
+    key = f"{found['scenario'].lower()}.{found['key']}"
+    return f"no TOML; a LoadGen user.conf? write {key} = {found['value']}"
+
+
+def find_document_form(lines: Iterable[str]) -> str:
+    """Return which other form a file of settings has, by its first line that says something; "" for
+    none that is known.
+    """
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    if first.lstrip().startswith("{"):
+        return "JSON"
+    return "YAML" if YAML_BEGIN.match(first) else ""
+
+
 def read_settings_file(known: Mapping[str, Setting], path: Path) -> dict[str, HyperValue]:
     """Read a TOML file of settings; tables are joined to dotted keys."""
     try:
         table = read_untrusted_toml(path)
     except UnreadableError as error:
-        raise RequestError(f"--config {error}") from error
+        form = suggest_settings_form(path)
+        if not form:
+            raise RequestError(f"--config {error}") from error
+        raise RequestError(
+            f"--config {path}{'' if form.startswith('is ') else ':'} {form}"
+        ) from error
     return {
         key: convert_setting_value(require_setting(known, key), key, value)
         for key, value in flatten_settings_table(table).items()

@@ -1,16 +1,14 @@
-"""The documents of studies of rates: `study.json` of speed alone, and of a search for the peak
-rate.
-
-The harness writes them and the judge recomputes them from the LoadGen runs that they name.
+"""What was measured, on what; and what a search for the peak rate asks for, and what its runs
+prove.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from suite.loadgen.headline import FIRST_TOKEN_KEY, HEADLINE_METRICS, OUTPUT_TOKEN_KEY
+from suite.loadgen.headline import FIRST_TOKEN_KEY, HEADLINE_METRICS, OUTPUT_TOKEN_KEY, VALID_RUN
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import StudyMachine
+from suite.records import SystemUnderTest
 from suite.studies.peak_search import (
     PeakAim,
     PeakSearch,
@@ -19,9 +17,6 @@ from suite.studies.peak_search import (
     estimate_pass_chance,
 )
 from suite.units import NS_PER_MS, NS_PER_S
-
-SPEED_KIND: Final = "speed"
-NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,39 +50,22 @@ RUN_STAMP_FIELDS: Final = (
     "system",
     "version",
 )
-"""Fields of a run's record that repeat the study's system and weights."""
+"""Fields of a run's system that repeat the study's system and weights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedRow:
-    """One performance run."""
-
-    scenario: str
-    """LoadGen's name of it."""
-    folder: str
-    """Relative to the study's."""
-    verdict: str
-    metric: str
-    value: float
+def select_study_stamps(system: SystemUnderTest) -> dict[str, object]:
+    """Return what a run's system has in common with its study."""
+    return {name: get_study_stamp(system, name) for name in RUN_STAMP_FIELDS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedStudy:
-    """`study.json` of `podium infer --weights`."""
-
-    kind: str
-    note: str
-    stamps: StudyStamps
-    rows: tuple[SpeedRow, ...]
-    machine: StudyMachine | None = None
-    """None in studies of earlier versions."""
+def get_study_stamp(system: SystemUnderTest, name: str) -> object:
+    """Return a field of a run's system by the name that studies give it."""
+    return getattr(system, "name" if name == "system" else name)
 
 
 PEAK_KIND: Final = "peak"
-RATE_ATTEMPT_FILE: Final = "trial.json"
 PROBE_PURPOSE: Final = "probe"
 RUN_PURPOSE: Final = "run"
-VALID_VERDICT: Final = "VALID"
 COUNTING_WINDOWS: Final = 25
 """Of a run's time, in which queries over the bound are counted: at p99 about ten a window in a run
 of 24,000.
@@ -115,6 +93,8 @@ class PeakRequest:
     """
     per_token_ns: int | None = None
     """Bound of each further token, beside that of the first; None where the bound is a query's."""
+    budget_s: float
+    """Of all probes and runs; another budget continues the same search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,16 +130,6 @@ class RateAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RateAttemptRecord:
-    """`trial.json` next to LoadGen's files; an equal request is not measured again."""
-
-    stamps: StudyStamps
-    sought: PeakRequest
-    settings: dict[str, Any]
-    trial: RateAttempt
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PeakAnswer:
     """What the runs of a search prove."""
 
@@ -176,19 +146,6 @@ class PeakAnswer:
     runs: int
     """Full runs."""
     probes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakStudy:
-    """`study.json` of `podium peak`."""
-
-    kind: str
-    stamps: StudyStamps
-    sought: PeakRequest
-    trials: tuple[RateAttempt, ...]
-    answer: PeakAnswer
-    machine: StudyMachine | None = None
-    """None in studies of earlier versions."""
 
 
 def build_peak_aim(sought: PeakRequest) -> PeakAim:
@@ -212,7 +169,7 @@ def build_run_observation(attempt: RateAttempt) -> RunObservation:
         over=attempt.over,
         dispersion=attempt.dispersion,
         full=full,
-        valid=full and attempt.verdict == VALID_VERDICT,
+        valid=full and attempt.verdict == VALID_RUN,
     )
 
 
@@ -222,14 +179,14 @@ def compute_peak_answer(request: PeakRequest, attempts: Sequence[RateAttempt]) -
     """
     runs = [trial for trial in attempts if trial.purpose == RUN_PURPOSE]
     best = max(
-        (trial for trial in runs if trial.verdict == VALID_VERDICT),
+        (trial for trial in runs if trial.verdict == VALID_RUN),
         key=lambda trial: trial.rate,
         default=None,
     )
     above = [
         trial.rate
         for trial in runs
-        if trial.verdict != VALID_VERDICT and (best is None or trial.rate > best.rate)
+        if trial.verdict != VALID_RUN and (best is None or trial.rate > best.rate)
     ]
     chance = (
         estimate_pass_chance(
@@ -247,6 +204,32 @@ def compute_peak_answer(request: PeakRequest, attempts: Sequence[RateAttempt]) -
         runs=len(runs),
         probes=len(attempts) - len(runs),
     )
+
+
+def describe_pass_chance(answer: PeakAnswer, attempts: Sequence[RateAttempt]) -> str:
+    """Say how sure it is that a run like the best one passes: what runs at its rate or below did,
+    and the chance by the late queries of all runs where the best one had any. Without a late query
+    in it that chance follows from the faster runs alone, whose queries were late in bursts: then it
+    is no statement about this rate.
+    """
+    best = next((each for each in attempts if each.folder == answer.folder), None)
+    if answer.passes is None or best is None:
+        return ""
+    runs = [each for each in attempts if each.purpose == RUN_PURPOSE and each.rate <= best.rate]
+    valid = sum(each.verdict == VALID_RUN for each in runs)
+    told = f"{valid} of {len(runs)} full runs at this rate or below were VALID"
+    if not best.over:
+        return f"{told}, the best one without a late query"
+    return f"{told}; by the late queries seen, a run like the best passes in about" + (
+        f" {100 * answer.passes:.0f} % of cases"
+    )
+
+
+def format_peak_rate(sought: PeakRequest, rate: float) -> str:
+    """Format a rate."""
+    if sought.scenario == Scenario.SERVER.label:
+        return f"{rate:,.1f} queries/s"
+    return f"{rate:.0f} samples per query"
 
 
 def format_peak_bound(

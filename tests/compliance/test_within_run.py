@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from compliance import within_run
-from compliance.logs.loadgen.query_times import QueryTimes
+from suite.loadgen.query_record import QueryTimes
 
 
 def served(load: float, count: int, seed: int) -> tuple[numpy.ndarray, numpy.ndarray]:

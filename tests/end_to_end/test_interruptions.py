@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from podium_fakes import STEP_MS
+from podium_fakes import EVALUATION_S, STEP_MS
 from podium_fakes.drive import until
 from processes import is_alive
 from warm import Child, Warm
@@ -148,6 +149,53 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     if place == "loadgen":
         assert "train: already finished" in outcome.stdout
     assert podium("check", results).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "evaluations"),
+    [(signal.SIGTERM, 143, (1,)), (signal.SIGINT, 130, (2,)), (signal.SIGTERM, 143, (1, 1))],
+)
+def test_a_training_stopped_in_an_evaluation_is_valid_once_it_is_resumed(
+    forked: Podium,
+    warm: Warm,
+    environment: dict[str, str],
+    tmp_path: Path,
+    trained: Sequence[str],
+    number: int,
+    code: int,
+    evaluations: Sequence[int],
+) -> None:
+    """block_stop and eval_start stood twice in its log, and whatever was served with its weights
+    was broken for good.
+    """
+    results = tmp_path / "results"
+    words = ["train", "fake", "--results", results, "--seed", 1, *trained, "--resume"]
+    slow = environment | {EVALUATION_S: "3"}
+    for turn, evaluation in enumerate(evaluations):
+        process = warm.start([str(word) for word in words], slow)
+        try:
+            until(partial(is_evaluating, results, evaluation + turn))
+        finally:
+            process.send_signal(number)
+        assert process.wait(timeout=40) == code
+        assert count_events(results, "run_stop") == turn + 1
+    outcome = forked(*words)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert count_events(results, "resumed") == len(evaluations)
+    checked = forked("check", results)
+    assert checked.returncode == 0, checked.stdout
+
+
+def is_evaluating(results: Path, evaluation: int) -> bool:
+    return count_events(results, "eval_start") == evaluation
+
+
+def count_events(results: Path, key: str) -> int:
+    """Count the events of one kind in the log of a training."""
+    for path in results.glob("open/*/results/*/resnet/result_0.txt*"):
+        with suppress(FileNotFoundError):  # renamed meanwhile
+            return path.read_text().count(f'"key": "{key}"')
+    return 0
 
 
 def test_a_killed_podium_train_is_ended_by_podium_run(

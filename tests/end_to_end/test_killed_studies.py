@@ -20,7 +20,6 @@ Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow
 
-RECORDS = ("trial.json", "point.json")
 LEAST = 2
 """Runs that are complete when the kill comes; the one after them is on its way."""
 COMMANDS = {
@@ -48,8 +47,7 @@ def kept(results: Path) -> dict[str, dict[str, Any]]:
         with suppress(FileNotFoundError):
             found = [
                 path
-                for name in RECORDS
-                for path in results.glob(f"studies/**/{name}")
+                for path in results.glob("studies/**/point.json")
                 if ".partial" not in str(path)
             ]
             return {str(path.relative_to(results)): measured(path) for path in found}

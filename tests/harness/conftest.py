@@ -1,5 +1,6 @@
 """The fake workloads are found by their entry points, here and in child processes."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,17 @@ if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
 os.environ["PODIUM_FAKE_BRIEF"] = (
     "yes"  # before the fakes are imported, here and in child processes
 )
+
+
+@pytest.fixture(autouse=True)
+def no_loop_of_a_browser() -> Iterator[None]:
+    """The browser of other tests in this process keeps its event loop running in this thread, and
+    podium starts one of its own.
+    """
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from namespaces import require_namespaces
 from harness import failures
 from harness.children.process import describe_child_failure
 from harness.failures import describe_exception, describe_machine_error
+from suite.errors import MissingError
 
 LONGEST = 300
 SMALL_SHM = 'mount -t tmpfs -o size=64k none /dev/shm && exec "$@"'
@@ -126,7 +127,8 @@ def test_a_full_disk_names_the_place(tmp_path: Path):
     told = f"{tmp_path}: No space left on device"
     assert describe_machine_error(caught.value, folder=tmp_path) == told
     failure = describe_child_failure(caught.value, tmp_path)
-    assert failure.exit_code == 3 and failure.sentence == f"the system under test failed: {told}"
+    assert failure.error_class is MissingError
+    assert failure.sentence == f"the system under test failed: {told}"
     words = "Error while serializing: I/O error: No space left on device (os error 28)"
     assert describe_machine_error(RuntimeError(words), folder=tmp_path) == told
     # a write that failed without a reason, on a disk that has room

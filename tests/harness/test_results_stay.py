@@ -26,7 +26,7 @@ from podium_fakes.drive import (
     weights,
     words,
 )
-from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
+from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record, verdict_of
 from warm import Warm
 
 from compliance.judge import Judge
@@ -37,7 +37,7 @@ from harness.training.run_set import train_run_set
 from harness.training.state import set_state
 from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.cli import group
-from suite.errors import JudgedError, PodiumError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import locate_staged_results
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import Interrupted
@@ -374,7 +374,7 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(
         infer(tmp_path / "results", *FASTER, scenario=Scenario.SERVER)
     assert tree(tmp_path / "results") == before
     kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
-    assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {
+    assert {verdict_of(path.parent) for path in kept.rglob("run.json")} == {
         "ACCURACY",
         "INVALID",
     }
@@ -464,7 +464,7 @@ def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(
             raise OSError(28, "No space left on device")
         return found
 
-    with monkeypatch.context() as patch, pytest.raises((Interrupted, JudgedError)):
+    with monkeypatch.context() as patch, pytest.raises((Interrupted, MissingError)):
         patch.setattr(staging, moment, disturbed)
         infer(served, "batching.max_batch=4")
     with monkeypatch.context() as patch, pytest.raises(click.Abort):

@@ -41,7 +41,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     subprocess.run([*pip, "--target", str(folder), str(EXAMPLE)], check=True, timeout=300)
     return {
         **os.environ,
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")])),
         "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache")),
     }
 

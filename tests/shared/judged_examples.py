@@ -50,9 +50,11 @@ def ensure_examples() -> None:
             return
         partial = build / "examples.partial"
         shutil.rmtree(partial, ignore_errors=True)
+        own = (str(BUILDERS), str(Path(__file__).parent), str(ROOT))
+        paths = filter(None, [*own, os.environ.get("PYTHONPATH")])
         subprocess.run(
             [sys.executable, BUILDERS / "examples.py", partial],
-            env={**os.environ, "PYTHONPATH": f"{BUILDERS}{os.pathsep}{ROOT}"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             check=True,
         )
         (partial / STAMP).write_text(digest, encoding="utf-8")

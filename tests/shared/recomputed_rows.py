@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from submissions.metrics import TIME_TO_TRAIN
+from compliance.results.indexed_result import IndexedResult
 from submissions.published_rows import (
     INTERACTIVE_SCENARIO,
     PUBLISHED_COLUMNS,
@@ -24,9 +24,12 @@ from submissions.published_rows import (
     RECOMPUTED_KIND,
     parse_published_rows,
 )
-from submissions.result_index import IndexedResult, open_results
-from submissions.score.score import Score, score_opened_results
+from submissions.result_columns import get_convergence_factor
+from submissions.result_index import open_results
+from submissions.score.score import score_opened_results
 from suite.files.layout import fold_name
+from suite.measurement.metrics import TIME_TO_TRAIN
+from suite.result import Result
 from suite.rounds.compatibility import (
     INFERENCE_HALF,
     TRAINING_HALF,
@@ -97,11 +100,11 @@ def recompute_rows(half: str, version: str, tree: Path) -> Iterator[dict[str, An
 
 
 def build_recomputed_row(
-    score: Score, result: IndexedResult, tree: Path, half: str
+    score: Result, result: IndexedResult, tree: Path, half: str
 ) -> dict[str, Any]:
     """Build one row; values have the digits that the earlier rounds' rows have."""
     path = result.folder.relative_to(tree.resolve()).as_posix()
-    factor = (score.convergence or {}).get("factor")
+    factor = get_convergence_factor(score)
     return {
         "id": f"{score.round}/{path.replace('/results/', '/')}",
         "round": score.round,

@@ -41,7 +41,7 @@ RUN = (
 JUDGE = (
     "compliance.commands",
     "compliance.cli",
-    "compliance.judges.podium",
+    "compliance.kinds.podium.layout",
     "compliance.reports.text",
     "compliance.schemas",
 )
@@ -164,7 +164,7 @@ def serve(modules: Sequence[str]) -> None:
     registry.load_round()
     if rules := sys.modules.get("compliance.rules"):
         # the judge loads its rules when it is asked
-        rules.load_rules(registry.load_round_kind(registry.DEFAULT_ROUND))
+        rules.load_rules(registry.load_round_kind(registry.DEFAULT_ROUND).name)
     if page := sys.modules.get("submissions.report.page"):
         # compiled once, not by each campaign
         page.build_template_environment("submissions.report").get_template(page.REPORT_TEMPLATE)

@@ -3,10 +3,10 @@ comparing are what is tested.
 """
 
 import json
-import sys
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,15 +15,16 @@ from submissions import compliance_check
 from suite.files.json_files import write_json
 from suite.files.layout import CHECKPOINT_RECORD, ResultsEntry, locate_checkpoint_folder
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, RunRecord, write_record
+from suite.records import (
+    CheckpointRecord,
+    RunRecord,
+    SystemUnderTest,
+    locate_system_folder,
+    write_record,
+    write_system_record,
+)
+from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import Division
-
-beside = str(Path(__file__).parents[1] / "compliance")  # corpus.py lies there
-if beside not in sys.path:
-    sys.path.insert(0, beside)
-
-if TYPE_CHECKING:
-    pass
 
 NONCE = "0123456789abcdef" * 2
 SHA256 = "ab" * 32
@@ -97,24 +98,27 @@ def loadgen_run(
 ) -> None:
     folder.mkdir(parents=True)
     (folder / "mlperf_log_summary.txt").write_text(f"Scenario : {scenario.label}\nNo errors\n")
-    facts = {"loadgen_version": "6.0.17", **(HEADLINES[scenario] if mode == "performance" else {})}
+    facts = {"loadgen_version": "6.0.17", "effective_scenario": scenario.label}
+    if mode == "performance":
+        facts |= {"result_validity": "VALID", **HEADLINES[scenario]}
     (folder / "mlperf_log_detail.txt").write_text(
         "".join(event(key, value, 0) for key, value in facts.items())
     )
     (folder / "mlperf_log_accuracy.json").write_text(
         '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "08000000" }\n]\n'
     )
-    record = RunRecord(
+    asked = changes.pop("settings", {"batching.max_batch": 32, "data.picture_size": 32})
+    limits = {key: value for key, value in asked.items() if key.startswith(PERFORMANCE_PREFIXES)}
+    served = SystemUnderTest(
         workload="resnet50",
         round="podium-v1",
         profile="smoke",
         division=entry.division,
         org=entry.org,
-        system=entry.system,
-        scenario=scenario.label,
-        mode=mode,
+        name=entry.system,
         framework="torch",
         engine="torch",
+        engine_package="",
         input="default",
         device="cpu",
         precision="fp32",
@@ -122,18 +126,21 @@ def loadgen_run(
         nonce=NONCE,
         checkpoint_sha256=SHA256,
         sample_count=100,
-        settings={"batching.max_batch": 32, "data.picture_size": 32},
-        command=("podium", "infer", "resnet50"),
-        verdict="VALID",
-        metric="top1",
-        value=0.8,
-        ceiling=None,
-        above_ceiling_share=False,
-        batches={"count": 1, "mean_size": 1},
+        settings={key: value for key, value in asked.items() if key not in limits},
         version="0",
     )
-    fields = {name: changes.get(name, getattr(record, name)) for name in RunRecord.__slots__}
-    write_record(folder / "run.json", RunRecord(**fields))
+    known = {each.name for each in fields(SystemUnderTest)}
+    served = replace(served, **{key: value for key, value in changes.items() if key in known})
+    record = RunRecord(
+        system_sha256=served.compute_digest(),
+        changed=limits,
+        command=("podium", "infer", "resnet50"),
+        ceiling=None,
+        batches={"count": 1, "mean_size": 1},
+    )
+    own = {key: value for key, value in changes.items() if key not in known}
+    write_system_record(locate_system_folder(folder), served)
+    write_record(folder / "run.json", replace(record, **own))
 
 
 def measured(scenario: Scenario, **changes: Any) -> dict[str, Any]:
@@ -287,6 +294,7 @@ def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     monkeypatch.setattr(
         compliance_check, "judge_path", lambda path, kind=None, judge=None: tuple(found)
     )
+    monkeypatch.setattr(compliance_check, "list_shared_errors", lambda result, judge: ())
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from system_records import put_system
 
 from compliance.bundle.manifest import HARDWARE_FIELD_PREFIXES, read_run_environment
 from submissions.pack.manifest import (
@@ -32,7 +33,7 @@ def test_a_manifest_tells_of_the_whole_campaign(results: Path) -> None:
     """Round, profile, nonce, checkpoint: what two bundles are compared by."""
     found, paths = build_bundle_manifest(find_results(results))
     assert (found.format, found.round, found.profile, found.workloads) == (
-        1,
+        3,
         "podium-v1",
         "smoke",
         ("resnet50",),
@@ -91,7 +92,7 @@ def test_what_does_not_belong_together_is_refused(
     results: Path, field: str, value: str, words: str
 ) -> None:
     """One bundle is one round, one profile; the sentence says how to choose."""
-    edit(next(results.glob("**/Offline/accuracy/run.json")), **{field: value})
+    put_system(**{field: value})(next(results.glob("**/Offline/system.json")))
     with pytest.raises(JudgedError, match=f"{words}; choose with --workload and --system"):
         build_bundle_manifest(find_results(results))
 
@@ -102,7 +103,7 @@ def test_what_does_not_belong_together_is_refused(
 )
 def test_two_campaigns_of_one_workload_are_refused(results: Path, field: str, words: str) -> None:
     """A bundle in which Server serves other weights than Offline proves nothing."""
-    edit(next(results.glob("**/Server/performance/run_1/run.json")), **{field: "cd" * 32})
+    put_system(**{field: "cd" * 32})(next(results.glob("**/Server/system.json")))
     with pytest.raises(JudgedError, match=words):
         build_bundle_manifest(find_results(results))
 
@@ -192,7 +193,9 @@ def test_a_selection_packs_no_others(results: Path) -> None:
 def test_the_fields_of_hardware_are_those_of_the_description() -> None:
     """A prefix that fits nothing would leave the hardware out."""
     schema = json.loads(
-        (Path(__file__).parents[2] / "compliance" / "schemas" / "system.json").read_text()
+        (
+            Path(__file__).parents[2] / "compliance" / "schemas" / "system-description.json"
+        ).read_text()
     )
     for prefix in HARDWARE_FIELD_PREFIXES:
         assert any(name.startswith(prefix) for name in schema["properties"]), prefix

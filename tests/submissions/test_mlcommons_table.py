@@ -5,19 +5,19 @@ figures.
 import csv
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed_results import change_result
 from click.testing import CliRunner
-from corpus import PUBLISHED, needs_corpus
+from corpus import PUBLISHED
 
 from submissions.commands.score import score
 from submissions.score.mlcommons_table import (
-    SERVED_COLUMNS,
-    describe_scored_paths,
+    SERVED_TABLE,
     format_mlcommons_table,
 )
+from submissions.score.score import score_paths
 from suite.errors import JudgedError, RequestError
 
 TREE = Path(__file__).resolve().parents[1] / "examples" / "base" / "tree"
@@ -49,7 +49,7 @@ def run(*paths: Path) -> list[dict[str, str]]:
 
 def test_served_results_have_the_checkers_columns() -> None:
     (row,) = run(ENTRY)
-    assert tuple(row) == SERVED_COLUMNS
+    assert tuple(row) == tuple(each.name for each in SERVED_TABLE.columns)
     assert (row["Units"], row["Scenario"]) == ("Latency (ms)", "SingleStream")
     assert (row["compliance"], row["errors"], row["inferred"]) == ("1", "0", "0")
     assert row["Location"] == ENTRY.relative_to(TREE).as_posix()
@@ -57,9 +57,9 @@ def test_served_results_have_the_checkers_columns() -> None:
 
 def test_accuracy_has_the_digits_of_its_log() -> None:
     """Six of them would turn 8,151,740 tokens into 8.15174e+06."""
-    (described,) = describe_scored_paths([ENTRY], [])
+    (described,) = score_paths([ENTRY], [])
     accuracy = {"ROUGE1": 38.486, "GEN_LEN": 8151740.0, "ACCURACY": 97.85300303586894}
-    scored = replace(described, score=replace(described.score, accuracy=accuracy))
+    scored = change_result(described, accuracy=accuracy)
     (row,) = csv.DictReader(io.StringIO(format_mlcommons_table([scored])))
     assert row["Accuracy"] == "ROUGE1: 38.486  GEN_LEN: 8151740  ACCURACY: 97.85300303586894"
 
@@ -86,7 +86,6 @@ def test_what_cannot_be_scored_prints_no_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-@needs_corpus
 def test_training_columns_are_those_of_the_official_summarizer() -> None:
     """In its order, so that tables can be laid one upon the other."""
     summarizer = pytest.importorskip(
@@ -100,7 +99,6 @@ def test_training_columns_are_those_of_the_official_summarizer() -> None:
 
 
 @pytest.mark.corpus
-@needs_corpus
 def test_minutes_are_the_headline_with_the_factor() -> None:
     """MLCommons' table of v5.1 has AMD at 21.05 minutes and Dell at 2.54."""
     rows = run(PUBLISHED / "training_v5.1")
@@ -117,7 +115,6 @@ def test_minutes_are_the_headline_with_the_factor() -> None:
 
 @pytest.mark.slow
 @pytest.mark.corpus
-@needs_corpus
 @pytest.mark.parametrize("version", ["v5.1", "v6.0"])
 def test_rows_say_what_mlcommons_summary_says(version: str) -> None:
     """Of every result that is in a tree at hand and in the published summary."""

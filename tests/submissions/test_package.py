@@ -17,6 +17,8 @@ import msgspec
 import pytest
 import zstandard
 from click.testing import CliRunner
+from modes import run_without_powers
+from system_records import put_system
 
 from compliance.bundle.archive import unpack_bundle
 from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
@@ -105,7 +107,7 @@ def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_ma
     unpack_bundle(bundle, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert {key: manifest[key] for key in ("format", "round", "profile", "workloads", "seeds")} == {
-        "format": 1,
+        "format": 3,
         "round": "podium-v1",
         "profile": "smoke",
         "workloads": ["resnet50"],
@@ -307,7 +309,7 @@ def test_a_changed_header_is_found(bundle: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "manifest.json"])
 def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str) -> None:
-    text, manifest = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read)
+    text, manifest = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read, bundle.name)
     document = json.loads(text)
     document["files"] = {name: {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
@@ -341,7 +343,7 @@ def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -
 @pytest.mark.slow
 def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
     """A manifest may name a size; it does not make a bomb legal."""
-    text, _ = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read)
+    text, _ = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read, bundle.name)
     document = json.loads(text)
     document["files"] = {"a": {"sha256": "0" * 64, "size": 80 << 20}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
@@ -500,8 +502,7 @@ def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
 
 
 def test_two_served_checkpoints_do_not_share_a_bundle(results: Path, tmp_path: Path) -> None:
-    path = next(results.rglob("Offline/performance/run_1/run.json"))
-    path.write_text(path.read_text().replace("ab" * 32, "cd" * 32))
+    put_system(checkpoint_sha256="cd" * 32)(next(results.rglob("Offline/system.json")))
     with pytest.raises(JudgedError, match="2 served checkpoints of resnet50"):
         pack_results(results, tmp_path / "x")
 
@@ -612,3 +613,20 @@ def test_a_bundle_is_not_replaced_unless_asked(results: Path, tmp_path: Path) ->
     zipped = CliRunner().invoke(pack_command, [str(results), "-o", str(tmp_path / "b.zip")])
     assert isinstance(zipped.exception, RequestError)
     assert "a bundle is a .tar.zst file" in str(zipped.exception)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [0o111, 0o000])
+def test_a_scenario_that_may_not_be_listed_is_not_left_out(
+    results: Path, tmp_path: Path, mode: int
+) -> None:
+    """It was sealed without MultiStream, exit 0, without a word."""
+    (folder,) = results.rglob("results/*/resnet50/MultiStream")
+    folder.chmod(mode)
+    try:
+        done = run_without_powers("pack", results, "-o", tmp_path / "bundle.tar.zst")
+    finally:
+        folder.chmod(0o755)
+    assert done.returncode == 2
+    assert f"{folder}: cannot be read, so nothing is packed: Permission denied" in done.stderr
+    assert not (tmp_path / "bundle.tar.zst").exists()

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from changed_results import make_result
 
 from submissions.compliance_check import format_finding_line
-from submissions.score.score import Score
 from submissions.tables import format_metric_value, print_scores
+from suite.result import Result
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_values_keep_the_digits_that_matter(value: float | None, unit: str, text
     assert format_metric_value(value, unit) == text
 
 
-def row(**changes: object) -> Score:
+def row(**changes: object) -> Result:
     facts: dict[str, object] = {
         "org": "acme",
         "system": "host",
@@ -39,7 +40,7 @@ def row(**changes: object) -> Score:
         "runs": (2.0,),
         "compliant": True,
     }
-    return Score(**{**facts, **changes})  # type: ignore[arg-type]
+    return make_result(**{**facts, **changes})
 
 
 def test_a_table_in_a_pipe_cuts_no_name(

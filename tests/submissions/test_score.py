@@ -5,26 +5,23 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed_results import change_result, make_result
 from click.testing import CliRunner
 
-from compliance.judge import Judge
-from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.verdict import Finding
-from submissions import compliance_check
+from submissions.commands.compare import compare
 from submissions.commands.score import score
-from submissions.machines import ComparedMachine
-from submissions.metrics import compute_olympic_mean
 from submissions.pack.bundle import pack_results
-from submissions.result_index import IndexedResult, open_results
+from submissions.result_index import open_results
 from submissions.score.csv_table import format_scores_csv
-from submissions.score.score import Score
 from submissions.tables import format_metric_value
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 from suite.loadgen.scenario import Scenario
+from suite.measurement.metrics import compute_olympic_mean
+from suite.result import Convergence, Machine
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -93,6 +90,7 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
         "unit",
         "runs",
         "compliant",
+        "unjudged",
         "machine",
         "precision",
     ]
@@ -258,7 +256,7 @@ def test_a_column_of_the_csv_holds_one_thing_in_one_unit(results: Path) -> None:
 
 
 def test_each_metric_and_channel_has_columns_of_its_own() -> None:
-    several = Score(
+    several = make_result(
         org="acme",
         system="host",
         division="closed",
@@ -271,12 +269,12 @@ def test_each_metric_and_channel_has_columns_of_its_own() -> None:
         unit="minutes",
         runs=(29.0, None, 31.0),
         compliant=True,
-        machine=ComparedMachine(accelerator="H100, SXM", accelerators=8, nodes=1),
+        machine=Machine(accelerator="H100, SXM", accelerators=8, nodes=1),
         accuracy={"BBOX": 0.378, "SEGM": 0.34},
         target={"BBOX": 0.377, "SEGM": 0.339},
-        convergence={"factor": 1.5, "scaled": 45.0, "outcome": "pass with factor", "batch": 64.0},
+        convergence=Convergence(factor=1.5, outcome="pass with factor", batch=64.0),
     )
-    one = replace(several, accuracy={"top1": 0.76}, target={}, convergence=None)
+    one = change_result(several, accuracy={"top1": 0.76}, target={}, convergence=None)
     first, second = csv.DictReader(io.StringIO(format_scores_csv([several, one])))
     assert (first["accelerator"], first["accelerators"]) == ("H100, SXM", "8")
     assert (first["minutes"], first["scaled_minutes"]) == ("30.0", "45.0")
@@ -310,8 +308,8 @@ def test_the_table_names_every_set(results: Path) -> None:
         .invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"})
         .stdout
     )
-    assert "2.0000 min " in text
-    assert "1.6000 ms" in text
+    assert "2.00 min " in text
+    assert "1.60 ms" in text
     assert "yes" in text
 
 
@@ -368,36 +366,6 @@ def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(
     assert len(json.loads(outcome.stdout)["scores"]) == 4
 
 
-def test_a_result_that_another_document_contradicts_is_not_compliant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objection: Finding
-) -> None:
-    """No single entry shows a run that is filed twice, or a device that no system has."""
-    home = tmp_path / "open" / "acme"
-    asked: list[PathKind] = []
-
-    def found(judge: Judge, target: RecognisedPath) -> tuple[Finding, ...]:
-        asked.append(target.kind)
-        return (replace(objection, rule="tree.distinct"),) if target.path == home else ()
-
-    monkeypatch.setattr(Judge, "judge_target", found)
-    monkeypatch.setattr(
-        compliance_check, "judge_path", lambda path, kind, judge: judge.judge_as(path, kind)
-    )
-    results = [
-        IndexedResult(
-            folder=home / "results" / "box" / name,
-            organisation_folder=home,
-            system="box",
-            workload=name,
-            scenario=None,
-        )
-        for name in ("resnet", "ssd")
-    ]
-    judge = Judge("podium-v1")
-    assert [compliance_check.is_valid_result(result, judge) for result in results] == [False, False]
-    assert asked.count(PathKind.ORGANISATION) == 1
-
-
 @pytest.mark.parametrize("place", ["speed", "speed/studies/resnet50-speed", "study"])
 def test_a_study_is_no_result(place: str) -> None:
     """The runs of speed alone lie in a tree of their own, and would be scored like a result."""
@@ -407,3 +375,6 @@ def test_a_study_is_no_result(place: str) -> None:
         open_results(path),
     ):
         pass
+    compared = CliRunner().invoke(compare, [str(path), str(path)])
+    assert isinstance(compared.exception, RequestError)
+    assert f"draw each study with podium report {path} -o study.html" in str(compared.exception)

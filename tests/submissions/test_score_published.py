@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from corpus import CORPUS, needs_corpus
+from corpus import CORPUS
 
 from compliance.judge import Judge
+from compliance.kinds.training.score import find_most_frequent_division
 from compliance.verdict import Finding
 from submissions.commands.score import score
-from submissions.score.published import find_most_frequent_division
 from suite.errors import JudgedError
 
 START_S = 1_600_000_000.0
@@ -380,7 +380,6 @@ def expected(name: str) -> list[Mapping[str, str]]:
 
 
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("round_name", ["v0.6", "v0.7"])
 def test_training_scores_are_those_that_were_established(round_name: str) -> None:
@@ -403,7 +402,6 @@ def test_training_scores_are_those_that_were_established(round_name: str) -> Non
 
 
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("round_name", ["v0.6", "v0.7"])
 def test_minutes_of_each_run_are_those_that_were_established(round_name: str) -> None:
@@ -423,7 +421,6 @@ def test_minutes_of_each_run_are_those_that_were_established(round_name: str) ->
         ), key
 
 
-@needs_corpus
 @pytest.mark.corpus
 def test_inference_metrics_are_those_that_were_established() -> None:
     found = {

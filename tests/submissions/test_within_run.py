@@ -6,18 +6,24 @@ from pathlib import Path
 
 import numpy
 import pytest
+from changed_results import make_result
 
 from compliance.judge import Judge
+from compliance.kinds.podium.results.within_run import iterate_within_run_figures
 from submissions.compare.comparison import ComparedResult
-from submissions.compare.table_rows import format_within_run as words
-from submissions.compare.table_rows import iterate_result_remarks
+from submissions.compare.table_rows import describe_within_runs, iterate_result_remarks
 from submissions.compliance_check import list_noise_rules
-from submissions.score.within_run import iterate_within_run_figures
 from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
+from suite.result import WithinRun
 
 BASES = Path(__file__).parents[1] / "examples" / "base"
 SERVER = BASES / "recorded" / "Server" / "performance" / "run_1"
+
+
+def words(found: WithinRun) -> str:
+    (told,) = describe_within_runs([found])
+    return told
 
 
 def test_a_run_with_its_record_is_sliced():
@@ -70,7 +76,9 @@ def test_a_disturbed_host_is_named():
     found = Judge().judge_path(str(BASES.parent / "invalid" / "noise.others")).findings
     assert list_noise_rules(found) == ("noise.others",)
     assert "on a disturbed host: noise.others" in list(
-        iterate_result_remarks(ComparedResult(path="a", noise=list_noise_rules(found)), "ns")
+        iterate_result_remarks(
+            ComparedResult(path="a", result=make_result(noise=list_noise_rules(found))), "ns"
+        )
     )
 
 
@@ -80,7 +88,6 @@ def test_what_several_runs_have_in_common_is_said_once():
         [BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE
     )
     (served,) = iterate_within_run_figures([SERVER], Scenario.SERVER)
-    sentences = list(
-        iterate_result_remarks(ComparedResult(path="a", within_run=(found, found, served)), "ns")
-    )
+    measured = make_result(within_run=(found, found, served))
+    sentences = list(iterate_result_remarks(ComparedResult(path="a", result=measured), "ns"))
     assert sentences == [f"{words(found)} (2 runs)", words(served)]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from suite import cli, registry
 from suite.console.options import ORGANISATION_NAME
 from suite.errors import JudgedError, MissingError, RequestError, build_unknown_name_error
 
+ROOT = Path(__file__).parents[2]
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -101,6 +103,8 @@ def test_list_as_json(podium: Podium) -> None:
 def test_list_says_what_a_workload_is_and_costs(podium: Podium) -> None:
     """Four lines of names did not say which one to begin with."""
     told = podium("list").stdout
+    assert "data: smoke: from the workload's package;" in told
+    assert ": generated" not in told
     for piece in (
         "ResNet-50 v1.5 image classification",
         "smoke top1 0.759",
@@ -428,3 +432,32 @@ def test_a_command_offers_only_options_that_it_uses(command: str, missing: set[s
     }
     every = {f"--{name.replace('_', '-')}" for name in cli.RunOptions.__dataclass_fields__}
     assert (every - {"--assignments"} | {"--set"}) - offered == missing
+
+
+def test_each_own_command_has_a_summary() -> None:
+    """`podium --help` called the own command `curve` "Command of another package."."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    own = set(project["entry-points"]["podium.commands"])
+    assert own and own == set(cli.COMMAND_SUMMARIES)
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "way_out"),
+    [
+        ([], {"PYTHONOPTIMIZE": "2"}, "unset PYTHONOPTIMIZE (it is 2)"),
+        (["-OO"], {}, "start Python without -OO"),
+    ],
+)
+def test_python_that_drops_docstrings_is_a_sentence(
+    flags: list[str], variables: dict[str, str], way_out: str
+) -> None:
+    """The judge's rules are docstrings; they ended in a traceback."""
+    result = subprocess.run(
+        [sys.executable, *flags, "-m", "suite.cli", "explain", "round.known"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+    assert result.returncode == MissingError.exit_code
+    assert result.stderr == f"podium: podium needs its docstrings: {way_out}\n"

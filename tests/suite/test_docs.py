@@ -23,6 +23,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("workloads/*/README.md"),
+        *ROOT.glob("compliance/kinds/*/README.md"),
         *ROOT.glob("examples/*/README.md"),
     ]
 )

@@ -157,7 +157,9 @@ def test_the_new_package_passes_its_own_tests(template: str, tmp_path: Path) -> 
     )
     environment = {
         **os.environ,
-        "PYTHONPATH": str(tmp_path / "installed"),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(tmp_path / "installed"), os.environ.get("PYTHONPATH")])
+        ),
         "PODIUM_CACHE": str(tmp_path / "cache"),
     }
     own = (  # pytest deletes all but the last three of its usual folders

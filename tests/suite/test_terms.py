@@ -2,8 +2,9 @@
 them, records as their schemas.
 """
 
+import hashlib
 import json
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,15 @@ from suite.errors import (
     build_unknown_name_error,
 )
 from suite.files.layout import convert_to_slug, fold_name
-from suite.loadgen.advice import Hint
 from suite.loadgen.scenario import Scenario, parse_scenarios
-from suite.records import CheckpointRecord, RunRecord, write_record
+from suite.records import (
+    CheckpointRecord,
+    RunRecord,
+    SystemUnderTest,
+    read_system_record,
+    write_record,
+    write_system_record,
+)
 from suite.rounds import Profile
 from suite.rounds.settings import PERFORMANCE_PREFIXES, SCENARIO_BY_PREFIX, can_affect_run
 from suite.terms import Division, Precision
@@ -226,7 +233,12 @@ def test_vocabularies_are_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "schema"), [(RunRecord, "run.json"), (CheckpointRecord, "checkpoint.json")]
+    ("record", "schema"),
+    [
+        (SystemUnderTest, "system.json"),
+        (RunRecord, "run.json"),
+        (CheckpointRecord, "checkpoint.json"),
+    ],
 )
 def test_records_and_schemas_have_the_same_fields(record: Any, schema: str) -> None:
     """One that is written and not described, or described and not written, would be read by
@@ -242,37 +254,43 @@ def test_records_and_schemas_have_the_same_fields(record: Any, schema: str) -> N
     assert needed <= set(document["required"])
 
 
-def test_a_record_is_written_sorted_and_ends_with_a_newline(tmp_path: Path) -> None:
-    """Two equal records are equal byte for byte: bundles are reproducible."""
-    hint = Hint(rule="r", found="f", knob="k", value=1.5, sentence="s")
-    record = RunRecord(
+def test_the_digest_of_a_system_is_that_of_its_file(tmp_path: Path) -> None:
+    """Anybody can find a run's system with sha256sum, and a changed value gives another digest."""
+    system = SystemUnderTest(
         workload="w",
         round="r",
         profile="smoke",
         division="open",
         org="o",
-        system="s",
-        scenario="Server",
-        mode="performance",
+        name="box-torch-fp32",
         framework="f",
         engine="e",
+        engine_package="e 1",
         input="i",
-        device="cpu",
         precision="fp32",
+        device="cpu",
         threads=1,
-        nonce="n",
         checkpoint_sha256="c",
+        nonce="n",
+        settings={"b": (1, 2), "a": True, "c": 1.0, "d": "caf\u00e9"},
         sample_count=1,
-        settings={"b": (1, 2), "a": True},
-        command=("podium",),
-        verdict="VALID",
-        metric="m",
-        value=1.0,
-        ceiling=None,
-        above_ceiling_share=False,
-        batches={"count": 1.0},
-        hints=(hint,),
         version="0",
+    )
+    write_system_record(tmp_path, system)
+    digest = hashlib.sha256((tmp_path / "system.json").read_bytes()).hexdigest()
+    assert system.compute_digest() == digest
+    assert read_system_record(tmp_path).compute_digest() == digest
+    assert replace(system, threads=2).compute_digest() != digest
+
+
+def test_a_record_is_written_sorted_and_ends_with_a_newline(tmp_path: Path) -> None:
+    """Two equal records are equal byte for byte: bundles are reproducible."""
+    record = RunRecord(
+        system_sha256="ab",
+        changed={"b": (1, 2), "a": True},
+        command=("podium",),
+        ceiling=None,
+        batches={"count": 1.0},
     )
     write_record(tmp_path / "a.json", record)
     text = (tmp_path / "a.json").read_text()
@@ -280,10 +298,7 @@ def test_a_record_is_written_sorted_and_ends_with_a_newline(tmp_path: Path) -> N
     assert (
         text.endswith("}\n")
         and list(document) == sorted(document)
-        and document["settings"] == {"a": True, "b": [1, 2]}
+        and document["changed"] == {"a": True, "b": [1, 2]}
     )
-    assert document["hints"] == [
-        {"rule": "r", "found": "f", "knob": "k", "value": 1.5, "sentence": "s"}
-    ]
     write_record(tmp_path / "b.json", record)
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()

@@ -6,6 +6,7 @@ Settings, reasons and constraints all come from the round; nothing is listed her
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -28,9 +29,13 @@ def constraints(workload: str) -> tuple[Constraint, ...]:
     return ROUND.benchmark(workload).training[Profile.FULL].constraints
 
 
+SERVED_ALONE: Final = frozenset({"endpoint.temperature"})
+"""Held by serving alone: no row has a value, so the closed division takes none."""
+
+
 def unclassed(round: Round, row: Benchmark) -> list[str]:
     """Settings that are neither free nor held, and those that are both."""
-    held = {constraint.key for constraint in row.training[Profile.FULL].constraints}
+    held = {constraint.key for constraint in row.training[Profile.FULL].constraints} | SERVED_ALONE
     return [
         key
         for key, setting in collect_workload_settings(round, row).items()

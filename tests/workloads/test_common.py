@@ -4,7 +4,7 @@ any torch.
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -205,3 +205,27 @@ def test_a_bucket_of_nothing_is_refused(make_run: Callable[..., Run]) -> None:
         gradient_exchange.wrap_for_gradient_exchange(
             torch.nn.Linear(2, 2), replace(make_run(train__bucket_mib=0), world_size=2)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes(setting_values.SettingsRecord):
+    """A record of some settings."""
+
+    width: int = setting_values.declare_positive("model.width")
+    share: int = setting_values.declare_positive("data.share", "model.width")
+    rate: float | None = setting_values.declare_field(
+        lambda settings: setting_values.require_number_setting(settings, "rate") or None
+    )
+
+
+def test_a_record_reads_its_settings() -> None:
+    """A field without its setting takes the one that it names instead; others are left alone."""
+    settings: setting_values.Settings = {"model.width": 3, "rate": 0, "name": "x"}
+    assert Sizes.build_from_settings(settings) == Sizes(width=3, share=3, rate=None)
+    assert Sizes.build_from_settings({**settings, "data.share": 2}).share == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"model.width": 0, "rate": 1.0}])
+def test_a_record_names_the_setting_that_it_cannot_read(settings: setting_values.Settings) -> None:
+    with pytest.raises(RequestError, match=r"setting model\.width"):
+        Sizes.build_from_settings(settings)

@@ -14,7 +14,8 @@ from testbed import GENERATING, SETTINGS, a_run
 
 from suite import registry
 from suite.engine import Network, Plan, Precision
-from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host
+from workloads.common.pictures.in_memory import copy_sample_to_host
+from workloads.common.served_samples import LoadedSamples
 
 DEVICE = "meta"
 """A device that is not the host: what is there has a place, and no values."""

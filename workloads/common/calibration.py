@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 from suite.engine import Calibration
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import UnreadableError, read_untrusted_text
-from suite.terms import QUANTISED
 from suite.workload import Run
 from workloads.common.pictures.decoding import PictureSet
 from workloads.common.setting_values import require_text_setting
@@ -165,10 +164,3 @@ def find_accuracy_overlap(samples: dict[str, Path], accuracy: Iterable[Path]) ->
         for name, path in samples.items()
         if path in known_paths or compute_file_sha256(path) in known_hashes
     )
-
-
-def build_calibration_if_quantised(
-    run: Run, make: Callable[[], Calibration[Any]]
-) -> Calibration[Any] | None:
-    """Create the calibration only if the precision needs one."""
-    return make() if run.precision in QUANTISED else None

@@ -6,16 +6,19 @@ from typing import Any, Final
 
 from suite import registry
 from suite.dataset import DataSet
-from suite.engine import Calibration, Plan
+from suite.engine import Calibration, Plan, Shape, ShapeProfile
 from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.files.cache import ENGINE_CACHE_FOLDER
 from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.rounds import InferenceRow, TrainingRow
+from suite.terms import QUANTISED
 from suite.workload import Run
 from workloads.common.inputs import require_input_pipeline
 from workloads.common.setting_values import require_positive_setting
 
 DEFAULT_INPUT: Final = "default"
+TYPICAL_BATCH: Final = 8
+"""Samples; between the smallest and the largest, for engines that need a typical example."""
 
 
 def require_run_training_row(run: Run, name: str) -> TrainingRow:
@@ -48,21 +51,35 @@ def resolve_data_survey(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping
     return surveyed
 
 
-def build_engine_plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
-    """Return the engine plan of a run's networks; `calibration` supplies the ranges of a quantised
-    network.
+def require_max_batch(run: Run) -> int:
+    """Return the largest batch that a run's networks are given."""
+    return require_positive_setting(run.settings, "batching.max_batch")
+
+
+def build_engine_plan(
+    run: Run, build_calibration: Callable[[], Calibration[Any]] | None = None
+) -> Plan[Any]:
+    """Return the engine plan of a run's networks; `build_calibration` supplies the ranges of
+    networks that the run's precision quantises.
     """
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
-    most = require_positive_setting(run.settings, "batching.max_batch")
     return Plan(
         device=run.device,
         precision=run.precision,
         threads=run.threads,
-        max_batch=most,
+        max_batch=require_max_batch(run),
         cache=run.engine_cache or run.cache / ENGINE_CACHE_FOLDER,
         options=options,
-        calibration=calibration,
+        calibration=build_calibration()
+        if build_calibration and run.precision in QUANTISED
+        else None,
     )
+
+
+def build_batch_shapes(sample: Shape, most: int, usual: int = TYPICAL_BATCH) -> ShapeProfile:
+    """Return the shapes of batches of one sample, of a typical number, and of the most."""
+    one, common, largest = ((size, *sample) for size in (1, min(usual, most), most))
+    return ShapeProfile(minimum=(one,), usual=(common,), maximum=(largest,))
 
 
 def list_warm_up_batch_sizes(run: Run, most: int) -> range:

@@ -9,7 +9,6 @@ from suite.workload import Workload
 WORKLOAD: Final = Workload(
     name="gnmt",
     frameworks=frozenset({"torch"}),
-    hyperparameters="workloads.gnmt.recipe:select_gnmt_hyperparameters",
     check_run="workloads.common.run_request:check_run_without_input",
     training="workloads.gnmt.training:GNMTTraining",
     inference="workloads.gnmt.inference:GNMTInference",

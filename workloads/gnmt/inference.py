@@ -2,7 +2,7 @@
 ids as answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +20,7 @@ from suite.engine import (
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
-from workloads.common.run_request import (
-    build_engine_plan,
-    list_warm_up_batch_sizes,
-    require_run_inference_row,
-)
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.text import encoded, references
 from workloads.common.text.beam_search import BeamParameters
@@ -39,9 +35,6 @@ from workloads.gnmt.scoring import GNMT_END_ID, GNMT_START_ID
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder
 # layers, V vocabulary.
-GNMT_TYPICAL_BATCH: Final = (
-    8  # sentences; between the smallest and the largest, for engines that need a typical example
-)
 GNMT_TYPICAL_TOKENS: Final = 24  # tokens, likewise
 GNMT_WARM_UP_TOKENS: Final = (
     2  # tokens of a warm-up answer: all steps of an answer have the same shapes
@@ -54,7 +47,7 @@ class GNMTPredictor:
     def __init__(
         self,
         translator: GNMTTranslator,
-        samples: dict[int, Tokens],
+        samples: LoadedSamples[Tokens],
         beam: BeamParameters,
         sizes: range,
     ) -> None:
@@ -88,14 +81,14 @@ class GNMTPredictor:
             ]
 
 
-class GNMTInference:
+class GNMTInference(ServedSamples[Tokens]):
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         network, self._description = model.load_gnmt_checkpoint(checkpoint)
-        self._run, self._row = run, require_run_inference_row(run, model.GNMT_NAME)
+        self._run = run
         self._text = data.load_gnmt_text(
             encoded.resolve_encoded_folder(
                 run, run_request.resolve_data_survey(run, survey.GNMTDataSet)
@@ -103,11 +96,12 @@ class GNMTInference:
         )
         check_checkpoint_vocabulary(checkpoint, self._description, self._text)
         self._test = self._text.load_pairs(TEXT_TEST_SPLIT)
-        self._samples: dict[int, Tokens] = {}
+        row = run_request.require_run_inference_row(run, model.GNMT_NAME)
+        super().__init__(len(self._test), row.performance_samples, self._prepare_sources)
         self._longest = require_positive_setting(run.settings, "data.max_answer_length")
         # below the longest: an export is checked at a larger length, too
         self._usual = max(1, min(GNMT_TYPICAL_TOKENS, self._longest // 2))
-        self._plan = build_engine_plan(run)
+        self._plan = run_request.build_engine_plan(run)
         self._reader: Executable[torch.Tensor] = engine.compile(
             self._describe_encoder_network(network), self._plan
         )
@@ -116,7 +110,7 @@ class GNMTInference:
         )
 
     def _describe_encoder_network(self, network: model.GNMTNetwork) -> Network[torch.Tensor]:
-        inputs = build_gnmt_encoder_inputs(GNMT_TYPICAL_BATCH, self._usual, self._run.device)
+        inputs = build_gnmt_encoder_inputs(run_request.TYPICAL_BATCH, self._usual, self._run.device)
         return Network(
             name=f"{model.GNMT_NAME}-encoder",
             module=model.GNMTServingEncoder(network),
@@ -137,7 +131,7 @@ class GNMTInference:
             module=model.GNMTServingDecoderStep(network),
             framework=model.GNMT_FRAMEWORK,
             inputs=build_gnmt_decoder_inputs(
-                GNMT_TYPICAL_BATCH, self._usual, size, self._run.device
+                run_request.TYPICAL_BATCH, self._usual, size, self._run.device
             ),
             input_names=("token", "hidden", "cell", "memory", "key", "known"),
             output_names=("logit", "share", "next_hidden", "next_cell"),
@@ -157,7 +151,7 @@ class GNMTInference:
         most = self._plan.max_batch
         sizes = (
             (1, 2),
-            (min(GNMT_TYPICAL_BATCH, most), self._usual),
+            (min(run_request.TYPICAL_BATCH, most), self._usual),
             (most, self._longest),
         )
         least, usual, largest = (
@@ -166,37 +160,18 @@ class GNMTInference:
         )
         return ShapeProfile(minimum=least, usual=usual, maximum=largest)
 
-    @property
-    def sample_count(self) -> int:
-        """Number of sentences in the accuracy set."""
-        return len(self._test)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, len(self._test))
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Load token ids into memory; MLPerf does not time tokenisation (inference_rules.adoc v0.5,
-        Data).
-        """
+    def _prepare_sources(self, samples: Sequence[int]) -> Iterator[Tokens]:
+        """Return token ids; MLPerf does not time tokenisation (inference_rules.adoc v0.5, Data)."""
         for sample in samples:
-            self._samples[sample] = data.truncate_gnmt_source(
-                self._test.get_pair(sample)[0], self._longest
-            )
-
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release sentences."""
-        for sample in samples:
-            self._samples.pop(sample, None)
+            yield data.truncate_gnmt_source(self._test.get_pair(sample)[0], self._longest)
 
     def payload(self, sample: int) -> bytes:
         """Return the token ids, int32 little-endian."""
-        return self._samples[sample].astype("<i4", copy=False).tobytes()
+        return self._held[sample].astype("<i4", copy=False).tobytes()
 
     def length(self, sample: int) -> int:
         """Return the number of source tokens."""
-        return len(self._samples[sample])
+        return len(self._held[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
@@ -219,19 +194,15 @@ class GNMTInference:
         )
         return GNMTPredictor(
             translator,
-            self._samples,
+            self._held,
             decoding.build_gnmt_beam(SERVING_BEAM_RULE, self._longest),
-            list_warm_up_batch_sizes(self._run, max_batch),
+            run_request.list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
         references.write_references(folder, self._text.references)
         scoring.write_gnmt_vocabulary(folder, self._text.subwords.tokens)
-
-    def close(self) -> None:
-        """Release all sentences."""
-        self._samples.clear()
 
 
 def build_example_sentence(length: int) -> Tokens:

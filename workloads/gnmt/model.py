@@ -7,6 +7,7 @@ above; layers have residuals from the third on. Both sides share one embedding.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -121,11 +122,13 @@ class GNMTEncoder(nn.Module):
         """Return the memory N S H; positions after a sentence's end are meaningless."""
         mirror_NS1 = compute_mirrored_positions(length_N, embedded_NSH.shape[1])[..., None]
         dropped_NSH = self.dropout(embedded_NSH)
-        onward_NSH, _ = self.onward(dropped_NSH)
-        back_NSH, _ = self.backward_(dropped_NSH.gather(1, mirror_NS1.expand_as(dropped_NSH)))
+        onward_NSH = run_lstm_layer(self.onward, dropped_NSH)
+        back_NSH = run_lstm_layer(
+            self.backward_, dropped_NSH.gather(1, mirror_NS1.expand_as(dropped_NSH))
+        )
         hidden = torch.cat([onward_NSH, back_NSH.gather(1, mirror_NS1.expand_as(back_NSH))], dim=-1)
         for level, layer in enumerate(self.layers):
-            above, _ = layer(self.dropout(hidden))
+            above = run_lstm_layer(layer, self.dropout(hidden))
             hidden = above + hidden if level else above
         return hidden
 
@@ -138,6 +141,34 @@ def compute_mirrored_positions(length_N: torch.Tensor, longest: int) -> torch.Te
     return torch.where(
         position_S < length_N[:, None], length_N[:, None] - 1 - position_S, position_S
     )
+
+
+def run_lstm_layer(layer: nn.Module, input_NTH: torch.Tensor) -> torch.Tensor:
+    """Return the outputs N T H of an LSTM layer; in fp32 where the processor has no LSTM in
+    autocast's type.
+    """
+    output_NTH: torch.Tensor
+    if not torch.is_autocast_enabled("cpu") or has_cpu_lstm(torch.get_autocast_dtype("cpu")):
+        output_NTH, _ = layer(input_NTH)
+        return output_NTH
+    with torch.autocast("cpu", enabled=False):
+        output_NTH, _ = layer(input_NTH.float())
+        return output_NTH
+
+
+@cache
+def has_cpu_lstm(dtype: torch.dtype) -> bool:
+    """Return whether this processor runs an LSTM under autocast in a type: oneDNN's bf16 needs
+    AVX-512.
+    """
+    with torch.random.fork_rng(devices=[]):  # the weights' draws leave the run's as they are
+        layer = nn.LSTM(1, 1)
+    try:
+        with torch.no_grad(), torch.autocast("cpu", dtype):
+            layer(torch.zeros(1, 1, 1))
+    except RuntimeError:
+        return False
+    return True
 
 
 class GNMTDecoder(nn.Module):
@@ -162,10 +193,11 @@ class GNMTDecoder(nn.Module):
         position, for all positions at once.
         """
         key_NSH = self.attention.compute_keys(memory_NSH)
-        hidden_NTH: torch.Tensor = self.layers[0](self.dropout(embedded_NTH))[0]
+        hidden_NTH = run_lstm_layer(self.layers[0], self.dropout(embedded_NTH))
         context_NTH, _ = self.attention(hidden_NTH, memory_NSH, key_NSH, known_NS)
         for level, layer in enumerate(self.layers[1:]):
-            above_NTH, _ = layer(self.dropout(torch.cat([hidden_NTH, context_NTH], dim=-1)))
+            both_NTH = torch.cat([hidden_NTH, context_NTH], dim=-1)
+            above_NTH = run_lstm_layer(layer, self.dropout(both_NTH))
             hidden_NTH = above_NTH + hidden_NTH if level else above_NTH
         return hidden_NTH
 

@@ -1,37 +1,22 @@
 """The settings of a run as one typed record, with their log names; imports no framework."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from suite.errors import RequestError
-from suite.rounds import HyperValue
 from workloads.common.optimisation.schedules import RateSchedule
 from workloads.common.setting_values import (
     Settings,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_positive,
     require_flag_setting,
-    require_integer_setting,
-    require_number_setting,
     require_positive_setting,
 )
 
-# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_gnmt.yaml: what a log must have
-GNMT_LOGGED_HYPERPARAMETERS: Final = (
-    "global_batch_size",
-    "opt_base_learning_rate",
-    "opt_learning_rate_alt_decay_func",
-    "opt_learning_rate_alt_warmup_func",
-    "opt_learning_rate_decay_factor",
-    "opt_learning_rate_decay_interval",
-    "opt_learning_rate_decay_steps",
-    "opt_learning_rate_remain_steps",
-    "opt_learning_rate_warmup_steps",
-    "max_sequence_length",
-)
-ALTERNATIVE_SCHEDULE_SETTINGS: Final = (
-    "opt_learning_rate_alt_decay_func",
-    "opt_learning_rate_alt_warmup_func",
-)
 # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up
 # starts
 WARMUP_START_FACTOR: Final = 0.01
@@ -39,13 +24,6 @@ MICRO_BATCH_SETTING: Final = "data.micro_batch"
 MIN_GNMT_LAYERS: Final = 2  # one queries the attention, the other receives its result
 GNMT_ADAM_BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
 GNMT_ADAM_EPSILON: Final = 1e-8  # the same
-
-
-def select_gnmt_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the
-    judge reports them as missing.
-    """
-    return {key: settings[key] for key in GNMT_LOGGED_HYPERPARAMETERS if key in settings}
 
 
 def build_gnmt_schedule(
@@ -68,76 +46,57 @@ def build_gnmt_schedule(
     return compute_rate
 
 
+def declare_usual_schedule(key: str) -> bool:
+    """Declare a field that may not be true, since the alternative schedules have no code."""
+
+    def refuse_alternative(settings: Settings) -> bool:
+        if require_flag_setting(settings, key):
+            raise RequestError(
+                f"setting {key}: the alternative schedules are not implemented; --set {key}=false"
+            )
+        return False
+
+    return declare_field(refuse_alternative)
+
+
+def require_layer_count(settings: Settings) -> int:
+    """Return the number of layers; RequestError if there are too few."""
+    layers = require_positive_setting(settings, "model.layers")
+    if layers < MIN_GNMT_LAYERS:
+        raise RequestError(f"setting model.layers: {layers} is below {MIN_GNMT_LAYERS}")
+    return layers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GNMTRecipe:
+class GNMTRecipe(SettingsRecord):
     """The training recipe of one run."""
 
-    batch_size: int
-    micro_batch: int
+    batch_size: int = declare_positive("global_batch_size")
+    micro_batch: int = declare_positive(MICRO_BATCH_SETTING, "global_batch_size")
     """Pairs that a rank processes at once."""
-    base_rate: float
-    decay_factor: float
-    decay_interval: int
-    decay_steps: int
-    remain_steps: int
-    warmup_steps: int
-    max_sequence_length: int
+    base_rate: float = declare_number("opt_base_learning_rate")
+    decay_factor: float = declare_number("opt_learning_rate_decay_factor")
+    decay_interval: int = declare_positive("opt_learning_rate_decay_interval")
+    decay_steps: int = declare_integer("opt_learning_rate_decay_steps")
+    remain_steps: int = declare_integer("opt_learning_rate_remain_steps")
+    alternative_decay: bool = declare_usual_schedule("opt_learning_rate_alt_decay_func")
+    alternative_warmup: bool = declare_usual_schedule("opt_learning_rate_alt_warmup_func")
+    warmup_steps: int = declare_integer("opt_learning_rate_warmup_steps")
+    max_sequence_length: int = declare_positive("max_sequence_length")
     """Tokens of either side, including start and end marks; longer pairs are dropped."""
-    max_answer_length: int
+    max_answer_length: int = declare_positive("data.max_answer_length")
     """Maximum tokens of a source to translate, and of its answer."""
-    buckets: int
-    merges: int
-    width: int
-    layers: int
+    buckets: int = declare_positive("data.buckets")
+    width: int = declare_positive("model.width")
+    layers: int = declare_field(require_layer_count)
     """Number of layers in the encoder, and in the decoder."""
-    dropout: float
-    initial: float
+    dropout: float = declare_number("model.dropout")
+    initial: float = declare_number("model.initial")
     """All initial weights are uniform between minus and plus this value."""
-    smoothing: float
-    clip_norm: float
-    workers: int
-    shuffle_labels: bool
-    skip_broken: bool
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "GNMTRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        for key in ALTERNATIVE_SCHEDULE_SETTINGS:
-            if require_flag_setting(settings, key):
-                raise RequestError(
-                    f"setting {key}: the alternative schedules are not implemented; --set"
-                    f" {key}=false"
-                )
-        if require_positive_setting(settings, "model.layers") < MIN_GNMT_LAYERS:
-            raise RequestError(
-                f"setting model.layers: {settings['model.layers']} is below {MIN_GNMT_LAYERS}"
-            )
-        batch_size = require_positive_setting(settings, "global_batch_size")
-        return cls(
-            batch_size=batch_size,
-            micro_batch=require_positive_setting(settings, MICRO_BATCH_SETTING)
-            if MICRO_BATCH_SETTING in settings
-            else batch_size,
-            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
-            decay_factor=require_number_setting(settings, "opt_learning_rate_decay_factor"),
-            decay_interval=require_positive_setting(settings, "opt_learning_rate_decay_interval"),
-            decay_steps=require_integer_setting(settings, "opt_learning_rate_decay_steps"),
-            remain_steps=require_integer_setting(settings, "opt_learning_rate_remain_steps"),
-            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
-            max_sequence_length=require_positive_setting(settings, "max_sequence_length"),
-            max_answer_length=require_positive_setting(settings, "data.max_answer_length"),
-            buckets=require_positive_setting(settings, "data.buckets"),
-            merges=require_integer_setting(settings, "data.merges"),
-            width=require_positive_setting(settings, "model.width"),
-            layers=require_positive_setting(settings, "model.layers"),
-            dropout=require_number_setting(settings, "model.dropout"),
-            initial=require_number_setting(settings, "model.initial"),
-            smoothing=require_number_setting(settings, "loss.label_smoothing"),
-            clip_norm=require_number_setting(settings, "optimizer.clip_norm"),
-            workers=require_integer_setting(settings, "data.workers"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-            skip_broken=require_flag_setting(settings, "data.skip_broken"),
-        )
+    smoothing: float = declare_number("loss.label_smoothing")
+    clip_norm: float = declare_number("optimizer.clip_norm")
+    workers: int = declare_integer("data.workers")
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
 
     @property
     def schedule(self) -> RateSchedule:

@@ -8,20 +8,19 @@ from typing import Final
 import torch
 
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
-from workloads.common import malloc, rng, run_request, weights
+from suite.workload import Run, Scores
+from workloads.common import rng, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import MicroBatchLimit, Stepper
-from workloads.common.run_request import require_run_training_row
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.common.text import bucketing, encoded
-from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
+from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.common.text.parallel_text import (
-    CORPUS_SIZE_KEY,
     TARGET_SUFFIX,
     TEXT_TEST_SPLIT,
     TEXT_TRAIN_SPLIT,
+    list_translation_facts,
 )
 from workloads.gnmt import data, decoding, model, survey
 from workloads.gnmt.data import GNMTBatch, GNMTPairs, GNMTPreparedText
@@ -37,16 +36,12 @@ from workloads.gnmt.subwords import MosesSplitter
 GNMT_EVALUATION_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
 
 
-class GNMTTraining:
+class GNMTTraining(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.GNMT_NAME)
+        super().__init__(run, model.GNMT_NAME)
         self._recipe = recipe = GNMTRecipe.build_from_settings(run.settings)
-        self._device = torch.device(run.device)
         self._found = run_request.resolve_data_survey(run, survey.GNMTDataSet)
         self._network = model.build_seeded_gnmt(
             run.seed,
@@ -92,19 +87,8 @@ class GNMTTraining:
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the
-        signature of the metric.
-        """
-        counts = {
-            "train_samples": self._found[TEXT_TRAIN_SPLIT],
-            "corpus_samples": self._found[CORPUS_SIZE_KEY],
-            "eval_samples": self._found[TEXT_TEST_SPLIT],
-        }
-        return {**counts, "metric_signature": format_bleu_signature(BleuForm.SACREBLEU)}
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
+        """Return the sizes of both splits, and the signature of the metric."""
+        return list_translation_facts(self._found, BleuForm.SACREBLEU)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
@@ -146,10 +130,6 @@ class GNMTTraining:
             )
         return (loss_N * batch.weight_N).sum()
 
-    def loss(self) -> float:
-        """Mean loss over this rank's sentences in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
-
     def evaluate(self) -> Scores:
         """Translate this rank's share of the test split, and score the translations of all ranks
         against the references.
@@ -186,14 +166,6 @@ class GNMTTraining:
                 mixed_precision.build_autocast(self._run.device, self._run.precision),
             ):
                 yield from zip(indices, translator.translate_sentences(sources, beam), strict=True)
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this."""
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights, and the hash of their vocabulary."""

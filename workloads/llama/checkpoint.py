@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from suite.errors import RequestError
+from suite.files.foreign_content import describe_foreign_file
 from suite.files.tokenizer_files import MAX_TOKENIZER_BYTES, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from workloads.common.weights_description import WEIGHTS_FILE, write_weights_description
@@ -79,10 +80,10 @@ class TokenizerDocument(msgspec.Struct, frozen=True):
         return pieces | {token.id: token.content for token in self.added_tokens}
 
 
-class GenerationConfig(msgspec.Struct, frozen=True):
-    """What is read of `generation_config.json`."""
+class EndTokens(msgspec.Struct, frozen=True):
+    """What is read of `generation_config.json`, and of `config.json` if that names none."""
 
-    eos_token_id: int | tuple[int, ...]
+    eos_token_id: int | tuple[int, ...] | None = None
 
 
 class WeightIndex(msgspec.Struct, frozen=True):
@@ -173,9 +174,19 @@ def read_llama_shape(folder: Path, expected: LlamaShape | None = None) -> LlamaS
 
 
 def read_end_tokens(folder: Path) -> tuple[int, ...]:
-    """Read the ids of the tokens that end an answer; RequestError if there are none."""
-    found = read_checkpoint_document(folder, GENERATION_CONFIG_FILE, GenerationConfig).eos_token_id
-    return (found,) if isinstance(found, int) else found
+    """Read the ids of the tokens that end an answer, as transformers finds them: in
+    `generation_config.json`, or else in `config.json`; RequestError if there are none.
+    """
+    for name in (GENERATION_CONFIG_FILE, CONFIG_FILE):
+        if not (folder / name).exists():
+            continue
+        found = read_checkpoint_document(folder, name, EndTokens).eos_token_id
+        if found is not None:
+            return (found,) if isinstance(found, int) else found
+    raise RequestError(
+        f"checkpoint {folder}: neither {GENERATION_CONFIG_FILE} nor {CONFIG_FILE} has an"
+        " eos_token_id, which ends an answer"
+    )
 
 
 def locate_weight_files(folder: Path) -> dict[str, tuple[str, ...] | None]:
@@ -200,14 +211,22 @@ def locate_weight_files(folder: Path) -> dict[str, tuple[str, ...] | None]:
 
 def read_checkpoint_document(folder: Path, name: str, kind: type[T]) -> T:
     """Read one of a checkpoint's JSON documents; RequestError if it is missing or malformed."""
+    check_checkpoint_file(folder, name, "JSON")
     try:
         return read_untrusted_file(folder / name, msgspec.json.Decoder(kind).decode)
     except UnreadableError as error:
         raise RequestError(f"checkpoint {folder}: no readable {name} ({error.reason})") from error
 
 
+def check_checkpoint_file(folder: Path, name: str, wanted: str) -> None:
+    """RequestError for a file that stands for another one, or is of another format."""
+    if said := describe_foreign_file(folder / name, wanted):
+        raise RequestError(f"checkpoint {folder}: {name} {said}")
+
+
 def check_tokenizer_hash(folder: Path, sha256: str) -> None:
     """RequestError if a checkpoint's tokenizer is not the one with this hash."""
+    check_checkpoint_file(folder, TOKENIZER_FILE, TOKENIZER_FILE)
     try:
         content = read_untrusted_file(folder / TOKENIZER_FILE, bytes, MAX_TOKENIZER_BYTES)
     except UnreadableError as error:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import RequestError
+from suite.files.npy_files import map_npy_array
+from suite.files.untrusted_files import UnreadableError
 from suite.workload import Run
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.run_request import require_run_training_row
@@ -128,9 +130,9 @@ def read_sequences(folder: Path, split: str, length: int) -> Tokens:
     """Map a split's sequences into memory, S T; RequestError if they are not what was written."""
     path = locate_split(folder, split)
     try:
-        token_ST: Tokens = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise RequestError(f"{path}: cannot be read ({error})") from error
+        token_ST: Tokens = map_npy_array(path)
+    except UnreadableError as error:
+        raise RequestError(f"{path}: cannot be read ({error.reason})") from error
     if token_ST.ndim != 2 or token_ST.dtype != np.int32 or token_ST.shape[1] != length + 1:
         raise RequestError(f"{path}: no sequences of {length} predicted tokens")
     return token_ST

@@ -14,6 +14,7 @@ from suite.errors import RequestError
 from suite.rounds import MAX_NEW_TOKENS_SETTING
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.common.weights_description import read_weights_description
@@ -42,7 +43,7 @@ SLOTS_SETTING: Final = "batching.max_batch"
 class LlamaPredictor:
     """Answers batches of samples with one generator."""
 
-    def __init__(self, generator: LlamaGenerator, prompts: Mapping[int, Sequence[int]]) -> None:
+    def __init__(self, generator: LlamaGenerator, prompts: LoadedSamples[Sequence[int]]) -> None:
         self._generator, self._prompts = generator, prompts
 
     def warm_up(self) -> None:
@@ -55,7 +56,7 @@ class LlamaPredictor:
         return [pack_token_ids(ids) for ids in generate_answers(self._generator, prompts)]
 
 
-class LlamaInference:
+class LlamaInference(ServedSamples[Sequence[int]]):
     """A checkpoint and the prompts of the serving set (suite's GeneratingInference).
 
     RequestError for another engine than PyTorch's, a number format that the generator lacks,
@@ -67,8 +68,12 @@ class LlamaInference:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         check_generation_request(run, engine)
-        self._row = run_request.require_run_inference_row(run, LLAMA_NAME)
+        row = run_request.require_run_inference_row(run, LLAMA_NAME)
         self._run, self._set = run, load_serving_set(run)
+        prompts = self._set.prompts
+        super().__init__(
+            len(prompts), row.performance_samples, lambda samples: map(prompts.__getitem__, samples)
+        )
         self._new_tokens = require_positive_setting(run.settings, MAX_NEW_TOKENS_SETTING)
         self._slots = require_positive_setting(run.settings, SLOTS_SETTING)
         read_weights_description(checkpoint, LlamaDescription, LLAMA_NAME)
@@ -78,26 +83,6 @@ class LlamaInference:
         check_prompts(self._set, network.shape)
         torch.backends.cuda.matmul.allow_tf32 = run.precision is Precision.TF32
         self._network = network.to(run.device)
-        self._prompts: dict[int, Sequence[int]] = {}
-
-    @property
-    def sample_count(self) -> int:
-        """Number of prompts in the accuracy set."""
-        return len(self._set.prompts)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, self.sample_count)
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Load prompts into memory; tokenisation is not timed."""
-        self._prompts |= {sample: self._set.prompts[sample] for sample in samples}
-
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release prompts."""
-        for sample in samples:
-            self._prompts.pop(sample, None)
 
     def length(self, sample: int) -> int:
         """Tokens of a prompt: those of similar length are read together."""
@@ -105,7 +90,7 @@ class LlamaInference:
 
     def prompt(self, sample: int) -> Sequence[int]:
         """Return the token ids of a loaded sample's prompt."""
-        return self._prompts[sample]
+        return self._held[sample]
 
     def open_generator(self) -> LlamaGenerator:
         """Create a generator with as many slots as `batching.max_batch`, the samples and the memory
@@ -115,15 +100,11 @@ class LlamaInference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker, for callers that answer whole batches."""
-        return LlamaPredictor(self._build_generator(max_batch), self._prompts)
+        return LlamaPredictor(self._build_generator(max_batch), self._held)
 
     def truth(self, folder: Path) -> None:
         """Write the reference summaries, and what turns answers into text."""
         self._set.write_truth(folder)
-
-    def close(self) -> None:
-        """Release all prompts."""
-        self._prompts.clear()
 
     def _build_generator(self, slots: int) -> LlamaGenerator:
         """Create a generator whose rows hold the longest prompt and its answer; where the network's

@@ -13,12 +13,16 @@ from workloads.common.optimisation.schedules import (
 )
 from workloads.common.setting_values import (
     Settings,
-    require_flag_setting,
-    require_integer_setting,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_positive,
     require_number_setting,
-    require_positive_setting,
+    select_present_settings,
 )
-from workloads.llama.shape import LlamaShape, build_rope_scaling
+from workloads.llama.shape import UNSCALED_FACTOR, LlamaShape, build_rope_scaling
 
 # mlcommons/logging 6.0, closed_llama31_8b.yaml: what a log must have.
 LLAMA_LOGGED_HYPERPARAMETERS: Final = (
@@ -48,79 +52,69 @@ def select_llama_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    found = {key: settings[key] for key in LLAMA_LOGGED_HYPERPARAMETERS if key in settings}
+    found = select_present_settings(settings, LLAMA_LOGGED_HYPERPARAMETERS)
     parts = [found.get(key) for key in SCHEDULE_PARTS]
     if all(isinstance(part, int) for part in parts):
         found[MAX_STEPS] = sum(int(str(part)) for part in parts)
     return found
 
 
+def declare_decay(key: str) -> float:
+    """Declare a field that is the decay of a running mean; RequestError if it is 1: the mean would
+    stay 0, and AdamW divides by 1 minus it.
+    """
+
+    def read_decay(settings: Settings) -> float:
+        decay = require_number_setting(settings, key)
+        if decay >= 1:
+            raise RequestError(f"{key} {decay} is not below 1, so that its mean would never change")
+        return decay
+
+    return declare_field(read_decay)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaRecipe:
+class LlamaRecipe(SettingsRecord):
     """The training recipe of one run."""
 
-    batch_size: int
+    batch_size: int = declare_positive("global_batch_size")
     """Sequences of an optimizer step, over all ranks."""
-    accumulation_steps: int
+    accumulation_steps: int = declare_positive("gradient_accumulation_steps")
     """Micro-batches of a step on each rank."""
-    sequence_length: int
+    sequence_length: int = declare_positive("max_sequence_length")
     """Tokens that a sequence predicts."""
-    base_rate: float
-    end_rate: float
-    warm_up_steps: int
-    decay_steps: int
+    base_rate: float = declare_number("opt_base_learning_rate")
+    end_rate: float = declare_number("opt_end_learning_rate")
+    warm_up_steps: int = declare_integer("opt_learning_rate_warmup_steps")
+    decay_steps: int = declare_integer("opt_learning_rate_decay_steps")
     """Steps of the decay, after the warm-up."""
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    weight_decay: float
-    clip_norm: float
-    initial_deviation: float
+    beta_1: float = declare_decay("opt_adamw_beta_1")
+    beta_2: float = declare_decay("opt_adamw_beta_2")
+    epsilon: float = declare_number("opt_adamw_epsilon")
+    weight_decay: float = declare_number("opt_adamw_weight_decay")
+    clip_norm: float = declare_number("opt_gradient_clip_norm")
+    initial_deviation: float = declare_number("model.initial_deviation")
     """Standard deviation of the initial weights."""
-    shuffle_documents: bool
-    shard: bool
+    shuffle_documents: bool = declare_flag("data.shuffle_documents")
+    shard: bool = declare_flag("train.shard")
     """Whether the ranks divide weights, gradients and optimizer state among themselves."""
-    recompute: bool
+    recompute: bool = declare_flag("train.recompute")
     """Whether the backward pass computes each layer's activations again."""
-    compile_layers: bool
-    layers: int
-    width: int
-    heads: int
-    key_value_heads: int
-    feed_forward: int
-    rope_theta: float
-    rope_factor: float
+    compile_layers: bool = declare_flag("train.compile")
+    layers: int = declare_positive("model.layers")
+    width: int = declare_positive("model.width")
+    heads: int = declare_positive("model.heads")
+    key_value_heads: int = declare_positive("model.key_value_heads")
+    feed_forward: int = declare_positive("model.feed_forward")
+    rope_theta: float = declare_number("model.rope_theta")
+    rope_factor: float = declare_number("model.rope_factor")
     """By which long wavelengths of positions are stretched; 1: they are not."""
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "LlamaRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        return cls(
-            batch_size=require_positive_setting(settings, "global_batch_size"),
-            accumulation_steps=require_positive_setting(settings, "gradient_accumulation_steps"),
-            sequence_length=require_positive_setting(settings, "max_sequence_length"),
-            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
-            end_rate=require_number_setting(settings, "opt_end_learning_rate"),
-            warm_up_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
-            decay_steps=require_integer_setting(settings, "opt_learning_rate_decay_steps"),
-            beta_1=require_decay_setting(settings, "opt_adamw_beta_1"),
-            beta_2=require_decay_setting(settings, "opt_adamw_beta_2"),
-            epsilon=require_number_setting(settings, "opt_adamw_epsilon"),
-            weight_decay=require_number_setting(settings, "opt_adamw_weight_decay"),
-            clip_norm=require_number_setting(settings, "opt_gradient_clip_norm"),
-            initial_deviation=require_number_setting(settings, "model.initial_deviation"),
-            shuffle_documents=require_flag_setting(settings, "data.shuffle_documents"),
-            shard=require_flag_setting(settings, "train.shard"),
-            recompute=require_flag_setting(settings, "train.recompute"),
-            compile_layers=require_flag_setting(settings, "train.compile"),
-            layers=require_positive_setting(settings, "model.layers"),
-            width=require_positive_setting(settings, "model.width"),
-            heads=require_positive_setting(settings, "model.heads"),
-            key_value_heads=require_positive_setting(settings, "model.key_value_heads"),
-            feed_forward=require_positive_setting(settings, "model.feed_forward"),
-            rope_theta=require_number_setting(settings, "model.rope_theta"),
-            rope_factor=require_number_setting(settings, "model.rope_factor"),
-        )
+    rope_low: float = declare_number("model.rope_low")
+    rope_high: float = declare_number("model.rope_high")
+    rope_old_context: int = declare_positive("model.rope_old_context")
+    norm_epsilon: float = declare_number("model.norm_epsilon")
+    tied: bool = declare_flag("model.tied")
+    """Whether the embedding also computes the logits."""
 
     def build_shape(self, vocabulary: int, context: int) -> LlamaShape:
         """Return the network's shape; RequestError if its sizes do not fit one another."""
@@ -133,7 +127,11 @@ class LlamaRecipe:
             vocabulary=vocabulary,
             context=context,
             rope_theta=self.rope_theta,
-            rope_scaling=build_rope_scaling(self.rope_factor),
+            rope_scaling=build_rope_scaling(
+                self.rope_factor, self.rope_low, self.rope_high, self.rope_old_context
+            ),
+            norm_epsilon=self.norm_epsilon,
+            tied=self.tied,
         )
 
     def build_schedule(self) -> RateSchedule:
@@ -155,11 +153,29 @@ class LlamaRecipe:
         return self.batch_size // parts
 
 
-def require_decay_setting(settings: Settings, key: str) -> float:
-    """Read the decay of a running mean; RequestError if it is 1: the mean would stay 0, and AdamW
-    divides by 1 minus it.
-    """
-    decay = require_number_setting(settings, key)
-    if decay >= 1:
-        raise RequestError(f"{key} {decay} is not below 1, so that its mean would never change")
-    return decay
+def list_shape_settings(shape: LlamaShape) -> dict[str, HyperValue]:
+    """Return the settings with which a network has a shape, but for what its data say."""
+    scaling = shape.rope_scaling
+    settings: dict[str, HyperValue] = {
+        "model.layers": shape.layers,
+        "model.width": shape.width,
+        "model.heads": shape.heads,
+        "model.key_value_heads": shape.key_value_heads,
+        "model.feed_forward": shape.feed_forward,
+        "model.rope_theta": shape.rope_theta,
+        "model.rope_factor": UNSCALED_FACTOR if scaling is None else scaling.factor,
+        "model.norm_epsilon": shape.norm_epsilon,
+        "model.tied": shape.tied,
+    }
+    if scaling is not None:
+        settings |= {
+            "model.rope_low": scaling.low,
+            "model.rope_high": scaling.high,
+            "model.rope_old_context": scaling.old_context,
+        }
+    return settings
+
+
+def format_shape_value(value: HyperValue) -> str:
+    """Format a setting of the shape as `--set` takes it."""
+    return str(value).lower()

@@ -5,6 +5,7 @@ Grattafiori et al. 2024, "The Llama 3 Herd of Models", arXiv:2407.21783, section
 keys are those of transformers' `LlamaConfig` (transformers 4.43 and newer).
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -45,22 +46,24 @@ class RopeScaling:
                 " 0 < low < high, and a positive context"
             )
 
+    def __str__(self) -> str:
+        return (
+            f"factor {self.factor:g} (low {self.low:g}, high {self.high:g}, old context"
+            f" {self.old_context})"
+        )
+
 
 UNSCALED_FACTOR: Final = 1.0
 """Of wavelengths that are not stretched."""
-STRETCH_LOW, STRETCH_HIGH, STRETCHED_CONTEXT = 1.0, 4.0, 8192
-"""Llama 3.1's bounds of wavelengths, and the context before the stretching;
-meta-llama/llama-models, models/llama3/model.py, apply_scaling.
-"""
 
 
-def build_rope_scaling(factor: float) -> RopeScaling | None:
+def build_rope_scaling(
+    factor: float, low: float, high: float, old_context: int
+) -> RopeScaling | None:
     """Return Llama 3.1's scaling with this factor; None for 1."""
     if factor == UNSCALED_FACTOR:
         return None
-    return RopeScaling(
-        factor=factor, low=STRETCH_LOW, high=STRETCH_HIGH, old_context=STRETCHED_CONTEXT
-    )
+    return RopeScaling(factor=factor, low=low, high=high, old_context=old_context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +125,17 @@ class LlamaShape:
             for field in fields(self)
         ]
         return ", ".join(
-            f"{name} {mine} instead of {its}" for name, mine, its in pairs if mine != its
+            f"{name} {format_size(mine)} instead of {format_size(its)}"
+            for name, mine, its in pairs
+            if mine != its
         )
+
+
+def format_size(value: object) -> str:
+    """Format one of a shape's sizes for a person."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "none" if value is None else str(value)
 
 
 COUNTS: Final = (
@@ -230,8 +242,16 @@ def check_supported_network(config: Mapping[str, Any], source: str) -> None:
     for key, values in allowed.items():
         found = config.get(key)
         if found not in values:
-            supported = "none" if values[0] is None else values[0]
-            raise RequestError(f"{source}: {key} is {found!r:.80}; supported: {supported}")
+            supported = "none" if values[0] is None else format_config_value(values[0]).strip("'")
+            shown = format_config_value(found)
+            raise RequestError(f"{source}: {key} is {shown}; supported: {supported}")
+
+
+def format_config_value(value: object) -> str:
+    """Return a value of a configuration as the file has it, cut at 80 characters; names are in
+    single quotes.
+    """
+    return f"{repr(value) if isinstance(value, str) else json.dumps(value, default=str):.80}"
 
 
 def convert_rope_config(config: Mapping[str, Any], source: str) -> tuple[float, RopeScaling | None]:
@@ -240,7 +260,7 @@ def convert_rope_config(config: Mapping[str, Any], source: str) -> tuple[float, 
     """
     table = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(table, Mapping):
-        raise RequestError(f"{source}: rope_scaling is {table!r:.80}, not a table")
+        raise RequestError(f"{source}: rope_scaling is {format_config_value(table)}, not a table")
     top = require_config_number(config, "rope_theta", float, source, DEFAULT_ROPE_THETA)
     theta = require_config_number(table, "rope_theta", float, source, top)
     kind = table.get("rope_type", table.get("type", PLAIN_ROPE_TYPE))
@@ -248,8 +268,8 @@ def convert_rope_config(config: Mapping[str, Any], source: str) -> tuple[float, 
         return theta, None
     if kind != SCALED_ROPE_TYPE:
         raise RequestError(
-            f"{source}: rope scaling of type {kind!r:.80}; supported: {PLAIN_ROPE_TYPE},"
-            f" {SCALED_ROPE_TYPE}"
+            f"{source}: rope scaling of type {format_config_value(kind)}; supported:"
+            f" {PLAIN_ROPE_TYPE}, {SCALED_ROPE_TYPE}"
         )
     stretch, low, high = (
         require_config_number(table, SCALING_KEYS[name], float, source)
@@ -257,6 +277,14 @@ def convert_rope_config(config: Mapping[str, Any], source: str) -> tuple[float, 
     )
     old_context = require_config_number(table, SCALING_KEYS["old_context"], int, source)
     return theta, RopeScaling(factor=stretch, low=low, high=high, old_context=old_context)
+
+
+def build_number_error(source: str, key: str, found: object, kind: type) -> RequestError:
+    """Build the error of a value that is missing, or is no number of this kind."""
+    wanted = "a whole number" if kind is int else "a number"
+    if found is None:
+        return RequestError(f"{source}: {key} is missing; {wanted} is wanted")
+    return RequestError(f"{source}: {key} is {format_config_value(found)}, not {wanted}")
 
 
 def require_config_number(
@@ -272,4 +300,4 @@ def require_config_number(
         found = "too large"
     if isinstance(found, int | kind) and not isinstance(found, bool) and math.isfinite(found):
         return kind(found)
-    raise RequestError(f"{source}: {key} is {found!r:.80}, not a number ({kind.__name__})")
+    raise build_number_error(source, key, found, kind)

@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +14,14 @@ from torch.nn import functional
 from suite.errors import RequestError
 from suite.events import CORPUS_SAMPLES
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores, StepPreparation
-from workloads.common import malloc, run_request
+from suite.workload import Run, Scores, StepPreparation
+from workloads.common import run_request
 from workloads.common.inputs import batches
 from workloads.common.inputs.device_copies import load_for_device
 from workloads.common.optimisation import collectives, mixed_precision, sharding
 from workloads.common.optimisation.prepared_loss import COMPILE_SETTING
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
-from workloads.common.run_request import require_run_training_row
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.common.weights_description import write_weights_description
 from workloads.llama import data, survey
 from workloads.llama.checkpoint import LLAMA_NAME, LlamaDescription
@@ -54,14 +53,11 @@ class WeightedSequences:
     """0 where a rank has no sequence of its own in a step."""
 
 
-class LlamaTraining:
+class LlamaTraining(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, LLAMA_NAME)
+        super().__init__(run, LLAMA_NAME)
         self._recipe = LlamaRecipe.build_from_settings(run.settings)
         self._micro_batch = self._recipe.compute_micro_batch(run.world_size)
         self._found = run_request.resolve_data_survey(run, survey.LlamaDataSet)
@@ -140,10 +136,6 @@ class LlamaTraining:
             counted[CORPUS_SAMPLES] = int(self._found[DOCUMENTS])
         return {**counted, "metric_signature": METRIC_SIGNATURE}
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
-
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
         run, recipe = self._run, self._recipe
@@ -156,15 +148,14 @@ class LlamaTraining:
             run.rank,
             run.world_size,
         )
-        self._stepper.network.train()
-        first_number = (epoch - 1) * len(steps) + first_step
-        plan = steps[first_step:]
-        loaded = self._stepper.read_to_device(
-            self._load_batch(keys, epoch) for step in plan for keys in step.micro_batches
+        yield from self._stepper.take_planned_steps(
+            steps,
+            epoch,
+            first_step,
+            self._schedule,
+            lambda planned: (self._load_batch(keys, epoch) for keys in planned),
+            self._compute_summed_loss,
         )
-        for number, step in enumerate(plan, first_number):
-            self._stepper.take_step(step, self._schedule(number), loaded, self._compute_summed_loss)
-            yield step.samples
 
     def _load_batch(self, keys: Sequence[batches.SampleKey], epoch: int) -> WeightedSequences:
         """Load the sequences of a micro-batch on the host; padding samples are dropped. A rank that
@@ -179,7 +170,7 @@ class LlamaTraining:
         )
 
     def _load_tokens(self, token_BT: data.Tokens) -> torch.Tensor:
-        return load_for_device(np.array(token_BT, np.int64), torch.device(self._run.device))
+        return load_for_device(np.array(token_BT, np.int64), self._device)
 
     def _compute_summed_loss(self, loaded: WeightedSequences) -> torch.Tensor:
         """Return the weighted mean loss of each sequence, summed over the sequences."""
@@ -195,10 +186,6 @@ class LlamaTraining:
         return mixed_precision.build_autocast(
             self._run.device, self._run.precision, keep_casts=not self._sharded
         )
-
-    def loss(self) -> float:
-        """Mean loss over this rank's sequences in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Compute the mean loss over all validation sequences, each rank its share."""
@@ -231,14 +218,6 @@ class LlamaTraining:
         )
         losses: list[float] = loss_BT.double().mean(1).tolist()
         return losses
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this."""
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def gather_weights(self) -> None:
         """Gather the weights of a sharded network on rank 0; every rank calls this."""

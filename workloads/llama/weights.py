@@ -2,8 +2,10 @@
 `LlamaForCausalLM`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from workloads.llama.checkpoint import (
     INDEX_FILE,
     SHARD_FORMAT,
     LlamaTokens,
+    check_checkpoint_file,
     locate_weight_files,
     read_llama_shape,
     write_json_document,
@@ -28,6 +31,8 @@ from workloads.llama.shape import LlamaShape
 
 OUTPUT_WEIGHT: Final = "lm_head.weight"
 EMBEDDING_WEIGHT: Final = "model.embed_tokens.weight"
+NETWORK_PREFIX: Final = "model."
+"""Of all names but the output's."""
 COMPUTED_SUFFIX: Final = ".rotary_emb.inv_freq"
 """Of a tensor that checkpoints of Llama 2 hold, and that the shape determines."""
 DEFAULT_SHARD_BYTES: Final = 4_000_000_000
@@ -36,6 +41,28 @@ WEIGHT_TYPES: Final = {"F32": torch.float32, "F16": torch.float16, "BF16": torch
 """Name of a number format in safetensors -> torch's."""
 SAFETENSORS_METADATA: Final = {"format": "pt"}
 """Without it, transformers up to 4.55 refuses a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedWeights:
+    """A checkpoint's files of weights, opened."""
+
+    tensors: Mapping[str, Any]
+    """Name of a tensor -> its file."""
+    leftovers: Mapping[str, str]
+    """Tensor that a file has and the index gives to another one -> that file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightFormat:
+    """How a checkpoint's weights are kept."""
+
+    dtype: torch.dtype
+    """The narrowest that holds the numbers of all tensors."""
+    found: tuple[str, ...]
+    """Number formats of the files, under safetensors' names."""
+    leftovers: Mapping[str, str]
+    """Of OpenedWeights."""
 
 
 def export_llama_checkpoint(
@@ -112,7 +139,7 @@ def load_llama_checkpoint(
         network = LlamaNetwork(shape)
     try:
         with ExitStack() as files:
-            tensors = open_weight_files(folder, files)
+            tensors = open_weight_files(folder, files).tensors
             check_tensor_shapes(folder, network, tensors)
             state = {name: file.get_tensor(name).to(dtype) for name, file in tensors.items()}
     except (OSError, SafetensorError) as error:
@@ -123,41 +150,75 @@ def load_llama_checkpoint(
     return network.eval()
 
 
-def read_weight_type(folder: Path) -> torch.dtype:
-    """Return the number format of a checkpoint's embedding; RequestError if its weights are
-    damaged, or in a format that is none of floating-point numbers of 16 or 32 bits.
+def read_weight_format(folder: Path) -> WeightFormat:
+    """Read in which number format a checkpoint's weights are kept; RequestError if they are
+    damaged, or if one is in a format that is none of floating-point numbers of 16 or 32 bits.
     """
     try:
         with ExitStack() as files:
-            tensors = open_weight_files(folder, files)
-            embedding = tensors.get(EMBEDDING_WEIGHT)
-            found = embedding.get_slice(EMBEDDING_WEIGHT).get_dtype() if embedding else None
+            opened = open_weight_files(folder, files)
+            formats = {
+                name: file.get_slice(name).get_dtype() for name, file in opened.tensors.items()
+            }
     except (OSError, SafetensorError) as error:
         raise RequestError(f"checkpoint {folder}: its weights are damaged ({error})") from error
-    if found not in WEIGHT_TYPES:
-        raise RequestError(
-            f"checkpoint {folder}: {EMBEDDING_WEIGHT} is"
-            f" {'missing' if found is None else f'in the format {found}'}; supported:"
-            f" {', '.join(WEIGHT_TYPES)}"
-        )
-    return WEIGHT_TYPES[found]
+    check_tensor_names(folder, formats)
+    for name, found in sorted(formats.items()):
+        if found not in WEIGHT_TYPES:
+            raise RequestError(
+                f"checkpoint {folder}: {name} is in the format {found}; supported:"
+                f" {', '.join(WEIGHT_TYPES)}"
+            )
+    types = [kind for name, kind in WEIGHT_TYPES.items() if name in formats.values()]
+    return WeightFormat(
+        dtype=reduce(torch.promote_types, types),
+        found=tuple(sorted(set(formats.values()))),
+        leftovers=opened.leftovers,
+    )
 
 
-def open_weight_files(folder: Path, files: ExitStack) -> dict[str, Any]:
-    """Return the open file of each tensor; RequestError if a file lacks one that the index
-    promises.
+def check_tensor_names(folder: Path, names: Collection[str]) -> None:
+    """RequestError if a checkpoint has no embedding, or has it under another name."""
+    if EMBEDDING_WEIGHT in names:
+        return
+    last = EMBEDDING_WEIGHT.removeprefix(NETWORK_PREFIX)
+    found = next((name.removesuffix(last) for name in sorted(names) if name.endswith(last)), None)
+    if found is None:
+        raise RequestError(f"checkpoint {folder}: no {EMBEDDING_WEIGHT}")
+    wrapper = found.removesuffix(f".{NETWORK_PREFIX}")
+    prefix = found if wrapper == found else f"{wrapper}."
+    raise RequestError(
+        f"checkpoint {folder}: its tensors begin with {prefix}; save the network without what is"
+        f" around it, so that they are called {EMBEDDING_WEIGHT} and the like"
+    )
+
+
+def open_weight_files(folder: Path, files: ExitStack) -> OpenedWeights:
+    """Open the files of a checkpoint's weights. RequestError if a file lacks a tensor that the
+    index promises, or if two have one that it does not name.
     """
+    promised = locate_weight_files(folder)
+    indexed = {name for names in promised.values() for name in names or ()}
     tensors: dict[str, Any] = {}
-    for name, promised in locate_weight_files(folder).items():
-        file = files.enter_context(safe_open(folder / name, framework="pt"))
+    leftovers: dict[str, str] = {}
+    for place, wanted in promised.items():
+        check_checkpoint_file(folder, place, "safetensors")
+        file = files.enter_context(safe_open(folder / place, framework="pt"))
         present = set(file.keys())
-        lacking = sorted(set(promised or ()) - present)
+        lacking = sorted(set(wanted or ()) - present)
         if lacking:
             raise RequestError(
-                f"checkpoint {folder}: {name} lacks {lacking[0]}, which {INDEX_FILE} promises"
+                f"checkpoint {folder}: {place} lacks {lacking[0]}, which {INDEX_FILE} promises"
             )
-        tensors.update((key, file) for key in present if not key.endswith(COMPUTED_SUFFIX))
-    return tensors
+        stale = (present & indexed) - set(wanted or ())
+        leftovers |= dict.fromkeys(sorted(stale), place)
+        taken = {name for name in present - stale if not name.endswith(COMPUTED_SUFFIX)}
+        if doubled := sorted(taken & tensors.keys()):
+            raise RequestError(
+                f"checkpoint {folder}: {doubled[0]} is in two files, and {INDEX_FILE} names neither"
+            )
+        tensors.update(dict.fromkeys(taken, file))
+    return OpenedWeights(tensors=tensors, leftovers=leftovers)
 
 
 def check_tensor_shapes(folder: Path, network: LlamaNetwork, tensors: Mapping[str, Any]) -> None:

@@ -9,7 +9,6 @@ from suite.workload import Workload
 WORKLOAD: Final = Workload(
     name="maskrcnn",
     frameworks=frozenset({"torch"}),
-    hyperparameters="workloads.maskrcnn.recipe:select_maskrcnn_hyperparameters",
     check_run="workloads.common.run_request:check_run_without_input",
     training="workloads.maskrcnn.training:MaskRCNNTraining",
     inference="workloads.maskrcnn.inference:MaskRCNNInference",

@@ -17,8 +17,8 @@ from workloads.common import malloc, payloads, run_request
 from workloads.common.detection import coco, coco_survey
 from workloads.common.payloads import encode_tensor
 from workloads.common.pictures.decoding import read_rgb_picture
-from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host, wrap_in_threads
-from workloads.common.run_request import build_engine_plan, require_run_inference_row
+from workloads.common.pictures.in_memory import copy_sample_to_host
+from workloads.common.served_samples import ServedSamples, wrap_in_threads
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.worker_stream import WorkerStream
 from workloads.maskrcnn import data, model, scoring, survey
@@ -97,7 +97,7 @@ class MaskRCNNPredictor:
                 ServedPicture(
                     number=sample,
                     size=self._inference.get_picture_size(sample),
-                    picture_HWC=self._inference.pictures[sample],
+                    picture_HWC=self._inference.get_loaded_picture(sample),
                 )
                 for sample in samples
             ]
@@ -134,7 +134,7 @@ class MaskRCNNPredictor:
             ]
 
 
-class MaskRCNNInference:
+class MaskRCNNInference(ServedSamples[torch.Tensor]):
     """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
@@ -148,18 +148,18 @@ class MaskRCNNInference:
         self._val = read_maskrcnn_accuracy_set(run, described)
         self._sizing = data.PictureSizing(min_size=described.min_size, max_size=described.max_size)
         check_trained_sizing(run, self._sizing)
-        self._row = require_run_inference_row(run, model.MASKRCNN_NAME)
-        self.pictures = LoadedSamples(wrap_in_threads(self._prepare_picture, run.threads))
-        self._max_batch = require_positive_setting(run.settings, "batching.max_batch")
+        row = run_request.require_run_inference_row(run, model.MASKRCNN_NAME)
+        prepare = wrap_in_threads(self._prepare_picture, run.threads)
+        super().__init__(len(self._val), row.performance_samples, prepare)
         self._executables: Mapping[str, Executable[torch.Tensor]] = {
-            each.name: engine.compile(each, build_engine_plan(run))
+            each.name: engine.compile(each, run_request.build_engine_plan(run))
             for each in self._describe_networks()
         }
 
     def _describe_networks(self) -> list[Network[torch.Tensor]]:
         """Describe the three networks, and the input shapes that they will see."""
         most, regions = (
-            self._max_batch,
+            run_request.require_max_batch(self._run),
             require_positive_setting(self._run.settings, "rpn.candidates_test"),
         )
         detections = require_positive_setting(self._run.settings, "roi.detections")
@@ -213,18 +213,16 @@ class MaskRCNNInference:
         usual: int,
         most: int,
     ) -> Network[torch.Tensor]:
-        one, common, largest = (
-            (count, model.PYRAMID_CHANNELS, bins, bins) for count in (1, min(usual, most), most)
-        )
+        shapes = run_request.build_batch_shapes((model.PYRAMID_CHANNELS, bins, bins), most, usual)
         return Network(
             name=name,
             module=module,
             framework="torch",
-            inputs=(torch.zeros(common, device=self.device),),
+            inputs=(torch.zeros(shapes.usual[0], device=self.device),),
             input_names=("pooled",),
             output_names=outputs,
             dimensions=({0: "regions"},),
-            shapes=ShapeProfile(minimum=(one,), usual=(common,), maximum=(largest,)),
+            shapes=shapes,
         )
 
     def list_padded_sizes(self) -> list[tuple[int, int]]:
@@ -240,21 +238,12 @@ class MaskRCNNInference:
         """Return an image's own height and width."""
         return self._val.get_picture_size(sample)
 
-    @property
-    def sample_count(self) -> int:
-        """Number of images in the accuracy set."""
-        return len(self._val)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, len(self._val))
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Decode and resize; MLPerf does not time this (inference_rules.adoc, Data)."""
-        self.pictures.load(samples)
+    def get_loaded_picture(self, sample: int) -> torch.Tensor:
+        """Return a loaded image, H W C."""
+        return self._held[sample]
 
     def _prepare_picture(self, sample: int) -> torch.Tensor:
+        """Decode and resize."""
         return copy_sample_to_host(
             torch.from_numpy(
                 data.resize_picture_to_bgr(read_rgb_picture(self._val.path(sample)), self._sizing)
@@ -262,13 +251,9 @@ class MaskRCNNInference:
             self._run.device,
         )
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release images."""
-        self.pictures.unload(samples)
-
     def payload(self, sample: int) -> bytes:
         """Return the sample's number, its own height and width, the resized ones, and its bytes."""
-        picture_HWC = self.pictures[sample]
+        picture_HWC = self._held[sample]
         return PICTURE_HEADER_FORMAT.pack(
             sample, *self.get_picture_size(sample), *picture_HWC.shape[:2]
         ) + encode_tensor(picture_HWC)
@@ -292,10 +277,6 @@ class MaskRCNNInference:
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
         coco.write_coco_truth(self._val, folder)
-
-    def close(self) -> None:
-        """Release all images."""
-        self.pictures.release_samples()
 
 
 def read_maskrcnn_accuracy_set(run: Run, described: model.MaskRCNNDescription) -> coco.CocoSplit:

@@ -1,11 +1,9 @@
 """The settings of a run as one typed record, with their log names; imports no framework."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from suite.errors import RequestError
-from suite.rounds import HyperValue
 from workloads.common.optimisation.schedules import (
     RateSchedule,
     build_step_decay,
@@ -13,87 +11,47 @@ from workloads.common.optimisation.schedules import (
 )
 from workloads.common.setting_values import (
     Settings,
-    require_flag_setting,
-    require_integer_setting,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_numbers,
+    declare_positive,
+    declare_text,
     require_number_setting,
     require_numbers_setting,
-    require_positive_setting,
-    require_text_setting,
 )
 
-# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_maskrcnn.yaml: what a log must have.
-MASKRCNN_LOGGED_HYPERPARAMETERS: Final = (
-    "global_batch_size",
-    "opt_base_learning_rate",
-    "opt_learning_rate_warmup_steps",
-    "opt_learning_rate_warmup_factor",
-    "num_image_candidates",
-    "opt_learning_rate_decay_factor",
-    "opt_learning_rate_decay_steps",
-    "min_image_size",
-    "max_image_size",
-)
 ANCHOR_LEVEL_COUNT: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
 
 
-def select_maskrcnn_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the
-    judge reports them as missing.
-    """
-    return {key: settings[key] for key in MASKRCNN_LOGGED_HYPERPARAMETERS if key in settings}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskRCNNRecipe:
+class MaskRCNNRecipe(SettingsRecord):
     """The training recipe of one run."""
 
-    batch_size: int
-    micro_batch: int
+    batch_size: int = declare_positive("global_batch_size")
+    micro_batch: int = declare_positive("data.micro_batch")
     """Images that a rank processes at once."""
-    evaluation_batch: int
+    evaluation_batch: int = declare_positive("data.evaluation_batch")
     """The same in evaluations; images of one batch have one padded size."""
-    base_rate: float
-    warmup_steps: int
-    warmup_factor: float
-    decay_factor: float
-    decay_steps: tuple[float, ...]
-    momentum: float
-    weight_decay: float
-    clip_norm: float | None
-    candidates: int
-    min_size: int
-    max_size: int
-    start_weights: str
+    base_rate: float = declare_number("opt_base_learning_rate")
+    warmup_steps: int = declare_integer("opt_learning_rate_warmup_steps")
+    warmup_factor: float = declare_number("opt_learning_rate_warmup_factor")
+    decay_factor: float = declare_number("opt_learning_rate_decay_factor")
+    decay_steps: tuple[float, ...] = declare_numbers("opt_learning_rate_decay_steps")
+    momentum: float = declare_number("sgd.momentum")
+    weight_decay: float = declare_number("sgd.weight_decay")
+    clip_norm: float | None = declare_field(
+        lambda settings: require_number_setting(settings, "sgd.clip_norm") or None
+    )
+    min_size: int = declare_positive("min_image_size")
+    max_size: int = declare_positive("max_image_size")
+    start_weights: str = declare_text("model.start_weights")
     """A file, or empty for random ones."""
-    start_sha256: str
-    workers: int
-    shuffle_labels: bool
-    skip_broken: bool
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "MaskRCNNRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        return cls(
-            batch_size=require_positive_setting(settings, "global_batch_size"),
-            micro_batch=require_positive_setting(settings, "data.micro_batch"),
-            evaluation_batch=require_positive_setting(settings, "data.evaluation_batch"),
-            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
-            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
-            warmup_factor=require_number_setting(settings, "opt_learning_rate_warmup_factor"),
-            decay_factor=require_number_setting(settings, "opt_learning_rate_decay_factor"),
-            decay_steps=require_numbers_setting(settings, "opt_learning_rate_decay_steps"),
-            momentum=require_number_setting(settings, "sgd.momentum"),
-            weight_decay=require_number_setting(settings, "sgd.weight_decay"),
-            clip_norm=require_number_setting(settings, "sgd.clip_norm") or None,
-            candidates=require_positive_setting(settings, "num_image_candidates"),
-            min_size=require_positive_setting(settings, "min_image_size"),
-            max_size=require_positive_setting(settings, "max_image_size"),
-            start_weights=require_text_setting(settings, "model.start_weights"),
-            start_sha256=require_text_setting(settings, "model.start_sha256"),
-            workers=require_integer_setting(settings, "data.workers"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-            skip_broken=require_flag_setting(settings, "data.skip_broken"),
-        )
+    start_sha256: str = declare_text("model.start_sha256")
+    workers: int = declare_integer("data.workers")
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
 
     def build_schedule(self) -> RateSchedule:
         """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py,

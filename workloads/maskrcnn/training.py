@@ -11,15 +11,14 @@ import torch
 from torch import nn
 
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
-from workloads.common import malloc, run_request, weights
+from suite.workload import Run, Scores
+from workloads.common import run_request, weights
 from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.common.pictures import file_checks
-from workloads.common.run_request import require_run_training_row
 from workloads.common.setting_values import require_flag_setting
 from workloads.maskrcnn import data, model, scoring, start_weights, survey
 from workloads.maskrcnn.detector import inference_pipeline
@@ -29,16 +28,12 @@ from workloads.maskrcnn.settings import build_region_counts
 # Legend: N images of a batch, C channels, H height, W width.
 
 
-class MaskRCNNTraining:
+class MaskRCNNTraining(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.MASKRCNN_NAME)
+        super().__init__(run, model.MASKRCNN_NAME)
         self._recipe = recipe = MaskRCNNRecipe.build_from_settings(run.settings)
-        self._device = torch.device(run.device)
         self._found = run_request.resolve_data_survey(run, survey.build_maskrcnn_data_set)
         self._sizes = {
             split: file_checks.parse_split_survey(self._found, split).usable
@@ -112,21 +107,16 @@ class MaskRCNNTraining:
             "metric_signature": signature,
         }
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
-
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
-        plan = self._plan_epoch(epoch)
-        before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
         yield from self._stepper.take_planned_steps(
-            plan[first_step:],
-            before + first_step,
+            self._plan_epoch(epoch),  # of equal length: orientations are grouped alike
+            epoch,
+            first_step,
             self._schedule,
-            self._loader,
+            self._loader.read,
             self._compute_batch_loss,
         )
 
@@ -155,10 +145,6 @@ class MaskRCNNTraining:
                 picture_NCHW, sizes, [sample.build_target() for sample in samples]
             )
         return torch.stack(list(losses.values())).sum() * len(weighted_samples)
-
-    def loss(self) -> float:
-        """Mean loss over this rank's images in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Run detection on this rank's share of the images, and score the detections of all
@@ -201,16 +187,6 @@ class MaskRCNNTraining:
                 raw, size, self._val_split.get_picture_size(key.index)
             )
             yield scoring.pack_maskrcnn_answer(key.index, found)
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until
-        they are averaged.
-        """
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""

@@ -5,29 +5,26 @@ as answers.
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 
-from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
+from suite.engine import Calibration, Call, Engine, Network
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.calibration import (
     CalibrationSamples,
     build_calibration,
-    build_calibration_if_quantised,
     choose_calibration_list,
 )
 from workloads.common.payloads import decode_tensor, encode_tensor
 from workloads.common.pictures.in_memory import (
-    LoadedSamples,
     copy_sample_to_host,
     stack_samples_on_device,
 )
-from workloads.common.run_request import build_engine_plan, require_run_inference_row
-from workloads.common.setting_values import require_positive_setting
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.worker_stream import WorkerStream
 from workloads.minigo import data, model, scoring
 from workloads.minigo.positions import embedded
@@ -46,9 +43,6 @@ from workloads.minigo.recipe import require_board_side
 from workloads.minigo.survey import POSITIONS_SPLIT, MiniGoDataSet
 
 # Legend: N positions of a batch, F planes, H rows, W columns, A actions.
-MINIGO_TYPICAL_BATCH: Final = (
-    8  # between the smallest and the largest, for engines that need a typical example
-)
 PositionTensors = tuple[torch.Tensor, torch.Tensor]
 """plane_FHW (uint8) and legal_A (bool)."""
 
@@ -111,40 +105,33 @@ class MiniGoPredictor:
         return [row.tobytes() for row in answer_NB]
 
 
-class MiniGoInference:
+class MiniGoInference(ServedSamples[PositionTensors]):
     """A checkpoint, an engine and the positions of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         network = model.load_minigo_checkpoint(checkpoint, require_board_side(run.settings))
-        self._run, self._row, self._description = (
-            run,
-            require_run_inference_row(run, model.MINIGO_NAME),
-            network.description,
-        )
-        self._count: int = run_request.resolve_data_survey(run, MiniGoDataSet)[POSITIONS_SPLIT]
-        self._held = LoadedSamples(self._prepare_samples)
+        self._run, self._description = run, network.description
+        row = run_request.require_run_inference_row(run, model.MINIGO_NAME)
+        count: int = run_request.resolve_data_survey(run, MiniGoDataSet)[POSITIONS_SPLIT]
+        super().__init__(count, row.performance_samples, self._prepare_samples)
         self._executable = engine.compile(
             self._describe_network(network),
-            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
+            run_request.build_engine_plan(run, self._build_calibration),
         )
 
     def _describe_network(self, network: model.MiniGoNetwork) -> Network[torch.Tensor]:
         shape = (self._description.planes, self._description.board, self._description.board)
-        one, usual, most = (
-            (size, *shape)
-            for size in (1, min(MINIGO_TYPICAL_BATCH, self._max_batch), self._max_batch)
-        )
         return Network(
             name=model.MINIGO_NAME,
             module=network.to(self._run.device),
             framework="torch",
-            inputs=(torch.zeros(one, device=self._run.device),),
+            inputs=(torch.zeros(1, *shape, device=self._run.device),),
             input_names=("planes",),
             output_names=("logit", "value"),
             dimensions=({0: "batch"},),
-            shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
+            shapes=run_request.build_batch_shapes(shape, run_request.require_max_batch(self._run)),
         )
 
     def _build_calibration(self) -> Calibration[torch.Tensor]:
@@ -166,10 +153,6 @@ class MiniGoInference:
         (position,) = self._build_positions([game], [(game.name, len(game.moves))])
         return (self._convert_to_tensors(position)[0].float().unsqueeze(0).to(self._run.device),)
 
-    @property
-    def _max_batch(self) -> int:
-        return require_positive_setting(self._run.settings, "batching.max_batch")
-
     @cached_property
     def _records(self) -> list[GameRecord]:
         return read_game_records(
@@ -181,10 +164,10 @@ class MiniGoInference:
         found = read_position_labels(
             data.resolve_minigo_folder(self._run), self._records, self._description.board
         )
-        if len(found) != self._count:
+        if len(found) != self.sample_count:
             raise RequestError(
                 f"{data.resolve_minigo_folder(self._run)}: {len(found)} positions, but the survey "
-                f"found {self._count}"
+                f"found {self.sample_count}"
             )
         return found
 
@@ -195,21 +178,8 @@ class MiniGoInference:
             records, requested, self._description.board, self._description.planes
         )
 
-    @property
-    def sample_count(self) -> int:
-        """Number of positions in the accuracy set."""
-        return self._count
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, self._count)
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Replay the games up to the positions; this is not timed."""
-        self._held.load(samples)
-
     def _prepare_samples(self, samples: Sequence[int]) -> Iterator[PositionTensors]:
+        """Replay the games up to the positions."""
         requested = [(self._labels[sample].name, self._labels[sample].played) for sample in samples]
         return (
             self._convert_to_tensors(position)
@@ -223,18 +193,10 @@ class MiniGoInference:
             torch.from_numpy(position.legal_A), self._run.device
         )
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release positions."""
-        self._held.unload(samples)
-
     def payload(self, sample: int) -> bytes:
         """Return the planes, then the legal actions; one byte per value."""
         plane_FHW, legal_A = self._held[sample]
         return encode_tensor(plane_FHW) + encode_tensor(legal_A)
-
-    def length(self, sample: int) -> int:
-        """Return one constant: all positions have the same size."""
-        return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
@@ -256,7 +218,3 @@ class MiniGoInference:
                 for label in self._labels
             ],
         )
-
-    def close(self) -> None:
-        """Release all positions."""
-        self._held.release_samples()

@@ -8,12 +8,19 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue
 from workloads.common.setting_values import (
     Settings,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_numbers,
+    declare_positive,
+    declare_text,
     require_flag_setting,
     require_integer_setting,
     require_number_setting,
-    require_numbers_setting,
     require_positive_setting,
-    require_text_setting,
+    select_present_settings,
 )
 from workloads.minigo.go.board import MAX_BOARD_SIDE, MIN_BOARD_SIDE
 from workloads.minigo.go.ending import GameRules
@@ -50,100 +57,108 @@ def select_minigo_hyperparameters(settings: Settings) -> Mapping[str, HyperValue
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing. The number of games per generation is exact.
     """
-    found = {key: settings[key] for key in MINIGO_LOGGED_HYPERPARAMETERS if key in settings}
-    return found | (
-        {"actual_selfplay_games_per_generation": settings[MIN_GAMES_SETTING]}
-        if MIN_GAMES_SETTING in settings
-        else {}
+    found = select_present_settings(settings, MINIGO_LOGGED_HYPERPARAMETERS)
+    if MIN_GAMES_SETTING in settings:
+        found["actual_selfplay_games_per_generation"] = settings[MIN_GAMES_SETTING]
+    return found
+
+
+def require_board_side(settings: Settings) -> int:
+    """Return the board's side; RequestError for an unsupported one."""
+    size = require_positive_setting(settings, "board.size")
+    if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
+        raise RequestError(
+            f"board.size={size}: boards from {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are supported"
+        )
+    return size
+
+
+def require_plane_count(settings: Settings) -> int:
+    """Return the number of planes; RequestError for an unsupported one."""
+    planes = require_positive_setting(settings, "model.planes")
+    if planes not in SHOWN_POSITIONS_BY_PLANES:
+        raise RequestError(
+            f"model.planes={planes}: {' or '.join(map(str, sorted(SHOWN_POSITIONS_BY_PLANES)))}"
+        )
+    return planes
+
+
+def build_game_rules(settings: Settings) -> GameRules:
+    """Return the rules by which games end."""
+    return GameRules(
+        komi=require_number_setting(settings, "board.komi"),
+        limit=require_positive_setting(settings, "game.move_limit"),
+    )
+
+
+def build_selfplay_settings(settings: Settings) -> PlayerSettings:
+    """Return the settings of self-play."""
+    return PlayerSettings(
+        readouts=require_positive_setting(settings, "num_readouts"),
+        readouts_at_once=require_positive_setting(settings, "virtual_losses"),
+        penalty=require_number_setting(settings, "value_init_penalty"),
+        soft_moves=require_integer_setting(settings, "selfplay.soft_moves"),
+        noise_alpha=DIRICHLET_ALPHA_TIMES_POINTS / require_board_side(settings) ** 2,
+        noise_share=require_number_setting(settings, "selfplay.noise_share"),
+        resign_below=require_number_setting(settings, "resign_threshold"),
+        never_resign_share=require_number_setting(settings, "disable_resign_pct"),
+        prune_noise_visits=require_flag_setting(settings, "selfplay.target_pruning"),
+    )
+
+
+def declare_evaluated_player(readouts_key: str, soft_moves_key: str) -> PlayerSettings:
+    """Declare a field that is a player of the evaluation's games."""
+    return declare_field(
+        lambda settings: PlayerSettings(
+            readouts=require_positive_setting(settings, readouts_key),
+            penalty=require_number_setting(settings, "value_init_penalty"),
+            soft_moves=require_integer_setting(settings, soft_moves_key),
+        )
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MiniGoRecipe:
+class MiniGoRecipe(SettingsRecord):
     """How a run plays, learns and is evaluated."""
 
-    board: int
-    rules: GameRules
-    planes: int
-    filters: int
-    blocks: int
-    hidden: int
-    games: int
+    board: int = declare_field(require_board_side)
+    rules: GameRules = declare_field(build_game_rules)
+    planes: int = declare_field(require_plane_count)
+    filters: int = declare_positive("model.filters")
+    blocks: int = declare_integer("model.blocks")
+    hidden: int = declare_positive("model.hidden")
+    games: int = declare_positive(MIN_GAMES_SETTING)
     """Games per generation."""
-    games_per_group: int
+    games_per_group: int = declare_positive("selfplay.games_per_group")
     """Games that are played side by side; their random draws depend on the group."""
-    start: str
+    start: str = declare_text("model.start")
     """The player of the first generation: the noise model, or a checkpoint."""
-    pass_last: bool
+    pass_last: bool = declare_flag("search.pass_last")
     """Do not fill simple eyes, and pass only if no other move is left."""
-    selfplay_settings: PlayerSettings
-    window: int
+    selfplay_settings: PlayerSettings = declare_field(build_selfplay_settings)
+    window: int = declare_positive("window_size")
     """Number of generations to learn from."""
-    examples: int
+    examples: int = declare_positive("training.examples_per_generation")
     """Number of positions, drawn from the window, that the steps of a generation learn from."""
-    batch_size: int
-    rates: tuple[float, ...]
-    boundaries: tuple[float, ...]
-    momentum: float
-    weight_decay: float
-    value_weight: float
-    opponent: str
-    eval_games: int
-    eval_games_per_group: int
-    evaluated_settings: PlayerSettings
-    opponent_settings: PlayerSettings
-    workers: int
-    shuffle_labels: bool
+    batch_size: int = declare_positive("train_batch_size")
+    rates: tuple[float, ...] = declare_numbers("lr_rates")
+    boundaries: tuple[float, ...] = declare_numbers("lr_boundaries")
+    momentum: float = declare_number("sgd.momentum")
+    weight_decay: float = declare_number("opt_weight_decay")
+    value_weight: float = declare_number("loss.value_weight")
+    opponent: str = declare_text("eval.opponent")
+    eval_games: int = declare_positive("eval_games")
+    eval_games_per_group: int = declare_positive("eval.games_per_group")
+    evaluated_settings: PlayerSettings = declare_evaluated_player(
+        "eval.readouts", "eval.soft_moves"
+    )
+    opponent_settings: PlayerSettings = declare_evaluated_player(
+        "eval.opponent_readouts", "eval.opponent_soft_moves"
+    )
+    workers: int = declare_integer("data.workers")
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
 
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "MiniGoRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        board = require_board_side(settings)
-        readouts, penalty = (
-            require_positive_setting(settings, "eval.readouts"),
-            require_number_setting(settings, "value_init_penalty"),
-        )
-        recipe = cls(
-            board=board,
-            rules=build_game_rules(settings),
-            planes=require_plane_count(settings),
-            filters=require_positive_setting(settings, "model.filters"),
-            blocks=require_integer_setting(settings, "model.blocks"),
-            hidden=require_positive_setting(settings, "model.hidden"),
-            games=require_positive_setting(settings, MIN_GAMES_SETTING),
-            games_per_group=require_positive_setting(settings, "selfplay.games_per_group"),
-            start=require_text_setting(settings, "model.start"),
-            pass_last=require_flag_setting(settings, "search.pass_last"),
-            selfplay_settings=build_selfplay_settings(settings, board),
-            window=require_positive_setting(settings, "window_size"),
-            examples=require_positive_setting(settings, "training.examples_per_generation"),
-            batch_size=require_positive_setting(settings, "train_batch_size"),
-            rates=require_numbers_setting(settings, "lr_rates"),
-            boundaries=require_numbers_setting(settings, "lr_boundaries"),
-            momentum=require_number_setting(settings, "sgd.momentum"),
-            weight_decay=require_number_setting(settings, "opt_weight_decay"),
-            value_weight=require_number_setting(settings, "loss.value_weight"),
-            opponent=require_text_setting(settings, "eval.opponent"),
-            eval_games=require_positive_setting(settings, "eval_games"),
-            eval_games_per_group=require_positive_setting(settings, "eval.games_per_group"),
-            evaluated_settings=PlayerSettings(
-                readouts=readouts,
-                penalty=penalty,
-                soft_moves=require_integer_setting(settings, "eval.soft_moves"),
-            ),
-            opponent_settings=PlayerSettings(
-                readouts=require_positive_setting(settings, "eval.opponent_readouts"),
-                penalty=penalty,
-                soft_moves=require_integer_setting(settings, "eval.opponent_soft_moves"),
-            ),
-            workers=require_integer_setting(settings, "data.workers"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-        )
-        recipe.check_consistency()
-        return recipe
-
-    def check_consistency(self) -> None:
-        """Raise RequestError for inconsistent settings."""
+    def __post_init__(self) -> None:
         if (
             self.games % self.games_per_group
             or self.eval_games % self.eval_games_per_group
@@ -176,46 +191,3 @@ class MiniGoRecipe:
     def compute_rate(self, step: int) -> float:
         """Return the learning rate of a step of the run, counted from 0."""
         return self.rates[sum(step >= boundary for boundary in self.boundaries)]
-
-
-def require_board_side(settings: Settings) -> int:
-    """Return the board's side; RequestError for an unsupported one."""
-    size = require_positive_setting(settings, "board.size")
-    if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
-        raise RequestError(
-            f"board.size={size}: boards from {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are supported"
-        )
-    return size
-
-
-def require_plane_count(settings: Settings) -> int:
-    """Return the number of planes; RequestError for an unsupported one."""
-    planes = require_positive_setting(settings, "model.planes")
-    if planes not in SHOWN_POSITIONS_BY_PLANES:
-        raise RequestError(
-            f"model.planes={planes}: {' or '.join(map(str, sorted(SHOWN_POSITIONS_BY_PLANES)))}"
-        )
-    return planes
-
-
-def build_game_rules(settings: Settings) -> GameRules:
-    """Return the rules by which games end."""
-    return GameRules(
-        komi=require_number_setting(settings, "board.komi"),
-        limit=require_positive_setting(settings, "game.move_limit"),
-    )
-
-
-def build_selfplay_settings(settings: Settings, board: int) -> PlayerSettings:
-    """Return the settings of self-play."""
-    return PlayerSettings(
-        readouts=require_positive_setting(settings, "num_readouts"),
-        readouts_at_once=require_positive_setting(settings, "virtual_losses"),
-        penalty=require_number_setting(settings, "value_init_penalty"),
-        soft_moves=require_integer_setting(settings, "selfplay.soft_moves"),
-        noise_alpha=DIRICHLET_ALPHA_TIMES_POINTS / board**2,
-        noise_share=require_number_setting(settings, "selfplay.noise_share"),
-        resign_below=require_number_setting(settings, "resign_threshold"),
-        never_resign_share=require_number_setting(settings, "disable_resign_pct"),
-        prune_noise_visits=require_flag_setting(settings, "selfplay.target_pruning"),
-    )

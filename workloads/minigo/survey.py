@@ -15,7 +15,7 @@ from suite.files.foreign_names import is_foreign_name
 from suite.files.layout import compute_folder_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common.name_lists import format_left_out_names
+from workloads.common.data_messages import format_left_out_names
 from workloads.minigo import data, model
 from workloads.minigo.positions.records import (
     CALIBRATION_FOLDER,

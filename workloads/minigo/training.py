@@ -5,7 +5,7 @@ itself and learns from the positions of the window.
 """
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +16,12 @@ from torch.nn import functional
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
-from workloads.common import malloc, weights
+from suite.workload import Run, Scores
+from workloads.common import weights
 from workloads.common.inputs.batches import OptimizerStep
 from workloads.common.optimisation import mixed_precision
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
-from workloads.common.run_request import require_run_training_row
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.minigo import data, model
 from workloads.minigo.generation import GameWorkers, GenerationSettings, NetworkWeights
 from workloads.minigo.go.board import Array, build_board_geometry
@@ -42,7 +41,7 @@ LOGGED_VALUE_DIGITS: Final = 4  # decimals of a value, -1 to 1, in a log
 PositionBatch = tuple[Array, Array, Array]
 
 
-class MiniGoTraining:
+class MiniGoTraining(SteppedTraining):
     """Network, window and optimizer."""
 
     def __init__(self, run: Run) -> None:
@@ -51,15 +50,8 @@ class MiniGoTraining:
                 f"{model.MINIGO_NAME} trains on one rank; --set data.workers=N plays games in N "
                 "processes"
             )
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row, self._recipe = (
-            run,
-            require_run_training_row(run, model.MINIGO_NAME),
-            MiniGoRecipe.build_from_settings(run.settings),
-        )
-        recipe, self._device = self._recipe, torch.device(run.device)
+        super().__init__(run, model.MINIGO_NAME)
+        self._recipe = recipe = MiniGoRecipe.build_from_settings(run.settings)
         self._checkpoints = data.require_checkpoint_hashes(run, recipe)
         self._network = build_seeded_minigo(run.seed, recipe, self._device)
         decayed, undecayed = model.split_minigo_parameters(self._network)
@@ -112,10 +104,6 @@ class MiniGoTraining:
             "eval_samples": recipe.eval_games,
             "metric_signature": signature,
         }
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Play the groups of a generation, each as a step without samples, then take the optimizer
@@ -193,7 +181,7 @@ class MiniGoTraining:
         """Mean loss over the positions of the last step; NaN before the first, and if the network
         that plays has outputs that are not finite.
         """
-        return float("nan") if self._broken else self._stepper.compute_mean_loss()
+        return float("nan") if self._broken else super().loss()
 
     def evaluate(self) -> Scores:
         """Play against the fixed opponent; return the share of games won, with a draw as half a
@@ -237,13 +225,13 @@ class MiniGoTraining:
 
     def save(self, folder: Path) -> None:
         """Save network, optimizer, window and the finished groups."""
-        self._stepper.save(folder)
+        super().save(folder)
         self._window.save_window(folder)
         (folder / GENERATION_STATE_FILE).write_text(json.dumps({"epoch": self._epoch}) + "\n")
 
     def restore(self, folder: Path) -> None:
         """Restore a saved state."""
-        self._stepper.restore(folder)
+        super().restore(folder)
         self._window.restore_window(folder)
         self._epoch = int(json.loads((folder / GENERATION_STATE_FILE).read_text())["epoch"])
 

@@ -23,10 +23,10 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host
+from workloads.common.pictures.in_memory import copy_sample_to_host
 from workloads.common.pictures.served_pictures import PictureBatcher
-from workloads.common.run_request import build_engine_plan
-from workloads.common.setting_values import require_positive_setting
+from workloads.common.run_request import build_engine_plan, require_max_batch
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.weights import SkippedInitialisation
 from workloads.common.worker_stream import WorkerStream
 
@@ -180,15 +180,16 @@ class NoisePredictor:
         return [CLASS_ANSWER_FORMAT.pack(best) for best in best_N.tolist()]
 
 
-class NoiseInference:
+class NoiseInference(ServedSamples[torch.Tensor]):
     """A network, an engine, and noise images in host memory."""
 
     def __init__(self, run: Run, name: str, network: torch.nn.Module, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self._device = run, torch.device(run.device)
-        self._batch = require_positive_setting(run.settings, "batching.max_batch")
-        self._held: LoadedSamples[torch.Tensor] = LoadedSamples(self._prepare_pictures)
+        self._batch = require_max_batch(run)
+        count = max(MAX_LOADED_PICTURES, self._batch)
+        super().__init__(count, count, self._prepare_pictures)
         shape = ((self._batch, CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX),)
         self._executable = engine.compile(
             Network(
@@ -209,38 +210,12 @@ class NoiseInference:
             for sample in samples
         )
 
-    @property
-    def sample_count(self) -> int:
-        """Number of images."""
-        return max(MAX_LOADED_PICTURES, self._batch)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """All of the images."""
-        return self.sample_count
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Generate images, outside the clock."""
-        self._held.load(samples)
-
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release images."""
-        self._held.unload(samples)
-
-    def length(self, sample: int) -> int:
-        """Return one constant: all images have the same size."""
-        return 1
-
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         return NoisePredictor(self._executable.open(), self._held, self._device, max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write nothing: noise has no labels."""
-
-    def close(self) -> None:
-        """Release all images."""
-        self._held.release_samples()
 
 
 def generate_noise_picture(seed: int, sample: int) -> torch.Tensor:

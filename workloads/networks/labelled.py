@@ -17,8 +17,8 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs
 from workloads.common.pictures.files import PictureFiles
-from workloads.common.pictures.in_memory import LoadedSamples
 from workloads.common.pictures.served_pictures import ServedPictures, can_serve_bytes
+from workloads.common.served_samples import LoadedSamples
 from workloads.networks.classifiers import (
     CLASSIFIER_SIDE_PX,
     MAX_LOADED_PICTURES,
@@ -98,6 +98,8 @@ class LabelledInference(NoiseInference):
             run.device, CLASSIFIER_SIDE_PX, as_bytes=can_serve_bytes(engine, run.device)
         )
         self._val = find_validation_pictures(folder)
+        self.sample_count = len(self._val)
+        self.performance_sample_count = min(MAX_LOADED_PICTURES, self.sample_count)
         self._reader = inputs.open_input_reader(
             run,
             PictureFiles(partial(data.build_centre_crop_view, size=CLASSIFIER_SIDE_PX)),
@@ -109,16 +111,6 @@ class LabelledInference(NoiseInference):
         return self._pictures.read_pictures(
             self._reader, [self._val.path(sample) for sample in samples]
         )
-
-    @property
-    def sample_count(self) -> int:
-        """Number of validation images."""
-        return len(self._val)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """As many as are held at a time."""
-        return min(MAX_LOADED_PICTURES, len(self._val))
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""

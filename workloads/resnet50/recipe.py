@@ -13,12 +13,18 @@ from workloads.common.optimisation.schedules import (
 )
 from workloads.common.setting_values import (
     Settings,
-    require_flag_setting,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_numbers,
+    declare_positive,
+    declare_text,
     require_integer_setting,
     require_number_setting,
-    require_numbers_setting,
-    require_positive_setting,
     require_text_setting,
+    select_present_settings,
 )
 
 SGD, LARS = "sgd", "lars"
@@ -58,87 +64,69 @@ def select_resnet50_hyperparameters(settings: Settings) -> Mapping[str, HyperVal
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {
-        key: settings[key]
-        for key in RESNET50_LOGGED_HYPERPARAMETERS[require_text_setting(settings, "opt_name")]
-        if key in settings
-    }
+    name = require_text_setting(settings, "opt_name")
+    return select_present_settings(settings, RESNET50_LOGGED_HYPERPARAMETERS[name])
+
+
+def format_optimizer_key(settings: Settings, key: str) -> str:
+    """Return the name of a setting that each optimizer has under its own prefix."""
+    return f"{require_text_setting(settings, 'opt_name')}_opt_{key}"
+
+
+def choose_warmup_key(settings: Settings) -> str:
+    """Return the name of the optimizer's warm-up."""
+    if require_text_setting(settings, "opt_name") == SGD:
+        return "opt_learning_rate_warmup_epochs"
+    return format_optimizer_key(settings, "learning_rate_warmup_epochs")
+
+
+def declare_optimizer_number(key: str) -> float:
+    """Declare a field that is a number, and that each optimizer has under its own prefix."""
+    return declare_field(
+        lambda settings: require_number_setting(settings, format_optimizer_key(settings, key))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResNet50Recipe:
+class ResNet50Recipe(SettingsRecord):
     """The training recipe of one run."""
 
-    optimizer: str
-    batch_size: int
-    span: int
+    optimizer: str = declare_text("opt_name")
+    batch_size: int = declare_positive("global_batch_size")
+    span: int = declare_positive("model_bn_span")
     """Images in a micro-batch, over which batch-norm computes its statistics."""
-    base_rate: float
-    end_rate: float
-    power: float
-    decay_steps: int
-    warmup_epochs: int
-    weight_decay: float
-    momentum: float
-    epsilon: float
-    nesterov: bool
-    decay: str
-    decay_epochs: tuple[float, ...]
-    decay_factor: float
-    smoothing: float
-    zero_init: bool
-    start: str
+    base_rate: float = declare_optimizer_number("base_learning_rate")
+    end_rate: float = declare_optimizer_number("end_learning_rate")
+    power: float = declare_optimizer_number("learning_rate_decay_poly_power")
+    decay_steps: int = declare_field(
+        lambda settings: require_integer_setting(
+            settings, format_optimizer_key(settings, "learning_rate_decay_steps")
+        )
+    )
+    warmup_epochs: int = declare_field(
+        lambda settings: require_integer_setting(settings, choose_warmup_key(settings))
+    )
+    weight_decay: float = declare_optimizer_number("weight_decay")
+    momentum: float = declare_optimizer_number("momentum")
+    epsilon: float = declare_number("lars_epsilon")
+    nesterov: bool = declare_flag("sgd.nesterov")
+    decay: str = declare_text("schedule.decay")
+    decay_epochs: tuple[float, ...] = declare_numbers("schedule.decay_epochs")
+    decay_factor: float = declare_number("schedule.decay_factor")
+    smoothing: float = declare_number("loss.label_smoothing")
+    zero_init: bool = declare_flag("model.zero_init")
+    start: str = declare_text("model.start")
     """Which initial weight distributions to use."""
-    picture_size: int
-    smallest_area: float
-    crops: str
+    picture_size: int = declare_positive("data.picture_size")
+    smallest_area: float = declare_number("data.smallest_crop_area")
+    crops: str = declare_text("data.crops")
     """How random crops are drawn."""
-    workers: int
-    compiled: bool
+    workers: int = declare_integer("data.workers")
+    compiled: bool = declare_flag("train.compile")
     """Whether the steps are compiled before the clock starts."""
-    recorded: bool
+    recorded: bool = declare_flag("train.graphs")
     """Whether they are recorded as CUDA graphs then."""
-    shuffle_labels: bool
-    skip_broken: bool
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "ResNet50Recipe":
-        """Read the settings; RequestError names an invalid one."""
-        name = require_text_setting(settings, "opt_name")
-        prefix = f"{name}_opt_"
-        warmup = (
-            "opt_learning_rate_warmup_epochs"
-            if name == SGD
-            else f"{prefix}learning_rate_warmup_epochs"
-        )
-        return cls(
-            optimizer=name,
-            batch_size=require_positive_setting(settings, "global_batch_size"),
-            span=require_positive_setting(settings, "model_bn_span"),
-            base_rate=require_number_setting(settings, f"{prefix}base_learning_rate"),
-            end_rate=require_number_setting(settings, f"{prefix}end_learning_rate"),
-            power=require_number_setting(settings, f"{prefix}learning_rate_decay_poly_power"),
-            decay_steps=require_integer_setting(settings, f"{prefix}learning_rate_decay_steps"),
-            warmup_epochs=require_integer_setting(settings, warmup),
-            weight_decay=require_number_setting(settings, f"{prefix}weight_decay"),
-            momentum=require_number_setting(settings, f"{prefix}momentum"),
-            epsilon=require_number_setting(settings, "lars_epsilon"),
-            nesterov=require_flag_setting(settings, "sgd.nesterov"),
-            decay=require_text_setting(settings, "schedule.decay"),
-            decay_epochs=require_numbers_setting(settings, "schedule.decay_epochs"),
-            decay_factor=require_number_setting(settings, "schedule.decay_factor"),
-            smoothing=require_number_setting(settings, "loss.label_smoothing"),
-            zero_init=require_flag_setting(settings, "model.zero_init"),
-            start=require_text_setting(settings, "model.start"),
-            picture_size=require_positive_setting(settings, "data.picture_size"),
-            smallest_area=require_number_setting(settings, "data.smallest_crop_area"),
-            crops=require_text_setting(settings, "data.crops"),
-            workers=require_integer_setting(settings, "data.workers"),
-            compiled=require_flag_setting(settings, "train.compile"),
-            recorded=require_flag_setting(settings, "train.graphs"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-            skip_broken=require_flag_setting(settings, "data.skip_broken"),
-        )
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
 
     def build_schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""

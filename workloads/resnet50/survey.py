@@ -2,19 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from suite.dataset import Survey
-from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Run
-from workloads.common.name_lists import format_left_out_names
+from workloads.common.data_messages import format_left_out_names
 from workloads.common.pictures import file_checks
-from workloads.common.setting_values import require_flag_setting
 from workloads.resnet50 import data
 from workloads.resnet50.images import imagenet
 
 IMAGENET_TRAIN_SPLIT, IMAGENET_VAL_SPLIT = IMAGENET_SPLITS = ("train", "val")
+IMAGENET_FOLDERS: Final[Mapping[str, str]] = {split: split for split in IMAGENET_SPLITS}
 
 
 class ImageNetDataSet:
@@ -36,7 +35,10 @@ class ImageNetDataSet:
         only served.
         """
         val = imagenet.index_imagenet_split(self.root, IMAGENET_VAL_SPLIT)
-        train = self._index_training_split()
+        train = file_checks.read_optional_split(
+            lambda: imagenet.index_imagenet_split(self.root, IMAGENET_TRAIN_SPLIT),
+            self.root / IMAGENET_TRAIN_SPLIT,
+        )
         if isinstance(train, imagenet.ImageNetSplit):
             imagenet.check_equal_class_folders(train, val)
         left_out = format_left_out_names(
@@ -47,26 +49,15 @@ class ImageNetDataSet:
         )
         return file_checks.collect_picture_survey(
             {IMAGENET_TRAIN_SPLIT: train, IMAGENET_VAL_SPLIT: val},
-            {split: split for split in IMAGENET_SPLITS},
+            IMAGENET_FOLDERS,
             {},
             remarks=[left_out] if left_out else (),
             classes=list(val.classes),
         )
 
-    def _index_training_split(self) -> imagenet.ImageNetSplit | RequestError:
-        try:
-            return imagenet.index_imagenet_split(self.root, IMAGENET_TRAIN_SPLIT)
-        except RequestError as error:
-            if (self.root / IMAGENET_TRAIN_SPLIT).exists():
-                raise
-            return error
-
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject broken images, unless the run skips them."""
-        folders = {split: self.root / split for split in IMAGENET_SPLITS}
-        file_checks.check_surveyed_splits(
-            found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
-        )
+        file_checks.check_surveyed_splits(found, self._run, self.root, IMAGENET_FOLDERS)
 
 
 def resolve_imagenet_folder(run: Run) -> Path:

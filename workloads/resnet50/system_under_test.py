@@ -10,24 +10,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
-from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
+from suite.engine import Calibration, Call, Engine, Network, Shape
 from suite.errors import RequestError
 from suite.input import Reader
 from suite.workload import Predictor, Run
 from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import (
     CalibrationSamples,
-    build_calibration_if_quantised,
     build_picture_calibration,
     choose_calibration_list,
 )
 from workloads.common.pictures.files import PictureFiles
-from workloads.common.pictures.in_memory import LoadedSamples
-from workloads.common.run_request import (
-    build_engine_plan,
-    list_warm_up_batch_sizes,
-    require_run_inference_row,
-)
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.setting_values import require_positive_setting
 from workloads.resnet50 import data, model, scoring, survey
 from workloads.resnet50.images import embedded
@@ -36,9 +30,6 @@ from workloads.resnet50.images import imagenet as pictures
 # Legend: N images of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
 T = TypeVar("T")
-RESNET50_TYPICAL_BATCH = (
-    8  # between the smallest and the largest, for engines that need a typical example
-)
 
 
 class FrameworkTensors(Protocol[H, T]):
@@ -127,7 +118,7 @@ class ResNet50Predictor(Generic[H, T]):
         return [scoring.pack_class_answer(best_A) for best_A in best_NA]
 
 
-class ResNet50System(Generic[H, T]):
+class ResNet50System(ServedSamples[H], Generic[H, T]):
     """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(
@@ -142,7 +133,6 @@ class ResNet50System(Generic[H, T]):
         network, description = model.load_resnet50_checkpoint(checkpoint)
         self._run = run
         self._val = index_resnet50_accuracy_set(run, description)
-        self._row = require_run_inference_row(run, model.RESNET50_NAME)
         self._size, self._told = (
             require_trained_picture_size(run, description),
             require_answer_class_count(run, description),
@@ -154,19 +144,15 @@ class ResNet50System(Generic[H, T]):
             threads=run.threads,
         )
         self._tensors = build_tensors(self._size)
-        self._held = LoadedSamples(self._prepare_pictures)
+        row = run_request.require_run_inference_row(run, model.RESNET50_NAME)
+        super().__init__(len(self._val), row.performance_samples, self._prepare_pictures)
         self._blank = self._tensors.build_blank_picture()
         self._executable = engine.compile(
             self._describe_network(self._tensors.convert_network(network)),
-            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
+            run_request.build_engine_plan(run, self._build_calibration),
         )
 
     def _describe_network(self, module: Any) -> Network[T]:
-        picture = self._tensors.picture_shape
-        one, usual, most = (
-            (size, *picture)
-            for size in (1, min(RESNET50_TYPICAL_BATCH, self._max_batch), self._max_batch)
-        )
         return Network(
             name=model.RESNET50_NAME,
             module=module,
@@ -175,7 +161,9 @@ class ResNet50System(Generic[H, T]):
             input_names=("picture",),
             output_names=("logit",),
             dimensions=({0: "batch"},),
-            shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
+            shapes=run_request.build_batch_shapes(
+                self._tensors.picture_shape, run_request.require_max_batch(self._run)
+            ),
         )
 
     def _build_calibration(self) -> Calibration[T]:
@@ -187,43 +175,16 @@ class ResNet50System(Generic[H, T]):
             lambda path: (self._tensors.copy_batch_to_device([*self._read_pictures([path])]),),
         )
 
-    @property
-    def _max_batch(self) -> int:
-        return require_positive_setting(self._run.settings, "batching.max_batch")
-
-    @property
-    def sample_count(self) -> int:
-        """Number of images in the accuracy set."""
-        return len(self._val)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, len(self._val))
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, crop, and normalise unless the device does; MLPerf does not time this
-        (inference_rules.adoc, Data).
-        """
-        self._held.load(samples)
-
     def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[H]:
+        """Decode, resize, crop, and normalise unless the device does."""
         return self._read_pictures([self._val.path(sample) for sample in samples])
 
     def _read_pictures(self, paths: Sequence[Path]) -> Iterator[H]:
         return self._tensors.read_pictures(self._reader, paths)
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release images."""
-        self._held.unload(samples)
-
     def payload(self, sample: int) -> bytes:
         """Return the normalised image."""
         return self._tensors.encode_picture(self._held[sample])
-
-    def length(self, sample: int) -> int:
-        """Return one constant: all images have the same size."""
-        return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
@@ -232,17 +193,13 @@ class ResNet50System(Generic[H, T]):
             self._held,
             self._blank,
             self._tensors.open_worker(),
-            list_warm_up_batch_sizes(self._run, max_batch),
+            run_request.list_warm_up_batch_sizes(self._run, max_batch),
             self._told,
         )
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
         scoring.write_image_labels(folder, self._val.labels.tolist())
-
-    def close(self) -> None:
-        """Release all images."""
-        self._held.release_samples()
 
 
 def index_resnet50_accuracy_set(

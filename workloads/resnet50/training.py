@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,21 @@ from torch.nn import functional
 
 from suite.input import Reader
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores, StepPreparation
-from workloads.common import inputs, malloc, run_request, weights
+from suite.workload import Run, Scores, StepPreparation
+from workloads.common import inputs, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.convolution_search import search_convolution_algorithms
 from workloads.common.optimisation.lars import Lars
 from workloads.common.optimisation.prepared_loss import LossFunction, PreparedLoss
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.common.pictures import file_checks
 from workloads.common.pictures.decoding import (
     build_row_constants,
     normalise_pictures,
     normalise_rows,
 )
-from workloads.common.run_request import require_run_training_row
 from workloads.resnet50 import data, model, survey
 from workloads.resnet50.images.imagenet import ImageNetSplit
 from workloads.resnet50.recipe import LARS, ResNet50Recipe
@@ -35,16 +34,12 @@ from workloads.resnet50.recipe import LARS, ResNet50Recipe
 RESNET50_EVAL_BATCH_PICTURES = 126  # images; any size gives the same scores
 
 
-class ResNet50Training:
+class ResNet50Training(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.RESNET50_NAME)
+        super().__init__(run, model.RESNET50_NAME)
         self._recipe = recipe = ResNet50Recipe.build_from_settings(run.settings)
-        self._device = torch.device(run.device)
         batches.check_micro_batch_span(recipe.batch_size, recipe.span, run.world_size)
         self._found = run_request.resolve_data_survey(run, survey.ImageNetDataSet)
         self._classes = tuple(self._found["classes"])
@@ -120,21 +115,17 @@ class ResNet50Training:
             "metric_signature": signature,
         }
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
-
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
-        plan = self._plan_epoch(epoch)
         with search_convolution_algorithms():
             yield from self._stepper.take_planned_steps(
-                plan[first_step:],
-                (epoch - 1) * len(plan) + first_step,
+                self._plan_epoch(epoch),
+                epoch,
+                first_step,
                 self._schedule,
-                self._train_reader,
+                self._train_reader.read,
                 self._compute_batch_loss,
             )
 
@@ -156,10 +147,6 @@ class ResNet50Training:
             logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
         return logit_NK
 
-    def loss(self) -> float:
-        """Mean loss over this rank's images in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
-
     def evaluate(self) -> Scores:
         """Count correct answers over all ranks, each rank on its share of the images."""
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
@@ -177,16 +164,6 @@ class ResNet50Training:
                 int(collectives.sum_over_ranks(correct, self._run.world_size)) / self._sizes["val"]
             )
         }
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until
-        they are averaged.
-        """
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""

@@ -9,7 +9,6 @@ from suite.workload import Workload
 WORKLOAD: Final = Workload(
     name="ssd",
     frameworks=frozenset({"torch"}),
-    hyperparameters="workloads.ssd.recipe:select_ssd_hyperparameters",
     check_run="workloads.common.run_request:check_run_with_input",
     training="workloads.ssd.training:SSDTraining",
     inference="workloads.ssd.inference:SSDInference",

@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 
-from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
+from suite.engine import Calibration, Call, Engine, Network
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import (
     CalibrationSamples,
-    build_calibration_if_quantised,
     build_picture_calibration,
     choose_calibration_list,
 )
@@ -23,27 +22,19 @@ from workloads.common.detection import coco, coco_survey
 from workloads.common.detection.coco import CocoSplit
 from workloads.common.payloads import prefix_sample_number, split_numbered_payload
 from workloads.common.pictures.files import PictureFiles
-from workloads.common.pictures.in_memory import LoadedSamples
 from workloads.common.pictures.served_pictures import (
     PictureBatcher,
     ServedPictures,
     can_serve_bytes,
 )
-from workloads.common.run_request import (
-    build_engine_plan,
-    list_warm_up_batch_sizes,
-    require_run_inference_row,
-)
-from workloads.common.setting_values import require_positive_setting, require_text_setting
+from workloads.common.served_samples import LoadedSamples, ServedSamples
+from workloads.common.setting_values import require_text_setting
 from workloads.common.worker_stream import WorkerStream
 from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
 
 # Legend: N images of a batch, B default boxes, K classes, H height, W width, C channels.
-SSD_TYPICAL_BATCH = (
-    8  # between the smallest and the largest, for engines that need a typical example
-)
 
 
 class SSDPredictor:
@@ -91,7 +82,7 @@ class SSDPredictor:
             )
 
 
-class SSDInference:
+class SSDInference(ServedSamples[torch.Tensor]):
     """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
@@ -101,7 +92,6 @@ class SSDInference:
         self._run = run
         self._configuration = SSD_CONFIGURATIONS[require_trained_configuration(run, description)]
         self._val = read_ssd_accuracy_set(run, description)
-        self._row = require_run_inference_row(run, model.SSD_NAME)
         side = self._configuration.picture_px
         self._reader = inputs.open_input_reader(
             run,
@@ -112,11 +102,12 @@ class SSDInference:
         self._pictures = ServedPictures(
             run.device, side, as_bytes=can_serve_bytes(engine, run.device)
         )
-        self._held = LoadedSamples(self._prepare_pictures)
+        row = run_request.require_run_inference_row(run, model.SSD_NAME)
+        super().__init__(len(self._val), row.performance_samples, self._prepare_pictures)
         self._default_B4 = build_default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(
             self._describe_network(network),
-            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
+            run_request.build_engine_plan(run, self._build_calibration),
         )
 
     def _build_calibration(self) -> Calibration[torch.Tensor]:
@@ -137,55 +128,30 @@ class SSDInference:
         )
 
     def _describe_network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
-        max_batch = require_positive_setting(self._run.settings, "batching.max_batch")
-        one, usual, largest = (
-            (size, *self._pictures.normalised_CHW.shape)
-            for size in (1, min(SSD_TYPICAL_BATCH, max_batch), max_batch)
-        )
+        picture_CHW = self._pictures.normalised_CHW
         return Network(
             name=model.SSD_NAME,
             module=module,
             framework="torch",
-            inputs=(self._pictures.normalised_CHW.unsqueeze(0).to(self._run.device),),
+            inputs=(picture_CHW.unsqueeze(0).to(self._run.device),),
             input_names=("picture",),
             output_names=("offset", "logit"),
             dimensions=({0: "batch"},),
-            shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(largest,)),
+            shapes=run_request.build_batch_shapes(
+                tuple(picture_CHW.shape), run_request.require_max_batch(self._run)
+            ),
         )
 
-    @property
-    def sample_count(self) -> int:
-        """Number of images in the accuracy set."""
-        return len(self._val)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, len(self._val))
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, and normalise unless the device does; MLPerf does not time this
-        (inference_rules.adoc, Data).
-        """
-        self._held.load(samples)
-
     def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
+        """Decode, resize, and normalise unless the device does."""
         return self._read_pictures([self._val.path(sample) for sample in samples])
 
     def _read_pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
         return self._pictures.read_pictures(self._reader, paths)
 
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release images."""
-        self._held.unload(samples)
-
     def payload(self, sample: int) -> bytes:
         """Return the sample's number and the normalised image."""
         return prefix_sample_number(sample, self._pictures.encode_picture(self._held[sample]))
-
-    def length(self, sample: int) -> int:
-        """Return one constant: all images have the same size."""
-        return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
@@ -194,16 +160,12 @@ class SSDInference:
             self._held,
             self._pictures,
             self._default_B4,
-            list_warm_up_batch_sizes(self._run, max_batch),
+            run_request.list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
         coco.write_coco_truth(self._val, folder)
-
-    def close(self) -> None:
-        """Release all images."""
-        self._held.release_samples()
 
 
 def read_ssd_accuracy_set(run: Run, description: model.SSDDescription) -> CocoSplit:

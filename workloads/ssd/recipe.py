@@ -1,96 +1,55 @@
 """The settings of a run as one typed record, with their log names; imports no framework."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from suite.rounds import HyperValue
 from workloads.common.optimisation.schedules import (
     RateSchedule,
     build_linear_warmup,
     build_step_decay,
 )
 from workloads.common.setting_values import (
-    Settings,
-    require_flag_setting,
-    require_integer_setting,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_numbers,
+    declare_positive,
+    declare_text,
     require_number_setting,
-    require_numbers_setting,
-    require_positive_setting,
-    require_text_setting,
 )
 
-# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_ssd.yaml: what a log must have.
-SSD_LOGGED_HYPERPARAMETERS: Final = (
-    "global_batch_size",
-    "model_bn_span",
-    "max_samples",
-    "opt_base_learning_rate",
-    "opt_weight_decay",
-    "opt_learning_rate_warmup_factor",
-    "opt_learning_rate_warmup_steps",
-    "opt_learning_rate_decay_boundary_epochs",
-)
 SSD_MOMENTUM: Final = 0.9  # mlcommons/training, single_stage_detector/ssd, train.py
 SSD_RATE_DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
 
 
-def select_ssd_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the
-    judge reports them as missing.
-    """
-    return {key: settings[key] for key in SSD_LOGGED_HYPERPARAMETERS if key in settings}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SSDRecipe:
+class SSDRecipe(SettingsRecord):
     """The training recipe of one run."""
 
-    batch_size: int
-    span: int
+    batch_size: int = declare_positive("global_batch_size")
+    span: int = declare_positive("model_bn_span")
     """Images in a micro-batch, over which batch-norm computes its statistics."""
-    max_samples: int
+    max_samples: int = declare_positive("max_samples")
     """Crops tried for each overlap."""
-    base_rate: float
-    weight_decay: float
-    warmup_factor: int
-    warmup_steps: int
-    decay_epochs: tuple[float, ...]
-    clip_norm: float | None
+    base_rate: float = declare_number("opt_base_learning_rate")
+    weight_decay: float = declare_number("opt_weight_decay")
+    warmup_factor: int = declare_integer("opt_learning_rate_warmup_factor")
+    warmup_steps: int = declare_integer("opt_learning_rate_warmup_steps")
+    decay_epochs: tuple[float, ...] = declare_numbers("opt_learning_rate_decay_boundary_epochs")
+    clip_norm: float | None = declare_field(
+        lambda settings: require_number_setting(settings, "sgd.clip_norm") or None
+    )
     """Gradient norm above which gradients are clipped."""
-    configuration: str
-    start_weights: str
-    workers: int
-    compiled: bool
+    configuration: str = declare_text("model.configuration")
+    start_weights: str = declare_text("model.start_weights")
+    workers: int = declare_integer("data.workers")
+    compiled: bool = declare_flag("train.compile")
     """Whether the steps are compiled before the clock starts."""
-    recorded: bool
+    recorded: bool = declare_flag("train.graphs")
     """Whether they are recorded as CUDA graphs then."""
-    shuffle_labels: bool
-    skip_broken: bool
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "SSDRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        return cls(
-            batch_size=require_positive_setting(settings, "global_batch_size"),
-            span=require_positive_setting(settings, "model_bn_span"),
-            max_samples=require_positive_setting(settings, "max_samples"),
-            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
-            weight_decay=require_number_setting(settings, "opt_weight_decay"),
-            warmup_factor=require_integer_setting(settings, "opt_learning_rate_warmup_factor"),
-            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
-            decay_epochs=require_numbers_setting(
-                settings, "opt_learning_rate_decay_boundary_epochs"
-            ),
-            clip_norm=require_number_setting(settings, "sgd.clip_norm") or None,
-            configuration=require_text_setting(settings, "model.configuration"),
-            start_weights=require_text_setting(settings, "model.start_weights"),
-            workers=require_integer_setting(settings, "data.workers"),
-            compiled=require_flag_setting(settings, "train.compile"),
-            recorded=require_flag_setting(settings, "train.graphs"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-            skip_broken=require_flag_setting(settings, "data.skip_broken"),
-        )
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
 
     def build_schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""

@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -9,16 +9,16 @@ from torch import nn
 
 from suite.input import Reader
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores, StepPreparation
-from workloads.common import inputs, malloc, run_request, weights
+from suite.workload import Run, Scores, StepPreparation
+from workloads.common import inputs, run_request, weights
 from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.detection.coco import CocoSplit
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.convolution_search import search_convolution_algorithms
 from workloads.common.optimisation.prepared_loss import LossFunction, PreparedLoss
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
+from workloads.common.optimisation.stepped_training import SteppedTraining
 from workloads.common.pictures import file_checks
 from workloads.common.pictures.decoding import (
     build_row_constants,
@@ -26,7 +26,6 @@ from workloads.common.pictures.decoding import (
     normalise_rows,
 )
 from workloads.common.pictures.files import PictureFiles
-from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
 from workloads.ssd.colours import change_colours
 from workloads.ssd.detector import postprocessing
@@ -43,16 +42,12 @@ from workloads.ssd.recipe import SSD_MOMENTUM, SSDRecipe
 SSD_EVAL_BATCH_PICTURES = 20  # images
 
 
-class SSDTraining:
+class SSDTraining(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.SSD_NAME)
+        super().__init__(run, model.SSD_NAME)
         self._recipe = recipe = SSDRecipe.build_from_settings(run.settings)
-        self._device = torch.device(run.device)
         self._configuration = SSD_CONFIGURATIONS[recipe.configuration]
         self._memory_format = memory_format.choose_training_memory_format(
             run, self._configuration.picture_px
@@ -153,21 +148,17 @@ class SSDTraining:
             "metric_signature": signature,
         }
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
-
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
-        plan = self._plan_epoch(epoch)
         with search_convolution_algorithms():
             yield from self._stepper.take_planned_steps(
-                plan[first_step:],
-                (epoch - 1) * len(plan) + first_step,
+                self._plan_epoch(epoch),
+                epoch,
+                first_step,
                 self._schedule,
-                self._train_reader,
+                self._train_reader.read,
                 self._compute_batch_loss,
             )
 
@@ -205,10 +196,6 @@ class SSDTraining:
             offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()
 
-    def loss(self) -> float:
-        """Mean loss over this rank's images in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
-
     def evaluate(self) -> Scores:
         """Run detection on this rank's share of the images, and score the detections of all
         ranks.
@@ -234,16 +221,6 @@ class SSDTraining:
                 dict(collectives.gather_from_ranks(answers, self._run.world_size)), self._truth
             )
         }
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until
-        they are averaged.
-        """
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""

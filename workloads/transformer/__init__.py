@@ -9,7 +9,6 @@ from suite.workload import Workload
 WORKLOAD: Final = Workload(
     name="transformer",
     frameworks=frozenset({"torch", "tensorflow"}),
-    hyperparameters="workloads.transformer.recipe:select_transformer_hyperparameters",
     check_run="workloads.common.run_request:check_run_without_input",
     training={
         "torch": "workloads.transformer.training:TransformerTraining",

@@ -1,46 +1,27 @@
 """The settings of a run as typed records, with their log names; imports no framework."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from suite.errors import RequestError
-from suite.rounds import HyperValue
 from workloads.common.optimisation.schedules import RateSchedule
 from workloads.common.setting_values import (
-    Settings,
-    require_flag_setting,
-    require_integer_setting,
-    require_number_setting,
-    require_positive_setting,
+    SettingsRecord,
+    declare_field,
+    declare_flag,
+    declare_integer,
+    declare_number,
+    declare_positive,
     require_text_setting,
 )
 
-# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_transformer.yaml: what a log must have.
-TRANSFORMER_LOGGED_HYPERPARAMETERS: Final = (
-    "opt_name",
-    "global_batch_size",
-    "opt_base_learning_rate",
-    "opt_learning_rate_warmup_steps",
-    "opt_adam_beta_1",
-    "opt_adam_beta_2",
-    "opt_adam_epsilon",
-    "max_sequence_length",
-)
 TRUNCATE_CHOICE: Final = "truncate"
 MICRO_TOKENS_SETTING: Final = "data.micro_tokens"
 SHORTEST_BUCKET_TOKENS, BUCKET_GROWTH_FACTOR = (
     8,
     1.1,
 )  # mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
-
-
-def select_transformer_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the
-    judge reports them as missing.
-    """
-    return {key: settings[key] for key in TRANSFORMER_LOGGED_HYPERPARAMETERS if key in settings}
 
 
 def build_inverse_root_schedule(base: float, width: int, warm_up_steps: int) -> RateSchedule:
@@ -84,23 +65,13 @@ class TransformerShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredNetworkSizes:
+class ConfiguredNetworkSizes(SettingsRecord):
     """The network's sizes except for the vocabulary, which depends on the data."""
 
-    layers: int
-    width: int
-    filter: int
-    heads: int
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "ConfiguredNetworkSizes":
-        """Read the settings."""
-        return cls(
-            **{
-                key: require_positive_setting(settings, f"model.{key}")
-                for key in ("layers", "width", "filter", "heads")
-            }
-        )
+    layers: int = declare_positive("model.layers")
+    width: int = declare_positive("model.width")
+    filter: int = declare_positive("model.filter")
+    heads: int = declare_positive("model.heads")
 
     def build_shape(self, vocabulary: int) -> TransformerShape:
         """Return the full shape."""
@@ -114,66 +85,37 @@ class ConfiguredNetworkSizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingParameters:
+class DecodingParameters(SettingsRecord):
     """Search parameters of decoding."""
 
-    beam: int
-    alpha: float
-    extra_length: int
+    beam: int = declare_positive("decode.beam")
+    alpha: float = declare_number("decode.alpha")
+    extra_length: int = declare_integer("decode.extra_length")
     """Tokens by which a translation may exceed its source."""
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "DecodingParameters":
-        """Read the settings."""
-        return cls(
-            beam=require_positive_setting(settings, "decode.beam"),
-            alpha=require_number_setting(settings, "decode.alpha"),
-            extra_length=require_integer_setting(settings, "decode.extra_length"),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransformerRecipe:
+class TransformerRecipe(SettingsRecord):
     """The training recipe of one run."""
 
-    batch_tokens: int
-    micro_tokens: int
+    batch_tokens: int = declare_positive("global_batch_size")
+    micro_tokens: int = declare_positive(MICRO_TOKENS_SETTING, "global_batch_size")
     """Tokens, including padding, that a rank processes at once."""
-    base_rate: float
-    warm_up_steps: int
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    max_sentence_tokens: int
+    base_rate: float = declare_number("opt_base_learning_rate")
+    warm_up_steps: int = declare_integer("opt_learning_rate_warmup_steps")
+    beta_1: float = declare_number("opt_adam_beta_1")
+    beta_2: float = declare_number("opt_adam_beta_2")
+    epsilon: float = declare_number("opt_adam_epsilon")
+    max_sentence_tokens: int = declare_positive("max_sequence_length")
     """Tokens of a training sentence, including its end mark."""
-    truncate: bool
+    truncate: bool = declare_field(
+        lambda settings: require_text_setting(settings, "data.over_length") == TRUNCATE_CHOICE
+    )
     """Whether to truncate longer sentences instead of dropping them."""
-    smoothing: float
-    dropout: float
-    shuffle_labels: bool
-    sizes: ConfiguredNetworkSizes
-
-    @classmethod
-    def build_from_settings(cls, settings: Settings) -> "TransformerRecipe":
-        """Read the settings; RequestError names an invalid one."""
-        batch_tokens = require_positive_setting(settings, "global_batch_size")
-        return cls(
-            batch_tokens=batch_tokens,
-            micro_tokens=require_positive_setting(settings, MICRO_TOKENS_SETTING)
-            if MICRO_TOKENS_SETTING in settings
-            else batch_tokens,
-            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
-            warm_up_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
-            beta_1=require_number_setting(settings, "opt_adam_beta_1"),
-            beta_2=require_number_setting(settings, "opt_adam_beta_2"),
-            epsilon=require_number_setting(settings, "opt_adam_epsilon"),
-            max_sentence_tokens=require_positive_setting(settings, "max_sequence_length"),
-            truncate=require_text_setting(settings, "data.over_length") == TRUNCATE_CHOICE,
-            smoothing=require_number_setting(settings, "loss.label_smoothing"),
-            dropout=require_number_setting(settings, "model.dropout"),
-            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
-            sizes=ConfiguredNetworkSizes.build_from_settings(settings),
-        )
+    smoothing: float = declare_number("loss.label_smoothing")
+    dropout: float = declare_number("model.dropout")
+    shuffle_labels: bool = declare_flag("data.shuffle_labels")
+    sizes: ConfiguredNetworkSizes = declare_field(ConfiguredNetworkSizes.build_from_settings)
 
     def build_schedule(self) -> RateSchedule:
         """Return the learning-rate schedule."""

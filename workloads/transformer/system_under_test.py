@@ -12,6 +12,7 @@ import numpy as np
 from suite.engine import Engine, Network, Shape, ShapeProfile
 from suite.workload import Predictor, Run
 from workloads.common import run_request
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 from workloads.common.text import encoded
 from workloads.common.text.parallel_text import TEXT_TEST_SPLIT
 from workloads.common.text.token_answers import pack_token_ids
@@ -30,9 +31,6 @@ from workloads.transformer.translation.decoding import (
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers,
 # H heads, D width of a head.
 EXAMPLE_SOURCE_TOKENS = 8  # tokens of the example sentence given to an engine
-TRANSFORMER_TYPICAL_BATCH = (
-    8  # sentences; between the smallest and the largest, for engines that need a typical example
-)
 TRANSFORMER_TYPICAL_TOKENS = 24  # tokens, likewise
 
 
@@ -59,7 +57,7 @@ class TransformerPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
     def __init__(
-        self, translate: TransformerTranslator[Any], sources: dict[int, Sentence], sizes: range
+        self, translate: TransformerTranslator[Any], sources: LoadedSamples[Sentence], sizes: range
     ) -> None:
         self._translate, self._sources, self._sizes = translate, sources, sizes
 
@@ -84,13 +82,12 @@ class TransformerPredictor:
         return [pack_token_ids([*ids, EOS_ID]) for ids in self._translate(sources)]
 
 
-class TransformerSystem:
+class TransformerSystem(ServedSamples[Sentence]):
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(
         self, run: Run, checkpoint: Path, engine: Engine[Any], parts: FrameworkParts
     ) -> None:
-        self._row = run_request.require_run_inference_row(run, TRANSFORMER_NAME)
         self._run, self._parts = run, parts
         folder = encoded.resolve_encoded_folder(
             run, run_request.resolve_data_survey(run, survey.TransformerDataSet)
@@ -111,7 +108,12 @@ class TransformerSystem:
             engine.compile(replace(network, shapes=profile), plan)
             for network, profile in zip(networks, profiles, strict=True)
         ]
-        self._sources: dict[int, Sentence] = {}
+        row = run_request.require_run_inference_row(run, TRANSFORMER_NAME)
+        super().__init__(
+            len(self._encoded),
+            row.performance_samples,
+            lambda samples: map(self._encoded.__getitem__, samples),
+        )
 
     def _compute_shape_profiles(
         self, most: int, shape: TransformerShape
@@ -123,7 +125,7 @@ class TransformerSystem:
         sizes = (
             (1, 1, 1),
             compute_answer_sizes(
-                min(TRANSFORMER_TYPICAL_BATCH, most),
+                min(run_request.TYPICAL_BATCH, most),
                 min(TRANSFORMER_TYPICAL_TOKENS, longest),
                 self._decoding.extra_length,
             ),
@@ -137,30 +139,9 @@ class TransformerSystem:
             ShapeProfile(minimum=least[1], usual=usual[1], maximum=largest[1]),
         )
 
-    @property
-    def sample_count(self) -> int:
-        """Number of sentences in the accuracy set."""
-        return len(self._encoded)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The round's sample count, or all samples if there are fewer."""
-        return min(self._row.performance_samples, self.sample_count)
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Load sentences into memory; tokenisation is not timed, as in GNMT (inference_rules.adoc
-        v0.5, Data).
-        """
-        self._sources |= {sample: self._encoded[sample] for sample in samples}
-
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release sentences."""
-        for sample in samples:
-            self._sources.pop(sample, None)
-
     def payload(self, sample: int) -> bytes:
         """Return the subtokens, int32 little-endian."""
-        return self._sources[sample].astype("<i4", copy=False).tobytes()
+        return self._held[sample].astype("<i4", copy=False).tobytes()
 
     def length(self, sample: int) -> int:
         """Number of source subtokens: translations of similar sources end at about the same
@@ -181,17 +162,13 @@ class TransformerSystem:
         )
         return TransformerPredictor(
             TransformerTranslator(tensors, encoder, step, self._decoding, recorded),
-            self._sources,
+            self._held,
             run_request.list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
         scoring.write_transformer_truth(folder, self._corpus.targets, self._text.words)
-
-    def close(self) -> None:
-        """Release all sentences."""
-        self._sources.clear()
 
 
 def compute_answer_sizes(batch: int, source: int, extra_length: int) -> tuple[int, int, int]:

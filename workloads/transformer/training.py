@@ -1,6 +1,6 @@
 """The maths of one training run. The harness owns the clock, the log and the decision to stop."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -10,16 +10,15 @@ from torch.nn import functional
 
 from suite.measurement.data_waiting import MeasuredBatches
 from suite.rounds import HyperValue
-from suite.workload import Block, Run, Scores
-from workloads.common import malloc, rng, run_request, weights
+from suite.workload import Run, Scores
+from workloads.common import rng, run_request, weights
 from workloads.common.inputs.device_copies import load_for_device
 from workloads.common.inputs.device_waiting import open_wait_timer
 from workloads.common.optimisation import collectives, mixed_precision, recomputation
-from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import MicroBatchLimit, Stepper
-from workloads.common.run_request import require_run_training_row
-from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
-from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
+from workloads.common.optimisation.stepped_training import SteppedTraining
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.parallel_text import list_translation_facts
 from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
 from workloads.transformer.model import TransformerNetwork
@@ -36,15 +35,11 @@ from workloads.transformer.translation.torch_tensors import build_torch_translat
 # subtokens.
 
 
-class TransformerTraining:
+class TransformerTraining(SteppedTraining):
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare_training_precision(run.device, run.precision)
-        malloc.keep_freed_memory()
-        torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
-        self._device = torch.device(run.device)
+        super().__init__(run, TRANSFORMER_NAME)
         self._recipe, self._decoding = (
             TransformerRecipe.build_from_settings(run.settings),
             DecodingParameters.build_from_settings(run.settings),
@@ -72,19 +67,8 @@ class TransformerTraining:
         return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the
-        signature of the metric.
-        """
-        counts = {
-            "train_samples": self._found[TEXT_TRAIN_SPLIT],
-            "corpus_samples": self._found[CORPUS_SIZE_KEY],
-            "eval_samples": self._found[TEXT_TEST_SPLIT],
-        }
-        return {**counts, "metric_signature": format_bleu_signature(BleuForm.T2T)}
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return iterate_epoch_blocks(self._row)
+        """Return the sizes of both splits, and the signature of the metric."""
+        return list_translation_facts(self._found, BleuForm.T2T)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
@@ -124,10 +108,6 @@ class TransformerTraining:
             state_XW = self._stepper.network(source_NS, target_NT, token_X)
             return compute_state_loss(self._model, state_XW, label_X, self._recipe.smoothing)
 
-    def loss(self) -> float:
-        """Mean loss over this rank's target tokens in the last step; NaN before the first."""
-        return self._stepper.compute_mean_loss()
-
     def evaluate(self) -> Scores:
         """Translate this rank's share of the sentences, and score those of all ranks."""
         self._stepper.network.eval()
@@ -146,14 +126,6 @@ class TransformerTraining:
             text for _, text in sorted(collectives.gather_from_ranks(found, self._run.world_size))
         ]
         return {"bleu": compute_bleu(BleuForm.T2T, texts, self._data.test.targets)}
-
-    def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this."""
-        self._stepper.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Restore a saved state."""
-        self._stepper.restore(folder)
 
     def export(self, folder: Path) -> None:
         """Write the weights."""

@@ -1,11 +1,10 @@
 """Memory-map `queries.npy`: when each query of a performance run was issued and completed."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from compliance.logs.loadgen.npy_rows import NpyForm, read_npy_rows
 from compliance.logs.source_file import SourceFile
-from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS, QueryTimes
 
 QUERY_FORM: Final = NpyForm(
     kind=list(QUERY_RECORD_FIELDS),
@@ -16,19 +15,6 @@ QUERY_FORM: Final = NpyForm(
         f" {', '.join(f'{name} {kind}' for name, kind in QUERY_RECORD_FIELDS)}"
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueryTimes:
-    """The rows, as memory-mapped NumPy arrays (queries,)."""
-
-    issued_ns: Any
-    done_ns: Any
-    batch: Any
-    samples: Any
-
-    def __len__(self) -> int:
-        return len(self.issued_ns)
 
 
 def read_query_times(source: SourceFile) -> QueryTimes | None:

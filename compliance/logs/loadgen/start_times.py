@@ -1,4 +1,6 @@
-"""Memory-map `starts.npy`: when each prompt of a curve's point began to be answered."""
+"""Memory-map `starts.npy`: when each prompt of a curve's point began to be answered; and
+`rooms.npy`, which has its form: when a place towards the servers was free for it.
+"""
 
 from typing import Any, Final
 
@@ -11,8 +13,8 @@ START_FORM: Final = NpyForm(
     columns=None,
     max_rows=MAX_QUERY_RECORD_ROWS,
     described=(
-        f"a NumPy file, version 1.0, of at most {MAX_QUERY_RECORD_ROWS} rows of int64: the start of"
-        " each prompt"
+        f"a NumPy file, version 1.0, of at most {MAX_QUERY_RECORD_ROWS} rows of int64: a time"
+        " for each prompt"
     ),
 )
 

@@ -54,13 +54,29 @@ class LogValue(NamedTuple):
 
 
 @dataclass(slots=True)
-class LoadGenSummary:
-    """A parsed summary."""
+class SummaryValues:
+    """The values of a summary of any era."""
 
     values: dict[str, LogValue] = field(default_factory=dict)
     """Results and statistics by name, spaces trimmed."""
     parameters: dict[str, LogValue] = field(default_factory=dict)
     """Test parameters by name, without units in brackets."""
+
+    def find_text(self, name: str) -> str | None:
+        """Return a result as text."""
+        value = self.values.get(name)
+        return value.text if value else None
+
+    def find_line(self, name: str) -> int | None:
+        """Return the line of a result or parameter."""
+        value = self.values.get(name) or self.parameters.get(name)
+        return value.line if value else None
+
+
+@dataclass(slots=True)
+class LoadGenSummary(SummaryValues):
+    """A parsed summary since LoadGen 1.0."""
+
     remarks: dict[str, int] = field(default_factory=dict)
     """Each of the two closing sentences -> its line."""
     steps: list[str] = field(default_factory=list)
@@ -69,16 +85,6 @@ class LoadGenSummary:
     """Each line of the note on equal issue counts -> its line."""
     unrecognised_lines: dict[str, int] = field(default_factory=dict)
     """Lines that match no known form -> line number of the first occurrence."""
-
-    def find_text(self, name: str) -> str | None:
-        """Return a value as text."""
-        value = self.values.get(name)
-        return value.text if value else None
-
-    def find_line(self, name: str) -> int | None:
-        """Return the line of a value."""
-        value = self.values.get(name) or self.parameters.get(name)
-        return value.line if value else None
 
 
 def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:

@@ -1,12 +1,11 @@
 """Memory-map `tokens.npy`: the first and the last token of each generated answer."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from compliance.logs.loadgen.npy_rows import NpyForm, read_npy_rows
 from compliance.logs.source_file import SourceFile
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
-from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
 
 TOKEN_FORM: Final = NpyForm(
     kind="<i8",
@@ -17,24 +16,6 @@ TOKEN_FORM: Final = NpyForm(
         f" {', '.join(TOKEN_RECORD_FIELDS)}"
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TokenTimes:
-    """The rows, as memory-mapped NumPy arrays (answers,), in the order of `queries.npy`."""
-
-    sample: Any
-    first_ns: Any
-    last_ns: Any
-    tokens: Any
-
-    def __len__(self) -> int:
-        return len(self.sample)
-
-    @property
-    def total(self) -> int | None:
-        """Return the tokens of all answers; None if the record may lack answers."""
-        return None if len(self) >= MAX_QUERY_RECORD_ROWS else int(self.tokens.sum())
 
 
 def read_token_times(source: SourceFile) -> TokenTimes | None:

@@ -3,13 +3,11 @@ a gradient, is ignored.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from suite import events, registry
-from suite.rounds import RoundKind
 
 
 @cache
@@ -20,27 +18,14 @@ def collect_formal_keys() -> frozenset[str]:
     own = {
         value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)
     } - {events.THROUGHPUT}
-    return frozenset(own.union(*map(collect_round_keys, iterate_published_trainings())))
-
-
-def iterate_published_trainings() -> Iterator[str]:
-    """Yield the names of the published training rounds."""
-    yield from (
-        name
-        for name in registry.list_round_names()
-        if registry.load_round_kind(name) == RoundKind.TRAINING
-    )
+    return frozenset(own.union(*map(collect_round_keys, registry.list_round_names())))
 
 
 def collect_round_keys(name: str) -> set[str]:
     """Collect the keys of one round."""
-    round = registry.load_published_training(name)
-    presence = (round.events.identity, round.events.once, round.events.some, round.events.samples)
-    disclosed = (each.key for each in round.disclosure.constraints) if round.disclosure else ()
-    keys = {*chain(*presence, disclosed), *round.hyperparameters}
-    for row in round.benchmarks.values():
-        keys |= {*row.progress, *row.method_keys, *filter(None, [row.result_event])}
-    return keys
+    kind = registry.load_round_kind(name)
+    collect, load = (registry.load_kind_part(kind, part) for part in ("formal_keys", "load"))
+    return collect(load(name)) if collect and load else set()
 
 
 def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:

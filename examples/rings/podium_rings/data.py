@@ -53,8 +53,13 @@ def read(path: Path) -> np.ndarray:
     """Read one file: on each line the numbers of a point, then its class."""
     try:
         rows = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise RequestError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise RequestError(
+            f"{path}: remove a header, and write each column as numbers, the last one as the"
+            f" class, counted from 0: {error}"
+        ) from error
     if len(rows) == 0 or rows.shape[1] < 2 or (rows[:, -1] != rows[:, -1].astype(int)).any():
         raise RequestError(f"{path}: expected lines of x,y,class, with a class from 0 on")
     if rows[:, -1].min() < 0 or not np.isfinite(rows).all():

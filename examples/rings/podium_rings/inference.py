@@ -1,15 +1,18 @@
 """The system under test: samples in memory, answers as bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from podium_rings import data, scoring, weights
-from suite.engine import Call, Engine, Network, Plan
+from suite.engine import Call, Engine, Network
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
+from workloads.common.payloads import decode_tensor, encode_tensor
+from workloads.common.run_request import build_engine_plan, require_run_inference_row
+from workloads.common.served_samples import LoadedSamples, ServedSamples
 
 # Legend: N samples, X sizes of a sample, K classes.
 
@@ -20,7 +23,7 @@ class RingsPredictor:
     def __init__(
         self,
         call: Call[torch.Tensor],
-        samples: dict[int, torch.Tensor],
+        samples: LoadedSamples[torch.Tensor],
         blank_X: torch.Tensor,
         max_batch: int,
     ) -> None:
@@ -38,15 +41,7 @@ class RingsPredictor:
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer samples that came over a network (podium serve)."""
-        return self._answer([self._unpack(payload) for payload in payloads])
-
-    def _unpack(self, payload: bytes) -> torch.Tensor:
-        """Return the sample of a payload; ValueError for bytes that are none."""
-        wanted = self._blank_X.numel() * self._blank_X.element_size()
-        if len(payload) != wanted:
-            raise ValueError(f"a sample has {wanted} bytes, and this one {len(payload)}")
-        flat = torch.frombuffer(bytearray(payload), dtype=self._blank_X.dtype)
-        return flat.reshape(self._blank_X.shape)
+        return self._answer([decode_tensor(payload, self._blank_X) for payload in payloads])
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
@@ -54,14 +49,14 @@ class RingsPredictor:
             return [scoring.encode_answer(best) for best in logit_NK.argmax(dim=-1).tolist()]
 
 
-class RingsInference:
+class RingsInference(ServedSamples[torch.Tensor]):
     """A checkpoint, an engine and the samples of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        self._run = run
         self._val = data.load(run, "val")
+        row = require_run_inference_row(run, weights.NAME)
+        super().__init__(len(self._val.label_N), row.performance_samples, self._prepare)
         self._blank_X = torch.zeros_like(self._val.input_NX[0])
-        self._samples: dict[int, torch.Tensor] = {}
         network = Network(
             name=weights.NAME,
             module=weights.load(checkpoint),
@@ -72,17 +67,7 @@ class RingsInference:
             dimensions=({0: "batch"},),
         )
         self._check_sizes(network)
-        options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
-        batch = int(str(run.settings["batching.max_batch"]))
-        plan: Plan[torch.Tensor] = Plan(
-            device=run.device,
-            precision=run.precision,
-            threads=run.threads,
-            max_batch=batch,
-            cache=run.cache / "engines",
-            options=options,
-        )
-        self._executable = engine.compile(network, plan)
+        self._executable = engine.compile(network, build_engine_plan(run))
 
     def _check_sizes(self, network: Network[torch.Tensor]) -> None:
         """RequestError if the data do not fit the weights, before an engine says so in its own
@@ -97,37 +82,16 @@ class RingsInference:
                 f"{weights.NAME}: its weights are not for samples of the sizes {sizes}: {error}"
             ) from error
 
-    @property
-    def sample_count(self) -> int:
-        """Number of samples in the accuracy set."""
-        return len(self._val.label_N)
-
-    @property
-    def performance_sample_count(self) -> int:
-        """The row's sample count."""
-        row = self._run.round.benchmark(weights.NAME).inference[self._run.profile]
-        return min(row.performance_samples, self.sample_count)
-
-    def load(self, samples: Sequence[int]) -> None:
-        """Load samples into memory."""
-        self._samples |= {sample: self._val.input_NX[sample] for sample in samples}
-
-    def unload(self, samples: Sequence[int]) -> None:
-        """Release samples."""
-        for sample in samples:
-            self._samples.pop(sample, None)
+    def _prepare(self, samples: Sequence[int]) -> Iterable[torch.Tensor]:
+        return (self._val.input_NX[sample] for sample in samples)
 
     def payload(self, sample: int) -> bytes:
         """Return a sample as bytes, to send it over a network."""
-        return self._samples[sample].numpy().tobytes()
-
-    def length(self, sample: int) -> int:
-        """Return one constant: all samples have the same size."""
-        return 1
+        return encode_tensor(self._held[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return RingsPredictor(self._executable.open(), self._samples, self._blank_X, max_batch)
+        return RingsPredictor(self._executable.open(), self._held, self._blank_X, max_batch)
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
@@ -135,7 +99,3 @@ class RingsInference:
             "".join(f"{scoring.format_label(label)}\n" for label in self._val.label_N.tolist()),
             "ascii",
         )
-
-    def close(self) -> None:
-        """Release all samples."""
-        self._samples.clear()

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from compliance.documents.podium.training import TrainingLog, is_finite_number
+from compliance.kinds.podium.documents.training import TrainingLog
+from compliance.logs.finite_numbers import is_finite_number
 from compliance.rules import rule
 from compliance.verdict import Fault
 

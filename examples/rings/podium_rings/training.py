@@ -10,6 +10,9 @@ from podium_rings import data, model, scoring, weights
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
+from workloads.common.run_request import require_run_training_row
+from workloads.common.setting_values import require_number_setting, require_positive_setting
 
 # Legend: B samples of a batch, N samples, K classes.
 
@@ -22,8 +25,8 @@ class RingsTraining:
             raise RequestError("rings trains on one rank")
         torch.set_num_threads(run.threads)
         self._run = run
-        self._width = int(str(run.settings["rings.width"]))
-        self._batch = int(str(run.settings["global_batch_size"]))
+        self._width = require_positive_setting(run.settings, "rings.width")
+        self._batch = require_positive_setting(run.settings, "global_batch_size")
         train, self._val = data.load(run, "train"), data.load(run, "val")
         self._input_NX, self._label_N = train.input_NX, train.label_N
         if run.settings["data.shuffle_labels"]:
@@ -35,11 +38,11 @@ class RingsTraining:
             "outputs": train.outputs,
         }
         self._model = model.build(**self._built)
-        rate, momentum = (
-            float(str(run.settings[f"sgd_opt_{name}"]))
-            for name in ("base_learning_rate", "momentum")
+        self._optimizer = torch.optim.SGD(
+            self._model.parameters(),
+            lr=require_number_setting(run.settings, "sgd_opt_base_learning_rate"),
+            momentum=require_number_setting(run.settings, "sgd_opt_momentum"),
         )
-        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=rate, momentum=momentum)
         self._loss = torch.tensor(float("nan"))
 
     def _generator(self, epoch: int) -> torch.Generator:
@@ -55,9 +58,8 @@ class RingsTraining:
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Evaluate after every epoch."""
-        row = self._run.round.benchmark(weights.NAME).training[self._run.profile]
-        yield from (range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1))
+        """Yield the epochs between evaluations, as the row sets them."""
+        return iterate_epoch_blocks(require_run_training_row(self._run, weights.NAME))
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run one step per batch."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.onnx.io_binding import BoundCall
+from harness.engines.onnx.runtime_messages import format_runtime_message
 from harness.engines.outputs import wrap_with_memory_report
 from suite.engine import ONNX_FRAMEWORK, Plan
 from suite.errors import MissingError, RequestError
-from suite.files.untrusted_files import replace_unprintable
 from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
@@ -53,8 +53,6 @@ GRAPH_OPTIMISATION_LEVELS: Final = {
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
-MAX_SESSION_MESSAGE_LENGTH: Final = 300
-"""Characters of ONNX Runtime's message that an error quotes."""
 LOG_ERRORS_ONLY: Final = 3
 """SessionOptions.log_severity_level."""
 
@@ -237,10 +235,8 @@ def describe_session_failure(path: Path, error: Exception) -> Exception:
     """Return the error of a file that ONNX Runtime cannot run; any other error as it is."""
     if not type(error).__module__.startswith("onnxruntime."):
         return error
-    text = " ".join(str(error).split()).removeprefix("[ONNXRuntimeError] : ")
     return MissingError(
-        f"engine onnxruntime cannot run {path.name}:"
-        f" {replace_unprintable(text)[:MAX_SESSION_MESSAGE_LENGTH]}"
+        f"engine onnxruntime cannot run {path.name}: {format_runtime_message(error)}"
     )
 
 

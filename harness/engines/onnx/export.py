@@ -25,6 +25,7 @@ from harness.engines.onnx.example_sizes import (
     has_dynamic_recurrent_length,
     resize_example_inputs,
 )
+from harness.engines.onnx.external_weights import read_whole_model
 from harness.engines.outputs import convert_outputs_to_tuple
 from suite.engine import ONNX_FRAMEWORK
 from suite.errors import MissingError
@@ -81,7 +82,7 @@ def copy_onnx_file(source: Path, target: Path) -> None:
     import onnx
 
     try:
-        onnx.save(onnx.load(source), target)
+        onnx.save(read_whole_model(source), target)
     except ValueError as error:  # protobuf: 2 GiB
         raise MissingError(
             f"{source}: too large to convert to another precision; fp32 and tf32 run it as it is"
@@ -105,18 +106,20 @@ def read_export_notes(path: Path) -> dict[str, str]:
     """
     return {
         note.key.removeprefix(METADATA_PREFIX): note.value
-        for note in read_onnx_model(path).metadata_props
+        for note in read_onnx_model(path, weights=False).metadata_props
         if note.key.startswith(METADATA_PREFIX)
     }
 
 
-def read_onnx_model(path: Path) -> onnx.ModelProto:
-    """Read a cached file; MissingError if it is damaged: it would stay damaged."""
+def read_onnx_model(path: Path, *, weights: bool = True) -> onnx.ModelProto:
+    """Read a cached file, or a file as it is, with or without the weights beside it; MissingError
+    if it is damaged: it would stay damaged.
+    """
     import onnx
     from google.protobuf.message import DecodeError
 
     with suppress(DecodeError):
-        model = onnx.load(path)
+        model = onnx.load(path, load_external_data=weights)
         if model.graph.node:
             return model
     raise MissingError(f"{path}: not a complete ONNX file; remove it to export again")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Tensors = tuple[torch.Tensor, ...]
 
-NUMPY_TYPES: Final = {
+TORCH_TYPES: Final = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",
     "tensor(float16)": "float16",
@@ -29,8 +29,16 @@ NUMPY_TYPES: Final = {
     "tensor(int8)": "int8",
     "tensor(uint8)": "uint8",
     "tensor(bool)": "bool",
+    "tensor(bfloat16)": "bfloat16",
+    "tensor(int16)": "int16",
+    "tensor(uint16)": "uint16",
+    "tensor(uint32)": "uint32",
+    "tensor(uint64)": "uint64",
 }
-"""ONNX Runtime's type name -> the name in numpy and torch."""
+"""ONNX Runtime's type name -> the name in torch."""
+BFLOAT16: Final = "bfloat16"
+BFLOAT16_NUMBER: Final = 16
+"""onnx's TensorProto.BFLOAT16, which numpy has no type for."""
 
 
 class BoundCall:
@@ -78,8 +86,8 @@ class InputSlot:
         import torch
 
         self.name: str | None = declared.name if declared else None
-        self.type = get_numpy_type(declared.type) if declared else None
-        self.dtype: torch.dtype | None = getattr(torch, str(self.type)) if declared else None
+        self.type = get_torch_name(declared.type) if declared else None
+        self.dtype: torch.dtype | None = getattr(torch, self.type) if self.type else None
         self.axes = axes
         self.bound: tuple[int, Shape] = (0, ())
 
@@ -99,7 +107,7 @@ class InputSlot:
         if where == self.bound:
             return
         kind, number = parse_binding_device(device)
-        binding.bind_input(self.name, kind, number, self.type, where[1], where[0])
+        binding.bind_input(self.name, kind, number, get_element_type(self.type), where[1], where[0])
         self.bound = where
 
 
@@ -108,7 +116,7 @@ class OutputSlot:
 
     def __init__(self, declared: Any, device: str) -> None:
         self.name, self.device = declared.name, device
-        self.type, self.shape = get_numpy_type(declared.type), declared.shape
+        self.type, self.shape = get_torch_name(declared.type), declared.shape
         self.buffers: list[torch.Tensor] = []
         self.bound: tuple[int, Shape] | None = None
 
@@ -126,7 +134,9 @@ class OutputSlot:
         tensor = self.reserve_buffer(shape, read)
         where = (tensor.data_ptr(), shape)
         if where != self.bound:
-            binding.bind_output(self.name, kind, number, self.type, shape, where[0])
+            binding.bind_output(
+                self.name, kind, number, get_element_type(self.type), shape, where[0]
+            )
             self.bound = where
         return tensor
 
@@ -146,9 +156,7 @@ class OutputSlot:
         for size in shape:
             count *= size
         if free is None or self.buffers[free].numel() < count:
-            made = torch.empty(
-                max(count, 1), dtype=getattr(torch, str(self.type)), device=self.device
-            )
+            made = torch.empty(max(count, 1), dtype=getattr(torch, self.type), device=self.device)
             free = len(self.buffers) if free is None else free
             self.buffers[free : free + 1] = [made]
         return self.buffers[free][:count].view(shape)
@@ -164,11 +172,20 @@ def wait_for_device_stream(device: str) -> None:
         torch.cuda.current_stream(device).synchronize()
 
 
-def get_numpy_type(name: str) -> Any:
-    """Return the numpy type of an ONNX Runtime type name."""
+def get_torch_name(name: str) -> str:
+    """Return torch's name of an ONNX Runtime type name; MissingError for what is no tensor of
+    numbers.
+    """
+    if name not in TORCH_TYPES:
+        raise MissingError(f"engine onnxruntime: {name} is no tensor of numbers that torch has")
+    return TORCH_TYPES[name]
+
+
+def get_element_type(name: str | None) -> Any:
+    """Return what a binding takes for a type: numpy's, or onnx's number of what numpy lacks."""
     import numpy as np
 
-    return np.dtype(NUMPY_TYPES[name])
+    return BFLOAT16_NUMBER if name == BFLOAT16 else np.dtype(name)
 
 
 def parse_binding_device(device: str) -> tuple[str, int]:

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.machine.system_description import read_cpu_fields
 from suite.engine import RANGE
 from suite.errors import RequestError
 from suite.files.cache import fill_cache_entry
+from suite.files.scratch import create_temporary_folder
 
 if TYPE_CHECKING:
     import onnx
@@ -130,8 +130,8 @@ def write_int8_onnx(
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     kinds = sorted(form.kinds or QDQRegistry)
-    with TemporaryDirectory(prefix="podium-quantise-") as folder:
-        prepared = Path(folder) / "prepared.onnx"
+    with create_temporary_folder() as folder:
+        prepared = folder / "prepared.onnx"
         quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
         ranges = calibrate_tensor_ranges(
             network, prepared, calibration, kinds, symmetric=form.symmetric

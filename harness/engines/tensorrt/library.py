@@ -176,6 +176,15 @@ def parse_target(name: str, library: TensorRTLibrary) -> Capability:
     return number // 10, number % 10
 
 
+def check_target_name(name: str) -> None:
+    """RequestError for what is no target of the library that builds ahead; without the library, of
+    the version that was current.
+    """
+    known = list(map(format_target, RTX_CAPABILITIES))
+    if find_library_module(RTX) is None and name not in known:
+        raise RequestError(f"target '{name}': {RTX.name} builds for {', '.join(known)}")
+
+
 def set_build_target(library: TensorRTLibrary, config: Any, capability: str) -> None:
     """Have a builder build for a compute capability, if the library builds ahead of time; it would
     otherwise build for Ampere and later, not for Turing.

@@ -3,13 +3,12 @@ show.
 """
 
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import torch
 
 from suite.engine import Calibration, Executable, Network, Plan
+from suite.files.scratch import create_temporary_folder
 from suite.terms import QUANTISED, Precision
 
 TRIAL_WIDTH: Final = 128
@@ -41,13 +40,13 @@ def run_dense_layer(
         touched=(),
         method="min-max",
     )
-    with TemporaryDirectory(prefix="podium-trial-") as folder:
+    with create_temporary_folder() as folder:
         plan: Plan[Any] = Plan(
             device=device,
             precision=precision,
             threads=1,
             max_batch=1,
-            cache=Path(folder),
+            cache=folder,
             calibration=calibration if precision in QUANTISED else None,
         )
         compile_network(network, plan).open()(rows_NF.to(device))

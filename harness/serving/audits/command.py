@@ -21,6 +21,7 @@ from harness.serving.setup import ServingSetup, set_up_serving
 from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest, list_required_tests
 from suite.audits.rules import require_audit_rules
+from suite.audits.verdict import describe_compared_speeds
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
@@ -78,7 +79,8 @@ def audit_workload(
         ) from error
     if failed:
         raise JudgedError(
-            f"{workload}: the audit failed: {', '.join(failed)}; the result does not count"
+            f"{workload}: the audit failed: {', '.join(failed)}; the result keeps its verdict, and"
+            " podium check names the failed test beside it: find the cause, or audit again"
         )
 
 
@@ -110,17 +112,20 @@ def run_compliance_tests(
 
 
 def format_audit_outcome(record: AuditRecord) -> str:
-    """Format the outcome of a test in one line."""
-    answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
-    cause = (
-        ", LoadGen calls a run INVALID"
-        if record.within_limits and record.answers_agree and not record.passed
-        else ""
-    )
-    return (
-        f"{AUDIT_VERDICTS[record.passed]}, {record.ratio:.2f} times the reference's speed,"
-        f" {len(record.found)} turns{answers}{cause}"
-    )
+    """Format the outcome of a test in one line: every figure that decides, with its reference."""
+    parts = [AUDIT_VERDICTS[record.passed]]
+    compared = files.recompare_recorded_runs(record)
+    if compared.is_speed_limited:
+        parts.append(describe_compared_speeds(compared, record.reference, record.found))
+        parts += [] if compared.passed else [f"required: {compared.required}"]
+    if record.answers:
+        what = "fail a check" if record.test == AuditTest.TEST06 else "differ"
+        parts.append(f"{record.differing} of {record.answers} answers {what}")
+    if record.within_limits and record.answers_agree and not record.passed:
+        parts.append("LoadGen calls a run INVALID")
+    turns_run = len(record.found)
+    parts.append(f"{turns_run} turn{'' if turns_run == 1 else 's'}")
+    return ", ".join(parts)
 
 
 def run_compliance_test(

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     ProbedSpeed,
     build_loadgen_schedule,
 )
-from harness.serving.run_record import read_run_record
+from harness.serving.run_record import find_served_run
 from harness.serving.setup import ServingSetup
-from harness.serving.staging import VALID_RUN
 from suite.errors import JudgedError, RequestError
+from suite.loadgen.detail_log import is_logged_valid, read_detail_log
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
+from suite.records import ServedRun
 from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.workload import Mode
@@ -56,7 +56,7 @@ def read_audited_result(serving_setup: ServingSetup, scenario: Scenario) -> Audi
     ]
     if not folders:
         raise build_missing_result_error(serving_setup, scenario, "has no performance run")
-    if any(record.verdict != VALID_RUN for record in records[1:]):
+    if not all(map(is_logged_valid, folders)):
         raise build_missing_result_error(
             serving_setup, scenario, "has a performance run that LoadGen calls INVALID"
         )
@@ -64,7 +64,7 @@ def read_audited_result(serving_setup: ServingSetup, scenario: Scenario) -> Audi
         scenario=scenario,
         schedule=build_audited_schedule(serving_setup, scenario, records[1]),
         answers=read_accuracy_answers(accuracy),
-        threads=records[1].threads,
+        threads=records[1].system.threads,
     )
 
 
@@ -78,11 +78,11 @@ def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> Non
         f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*"
     )
     for path in sorted(folder.glob("performance/run_*") if folder.exists() else elsewhere):
-        record = read_run_record(path)
+        record = find_served_run(path)
         if (
             record
             and record.network
-            and record.checkpoint_sha256 == serving_setup.checkpoint.record.sha256
+            and record.system.checkpoint_sha256 == serving_setup.checkpoint.record.sha256
         ):
             servers = ", ".join(record.network.endpoints)
             served_elsewhere = (
@@ -96,9 +96,9 @@ def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> Non
 
 def require_matching_record(
     serving_setup: ServingSetup, scenario: Scenario, folder: Path
-) -> RunRecord:
+) -> ServedRun:
     """Read a run's record, and compare it with the request."""
-    record = read_run_record(folder)
+    record = find_served_run(folder)
     if record is None:
         raise build_missing_result_error(
             serving_setup,
@@ -106,18 +106,19 @@ def require_matching_record(
             f"has no {folder.name}" if not folder.exists() else f"has a damaged {folder.name}",
         )
     own = serving_setup.checkpoint.record
-    if (record.checkpoint_sha256, record.nonce) != (own.sha256, own.nonce):
+    system = record.system
+    if (system.checkpoint_sha256, system.nonce) != (own.sha256, own.nonce):
         raise build_missing_result_error(
             serving_setup,
             scenario,
-            f"is of checkpoint {record.checkpoint_sha256[:16]}..., not {own.sha256[:16]}...",
+            f"is of checkpoint {system.checkpoint_sha256[:16]}..., not {own.sha256[:16]}...",
         )
-    if record.device != serving_setup.device:
+    if system.device != serving_setup.device:
         raise RequestError(
             f"{serving_setup.request.name}, {scenario.label}: the result was served on"
-            f" {record.device}, not {serving_setup.device}: audit it on the same"
+            f" {system.device}, not {serving_setup.device}: audit it on the same"
         )
-    if differing := list_setting_differences(serving_setup.request.settings, record.settings):
+    if differing := list_setting_differences(serving_setup.request.settings, system.settings):
         raise RequestError(
             f"{serving_setup.request.name}, {scenario.label}: the result was served with"
             f" {'; '.join(differing)}: audit it with the same settings"
@@ -164,7 +165,7 @@ def build_missing_result_error(
 
 
 def build_audited_schedule(
-    serving_setup: ServingSetup, scenario: Scenario, record: RunRecord
+    serving_setup: ServingSetup, scenario: Scenario, record: ServedRun
 ) -> LoadGenSchedule:
     """Build the schedule of the result's performance runs from their record."""
     request = serving_setup.request

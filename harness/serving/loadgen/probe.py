@@ -12,7 +12,7 @@ from typing import Final
 from harness.children.process import Abort
 from harness.serving.instances.proxy import watch_instances
 from harness.serving.loadgen.fitting_batch import open_warm_predictor
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.loadgen.test_settings import ProbedSpeed
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
@@ -32,7 +32,7 @@ LATENCY_PROBE_S: Final = 0.3
 class ProbeJob:
     """What to probe."""
 
-    system: SystemUnderTest
+    system: LoadedSystem
     query_samples: int
     """Samples per MultiStream query."""
     truth: Path

@@ -6,6 +6,8 @@ completions to arrays, which become rows afterwards.
 Queries are identified by their number in the order of issue.
 """
 
+import errno
+import os
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +15,6 @@ from typing import Any, Final
 
 from suite.files.layout import (
     QUERY_RECORD_FILE,
-    START_RECORD_FILE,
     TOKEN_RECORD_FILE,
     replace_atomically,
 )
@@ -132,16 +133,16 @@ def write_token_times(
     )
 
 
-def write_start_times(
-    folder: Path,
+def write_prompt_times(
+    path: Path,
     issued: "array[int]",
     workers: Sequence[WorkerCompletions],
-    starts: "array[int]",
+    times: "array[int]",
 ) -> str:
-    """Write the record of starts into a run's folder; return why that failed, or ""."""
-    return write_record_array(
-        folder / START_RECORD_FILE, lambda: build_token_table(issued, workers, starts, 1).ravel()
-    )
+    """Write a time of each prompt, as its start, as a file of a run; return why that failed, or
+    "".
+    """
+    return write_record_array(path, lambda: build_token_table(issued, workers, times, 1).ravel())
 
 
 def write_record_array(path: Path, build: Callable[[], Any]) -> str:
@@ -151,7 +152,8 @@ def write_record_array(path: Path, build: Callable[[], Any]) -> str:
     try:
         with replace_atomically(path) as partial, partial.open("wb") as stream:
             numpy.save(stream, build(), allow_pickle=False)
-    except (OSError, MemoryError) as error:
-        reason = getattr(error, "strerror", None) or "too little memory"
-        return f"{path.name} is lost: {reason}"
+    except MemoryError:
+        return f"{path.name} is lost: too little memory"
+    except OSError as error:  # NumPy's own has no number: fewer bytes were written than asked for
+        return f"{path.name} is lost: {error.strerror or os.strerror(errno.ENOSPC)}"
     return ""

@@ -1,21 +1,24 @@
 """Reads LoadGen's files: completeness, verdict and answers."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from suite.audits.tokens import LoggedTokens
-from suite.errors import JudgedError
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
-from suite.files.untrusted_files import describe_parse_failure
-from suite.loadgen import loadgen_errors
-from suite.loadgen.headline import REQUESTED_TOKENS_KEY
+from suite.errors import JudgedError, MissingError, PodiumError
+from suite.files.layout import (
+    ACCURACY_LOG,
+    DETAIL_LOG,
+    DISK_FULL_ERRORS,
+    PARTIAL_SUFFIX,
+    SUMMARY_LOG,
+    sync_to_disk,
+)
+from suite.loadgen.detail_log import decode_log_line, read_detail_log
 
-DETAIL_LINE_TOKEN: Final = b":::MLLOG "
 LAST_DETAIL_KEY: Final = "power_end"
 """LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode,
 RunAccuracyMode); a verdict follows in performance mode.
@@ -26,9 +29,9 @@ SUMMARY_END_PATTERN: Final = re.compile(
     rb" log)\.\n\Z"
 )
 """loadgen/logging.cc, AsyncLog::SetLogFiles: the last line of a summary."""
-NON_FINITE_VALUE_PATTERN: Final = re.compile(rb'"value": -?(nan|inf), ')
-"""A rate over zero time, as C++ prints it: of a Server run of one query."""
 TRACE_FILE: Final = "mlperf_log_trace.json"
+ROOM_PROBE_BYTES: Final = 65_536
+"""What is written to see whether a disk is full: more than a stream of C++ holds back."""
 
 
 class LoggedAnswer(msgspec.Struct):
@@ -40,85 +43,39 @@ class LoggedAnswer(msgspec.Struct):
     token_count: int | None = None
 
 
-class EventMarkers(msgspec.Struct, frozen=True):
-    """Event markers of the detail log."""
-
-    is_error: bool = False
-
-
-class DetailEvent(msgspec.Struct):
-    """One line of the detail log."""
-
-    key: str
-    value: Any
-    metadata: EventMarkers = EventMarkers()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetailLog:
-    """Content of the detail log: the last value of every key, and its errors."""
-
-    values: Mapping[str, Any]
-    errors: tuple[str, ...] = ()
-    """Errors that void the run, in LoadGen's words."""
-
-    def require_number(self, key: str) -> float:
-        """Return a numeric value; JudgedError if the log lacks it."""
-        value = self.find_number(key)
-        if value is None:
-            raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
-        return value
-
-    def find_number(self, key: str) -> float | None:
-        """Return a numeric value; None if the log has none."""
-        value = self.values.get(key)
-        return float(value) if isinstance(value, int | float) else None
-
-    @property
-    def measures_tokens(self) -> bool:
-        """Whether LoadGen measured first and further tokens."""
-        return bool(self.values.get(REQUESTED_TOKENS_KEY))
-
-    def is_flag_set(self, key: str) -> bool:
-        """Return a boolean; a key that the log lacks counts as true."""
-        return bool(self.values.get(key, True))
-
-
 def check_loadgen_files(folder: Path) -> None:
-    """Refuse a folder with truncated files; delete the empty trace, which is switched off."""
+    """Refuse a folder with truncated files (JudgedError; MissingError if the disk is full); delete
+    the empty trace, which is switched off.
+    """
     (folder / TRACE_FILE).unlink(missing_ok=True)
     for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG):
         if not (folder / name).is_file():
             raise JudgedError(f"LoadGen wrote no {name}")
     if not SUMMARY_END_PATTERN.search((folder / SUMMARY_LOG).read_bytes()):
-        raise JudgedError(f"{SUMMARY_LOG} is truncated")
+        raise build_truncation_error(folder, SUMMARY_LOG)
     if (
         not (folder / DETAIL_LOG).read_bytes().endswith(DETAIL_LINE_END)
         or LAST_DETAIL_KEY not in read_detail_log(folder).values
     ):
-        raise JudgedError(f"{DETAIL_LOG} is truncated")
+        raise build_truncation_error(folder, DETAIL_LOG)
     for _ in read_logged_answers(folder):
         pass
 
 
-def read_detail_log(folder: Path) -> DetailLog:
-    """Read the detail log."""
-    decoder = msgspec.json.Decoder(DetailEvent)
-    values: dict[str, Any] = {}
-    errors: list[str] = []
-    for line in (folder / DETAIL_LOG).read_bytes().splitlines():
-        if line.startswith(DETAIL_LINE_TOKEN):
-            event = decode_log_line(
-                decoder,
-                NON_FINITE_VALUE_PATTERN.sub(
-                    b'"value": null, ', line.removeprefix(DETAIL_LINE_TOKEN)
-                ),
-                DETAIL_LOG,
-            )
-            values[event.key] = event.value
-            if event.metadata.is_error and not loadgen_errors.is_harmless_error(str(event.value)):
-                errors.append(str(event.value))
-    return DetailLog(values=values, errors=tuple(errors))
+def build_truncation_error(folder: Path, name: str) -> PodiumError:
+    """Return why a file of LoadGen's ends early: a full disk, of which LoadGen says nothing
+    (MissingError), or something else (JudgedError).
+    """
+    probe = folder / f"{name}{PARTIAL_SUFFIX}"
+    try:
+        probe.write_bytes(bytes(ROOM_PROBE_BYTES))
+        sync_to_disk(probe)
+    except OSError as error:
+        if error.errno in DISK_FULL_ERRORS:
+            return MissingError(f"{folder / name}: {error.strerror}")
+    finally:
+        probe.unlink(missing_ok=True)
+    return JudgedError(f"{name} is truncated")
 
 
 def read_logged_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
@@ -149,7 +106,7 @@ def read_logged_records(folder: Path) -> Iterator[LoggedAnswer]:
                 continue
             yield decode_log_line(decoder, last.removesuffix(b","), ACCURACY_LOG)
     if last != b"]":
-        raise JudgedError(f"{ACCURACY_LOG} is truncated")
+        raise build_truncation_error(folder, ACCURACY_LOG)
 
 
 def decode_logged_answer(answer: LoggedAnswer) -> bytes:
@@ -165,11 +122,3 @@ def decode_logged_bytes(digits: str, sample: int) -> bytes:
         raise JudgedError(
             f"{ACCURACY_LOG}: the answer to sample {sample} is not hexadecimal"
         ) from error
-
-
-def decode_log_line(decoder: Any, line: bytes, name: str) -> Any:
-    """Decode one line; JudgedError names the file."""
-    try:
-        return decoder.decode(line)
-    except (ValueError, RecursionError) as error:
-        raise JudgedError(f"{name}: {describe_parse_failure(error)}") from error

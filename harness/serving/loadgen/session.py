@@ -25,6 +25,12 @@ from harness.serving.loadgen.batching import (
     QueryGatherer,
     WorkerThreads,
 )
+from harness.serving.loadgen.clock_step import (
+    ClockSetError,
+    describe_clock_step,
+    read_clock_offset_ns,
+    require_steady_clock,
+)
 from harness.serving.loadgen.generation import GenerationThread
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.test_settings import (
@@ -35,7 +41,13 @@ from harness.serving.loadgen.test_settings import (
 )
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, TELEMETRY_FILE, sync_to_disk
+from suite.files.layout import (
+    DETAIL_LOG,
+    PARTIAL_SUFFIX,
+    START_RECORD_FILE,
+    TELEMETRY_FILE,
+    sync_to_disk,
+)
 from suite.loadgen.scenario import Scenario
 from suite.process.devices import format_device_name, name_as_only_gpu
 from suite.records import CalibrationRecord
@@ -59,7 +71,7 @@ STUCK_LOGGER_S: Final = 120.0
 """Once in some thousand runs LoadGen's last flush never ends (logging.cc, Logger::StopLogging);
 results of ten million queries take it 80 s.
 """
-MAX_STUCK_TRIES: Final = 3
+MAX_SPOILT_TRIES: Final = 3
 DETAIL_TAIL_BYTES: Final = 1 << 16
 BATCHES_AHEAD: Final = 2
 """Batches that an instance has at a time: one in work and one in its pipe."""
@@ -67,8 +79,8 @@ POWER_END_MARKER: Final = b'"key": "power_end"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemUnderTest:
-    """A system under test: all that a child needs to build it."""
+class LoadedSystem:
+    """The system under test as a child of LoadGen builds it: all that it needs."""
 
     workload: ServableWorkload
     engine: Engine[Any]
@@ -98,7 +110,7 @@ class SystemUnderTest:
         """Return how many batches are in work at the same time."""
         return len(self.placement) or self.batching.workers
 
-    def copy_with_threads(self, threads: int) -> "SystemUnderTest":
+    def copy_with_threads(self, threads: int) -> "LoadedSystem":
         """Return a copy that uses this many CPU threads, shared by the workers.
 
         A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
@@ -129,7 +141,7 @@ class SystemUnderTest:
             pin_process(self.loadgen_cores)
         return instances, instances
 
-    def copy_for_device(self, device: str) -> "SystemUnderTest":
+    def copy_for_device(self, device: str) -> "LoadedSystem":
         """Return the system of one process, which sees that device alone."""
         return replace(self, placement=(), run=replace(self.run, device=name_as_only_gpu(device)))
 
@@ -184,7 +196,7 @@ def describe_calibration(calibration: Calibration[Any]) -> CalibrationRecord:
 class LoadGenJob:
     """One LoadGen run."""
 
-    system: SystemUnderTest
+    system: LoadedSystem
     schedule: LoadGenSchedule
     folder: Path
     power: ChosenPower = ChosenPower()
@@ -248,7 +260,7 @@ def run_loadgen_in_child(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        outcome = retry_hung_logger(replace(job, folder=partial), tick)
+        outcome = retry_spoilt_run(replace(job, folder=partial), tick)
         check_loadgen_files(partial)
         yield partial, outcome
         move_finished_run(partial, job.folder)
@@ -257,23 +269,27 @@ def run_loadgen_in_child(
         raise
 
 
-def retry_hung_logger(job: LoadGenJob, tick: Callable[[], None] | None) -> LoadGenOutcome:
-    """Run LoadGen, and again where its logger never ended; JudgedError after several times."""
-    for _ in range(MAX_STUCK_TRIES):
+def retry_spoilt_run(job: LoadGenJob, tick: Callable[[], None] | None) -> LoadGenOutcome:
+    """Run LoadGen, and again where its logger never ended or somebody set the machine's clock;
+    JudgedError after several times.
+    """
+    for number in range(1, MAX_SPOILT_TRIES + 1):
+        offset_ns = read_clock_offset_ns()
         try:
-            return run_with_telemetry(job, LoggerWatch(job.folder, tick))
+            outcome = run_with_telemetry(job, LoggerWatch(job.folder, tick))
+            require_steady_clock(offset_ns)
+            return outcome
         except StuckLoggerError:
+            what = "LoadGen's logger did not end after the last query"
+        except ClockSetError as error:
+            what = f"{describe_clock_step(error.step_ns)}, and LoadGen measures with that clock"
+        if number < MAX_SPOILT_TRIES:
             from suite.console.screen import print_progress_note
 
-            print_progress_note(
-                f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query;"
-                " running it again"
-            )
-            shutil.rmtree(job.folder, ignore_errors=True)
-            job.folder.mkdir()
-    raise JudgedError(
-        f"LoadGen's logger did not end after the last query, {MAX_STUCK_TRIES} times in a row"
-    )
+            print_progress_note(f"{job.schedule.scenario.label}: {what}; running it again")
+        shutil.rmtree(job.folder, ignore_errors=True)
+        job.folder.mkdir()
+    raise JudgedError(f"{what}; {MAX_SPOILT_TRIES} runs in a row ended so, and none of them counts")
 
 
 class StuckLoggerError(Exception):
@@ -448,8 +464,11 @@ def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> Ite
             job.folder, answering.issued, answering.completions, answering.token_rows
         )
     if job.has_starts and answering.starts is not None:
-        yield query_times.write_start_times(
-            job.folder, answering.issued, answering.completions, answering.starts
+        yield query_times.write_prompt_times(
+            job.folder / START_RECORD_FILE,
+            answering.issued,
+            answering.completions,
+            answering.starts,
         )
 
 

@@ -2,16 +2,28 @@
 another machine.
 """
 
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import click
+
 from harness.serving.network.wire import Endpoint, is_loopback_host
 from suite.errors import RequestError
+from suite.files.scratch import create_temporary_folder
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
 TOKEN_HEADER: Final = "authorization"
 MAX_TOKEN_LENGTH: Final = 4096
 """House rule: of common servers, header fields end at 8 KiB."""
+
+MAX_CREDENTIAL_BYTES: Final = 1 << 20
+"""Size limit in bytes of a file with a token, a key or certificates; the 150 certificates that a
+system trusts have 220,000.
+"""
+MISMATCH_REASONS: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
+"""OpenSSL's words for a key that belongs to another certificate. Source: openssl/x509err.h."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +50,11 @@ class ServerCredentials:
 
 
 def read_option_file(option: str, path: Path) -> bytes:
-    """Read a file of an option; RequestError if that fails."""
+    """Read a file of an option; RequestError if that fails, or if it is none or too large."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RequestError(f"{option} {path}: {error.strerror}") from error
+        return read_untrusted_file(path, bytes, MAX_CREDENTIAL_BYTES)
+    except UnreadableError as error:
+        raise RequestError(f"{option} {path}: {error.reason}") from error
 
 
 def read_token_file(path: Path | None) -> str:
@@ -95,10 +107,41 @@ def read_server_credentials(
             f"--token-file: on {listen.target}, tokens would travel in the clear; give --tls-cert"
             " and --tls-key too"
         )
+    if not token and not is_loopback_host(listen.host):
+        click.echo(
+            f"podium: anybody who reaches {listen.target} may send requests; --token-file with"
+            " --tls-cert and --tls-key lets in only those who have the token",
+            err=True,
+        )
     if certificate is None or key is None:
         return ServerCredentials(token=token)
-    return ServerCredentials(
+    found = ServerCredentials(
         certificate=read_option_file("--tls-cert", certificate),
         key=read_option_file("--tls-key", key),
         token=token,
     )
+    check_key_pair(found, f"--tls-cert {certificate}, --tls-key {key}")
+    return found
+
+
+def check_key_pair(guard: ServerCredentials, options: str) -> None:
+    """RequestError for a certificate or a key that is none, and for two that do not belong
+    together.
+    """
+    try:
+        load_key_pair(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), guard)
+    except ssl.SSLError as error:
+        if error.reason in MISMATCH_REASONS:
+            problem = "certificate and key do not belong together"
+        else:
+            problem = "a certificate and a key in PEM form, without a password, are wanted"
+        raise RequestError(f"{options}: {problem}") from error
+
+
+def load_key_pair(context: ssl.SSLContext, guard: ServerCredentials) -> None:
+    """Load a server's certificate and key; ssl.SSLError if that fails."""
+    with create_temporary_folder() as folder:  # ssl reads files alone; only this user may enter it
+        certificate, key = folder / "certificate.pem", folder / "key.pem"
+        certificate.write_bytes(guard.certificate or b"")
+        key.write_bytes(guard.key or b"")
+        context.load_cert_chain(certificate, key, password=lambda: "")  # it would ask for one

@@ -33,6 +33,10 @@ from suite.errors import MissingError, RequestError
 STOP_GRACE_S: Final = 5.0
 """Grace for calls in flight when the server ends."""
 START_TIMEOUT_S: Final = 30.0
+MAX_REQUEST_BATCHES: Final = 64
+"""Batches that the payloads of one request may fill; podium sends one payload in each request."""
+MAX_TENSOR_DIMENSIONS: Final = 8
+"""KServe's models have two here."""
 
 
 class BuiltinServer:
@@ -122,6 +126,7 @@ class KServeCalls:
     def __init__(self, owner: BuiltinServer, code: Any) -> None:
         self.owner, self.code, self.pb = owner, code, import_kserve_messages()
         self.facts = msgspec.json.encode(owner.facts)
+        self.most_payloads = MAX_REQUEST_BATCHES * owner.service.batching.max_batch
 
     async def require_token(self, context: Any) -> None:
         """Refuse a call without the token."""
@@ -172,15 +177,13 @@ class KServeCalls:
         """Answer payloads."""
         await self.require_known_model(request.model_name, context)
         try:
-            payloads = parse_request_payloads(request)
+            payloads = parse_request_payloads(request, self.most_payloads)
         except ValueError as error:
             await context.abort(self.code.INVALID_ARGUMENT, str(error))
             raise
         if request.model_name == DESCRIPTION_MODEL:
             return build_infer_response(self.pb, request, [self.facts])
-        done = [
-            await each for each in [submit_payload(self.owner, payload) for payload in payloads]
-        ]
+        done = await wait_for_answers(self.owner, payloads)
         if problem := next((each.problem for each in done if each.problem), ""):
             await context.abort(self.code.INTERNAL, problem)
         return build_infer_response(self.pb, request, [each.answer for each in done])
@@ -197,34 +200,50 @@ def build_kserve_servicer(owner: BuiltinServer, grpc: Any) -> Any:
     )
 
 
-def parse_request_payloads(request: Any) -> list[bytes]:
-    """Read the payloads of a request; ValueError if it has another input than the model."""
+def parse_request_payloads(request: Any, most: int) -> list[bytes]:
+    """Read the payloads of a request; ValueError if it has another input than the model, or more
+    than `most` payloads.
+    """
     if (
         len(request.inputs) != 1
         or request.inputs[0].name != PAYLOAD_TENSOR
         or request.inputs[0].datatype != BYTES_DATATYPE
     ):
         raise ValueError(f"one input {PAYLOAD_TENSOR!r} of type {BYTES_DATATYPE} is wanted")
-    raw = request.raw_input_contents
-    found = (
-        decode_bytes_elements(raw[0])
-        if len(raw) == 1
-        else list(request.inputs[0].contents.bytes_contents)
-    )
-    if not found or math.prod(request.inputs[0].shape) != len(found):
+    shape, listed = request.inputs[0].shape, request.inputs[0].contents.bytes_contents
+    if len(shape) > MAX_TENSOR_DIMENSIONS:
+        raise ValueError(f"a tensor of {len(shape):,} dimensions; [n, 1] is wanted")
+    if max(math.prod(shape), len(listed)) > most:
         raise ValueError(
-            f"{len(found)} payloads in a tensor of shape {list(request.inputs[0].shape)}"
+            f"{max(math.prod(shape), len(listed)):,} payloads in one request; this server takes up"
+            f" to {most:,}"
         )
+    raw = request.raw_input_contents
+    found = decode_bytes_elements(raw[0], most) if len(raw) == 1 else list(listed)
+    if not found or math.prod(shape) != len(found):
+        raise ValueError(f"{len(found)} payloads in a tensor of shape {list(shape)}")
     return found
 
 
-def submit_payload(owner: BuiltinServer, payload: bytes) -> "asyncio.Future[FinishedCall]":
-    """Queue a payload; return its future."""
-    future: asyncio.Future[FinishedCall] = owner.loop.create_future()
-    owner.service.submit_call(
+async def wait_for_answers(
+    owner: BuiltinServer, payloads: Sequence[bytes]
+) -> Sequence[FinishedCall]:
+    """Queue payloads and wait for their answers; if the caller goes away, or its time is over,
+    those that still wait are forgotten.
+    """
+    futures: list[asyncio.Future[FinishedCall]] = [owner.loop.create_future() for _ in payloads]
+    calls = [
         PendingCall(payload=payload, finish=owner.deliver_answers, caller=future)
-    )
-    return future
+        for payload, future in zip(payloads, futures, strict=True)
+    ]
+    try:
+        for call in calls:
+            owner.service.submit_call(call)
+        return await asyncio.gather(*futures)
+    except asyncio.CancelledError:
+        for call in calls:
+            call.is_cancelled = True
+        raise
 
 
 def build_infer_response(pb: Any, request: Any, answers: Sequence[bytes]) -> Any:

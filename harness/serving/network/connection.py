@@ -31,6 +31,8 @@ CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before a run: house rule, many times the round trip around the world."""
 ALPN_PROTOCOLS: Final = {GRPC_SCHEME: "h2", HTTP_SCHEME: "http/1.1"}
 """By scheme. Source: RFC 7301 and IANA's registry of protocol ids."""
+MAX_REPLY_ELEMENTS: Final = 16
+"""Answers that are counted in a reply that may have one."""
 
 
 class ServerConnection:
@@ -185,7 +187,7 @@ def parse_opaque_answer(reply: Any) -> bytes:
             ", ".join(f"{each.datatype}{list(each.shape)}" for each in reply.outputs) or "nothing"
         )
         raise ValueError(f"1 answer of type BYTES wanted, got {kinds}")
-    found = decode_bytes_elements(reply.raw_output_contents[0])
+    found = decode_bytes_elements(reply.raw_output_contents[0], MAX_REPLY_ELEMENTS)
     if len(found) != 1 or not found[0]:
         raise ValueError(
             f"1 answer that is not empty wanted, got {len(found)} of"

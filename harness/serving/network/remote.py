@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, cast
 
-from harness.serving.loadgen.session import EngineRecorder, SystemUnderTest
+from harness.serving.loadgen.session import EngineRecorder, LoadedSystem
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.connection import ServerConnection
 from harness.serving.network.forms import RequestForm
@@ -49,7 +49,7 @@ class RemoteServers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSystem(SystemUnderTest):
+class RemoteSystem(LoadedSystem):
     """A System whose predictors are elsewhere."""
 
     remote: RemoteServers

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol, TypeAlias
 
-import click
-
 from harness.serving.loadgen.batching import BatchingSettings, QueryGatherer
+from harness.serving.network.failure_lines import FailureLines, describe_call_failure
 from suite.errors import RequestError
 from suite.workload import Inference, PayloadPredictor
 
@@ -25,6 +24,8 @@ class PendingCall:
     finish: FinishCallback
     """Gets all finished calls of a batch at once, on the worker's thread."""
     caller: object
+    is_cancelled: bool = False
+    """Nobody waits for the answer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class PayloadService:
         self.waiting: dict[int, PendingCall] = {}
         self.tickets = count()
         self.answered = 0
+        self.failures = FailureLines()
         self.threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -95,23 +97,28 @@ class PayloadService:
         """Run one worker."""
         while (batch := self.gatherer.take_batch()) is not None:
             calls = [self.waiting.pop(ticket) for ticket in batch[0]]
-            done = process_calls(predictor, calls)
-            self.answered += len(calls)
+            calls = [call for call in calls if not call.is_cancelled]
+            if not calls:
+                continue
+            done = process_calls(predictor, calls, self.failures)
+            self.answered += sum(not each.problem for each in done)
             for finish in dict.fromkeys(call.finish for call in calls):
                 finish(
                     [each for call, each in zip(calls, done, strict=True) if call.finish == finish]
                 )
 
 
-def process_calls(predictor: ServicePredictor, calls: Sequence[PendingCall]) -> list[FinishedCall]:
+def process_calls(
+    predictor: ServicePredictor, calls: Sequence[PendingCall], failures: FailureLines
+) -> list[FinishedCall]:
     """Answer one batch; a failure is reported to all of its callers, and the server continues."""
     try:
         answers = predictor.answer([call.payload for call in calls])
         if len(answers) != len(calls):
             raise ValueError(f"{len(answers)} answers to {len(calls)} payloads")
     except Exception as error:
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        click.echo(f"a batch of {len(calls)} failed: {problem}", err=True)
+        problem = describe_call_failure(error)
+        failures.print_failure(f"a batch of {len(calls)}", error)
         return [FinishedCall(call.caller, b"", problem) for call in calls]
     return [
         FinishedCall(call.caller, bytes(answer))

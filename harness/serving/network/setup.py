@@ -4,7 +4,7 @@ checkpoint and the settings here say.
 
 import platform
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -17,7 +17,7 @@ from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
 from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.network.access import read_client_credentials
 from harness.serving.network.connection import ServerConnection
 from harness.serving.network.forms import OpaqueForm, choose_request_form
@@ -48,6 +48,7 @@ from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.layout import ResultsEntry, convert_to_slug
+from suite.loadgen.scenario import Scenario
 from suite.records import OPAQUE_FORM, PROMPTS_FORM, TENSORS_FORM, NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
@@ -65,6 +66,10 @@ HTTP_SETTINGS: Final = (
     "endpoint.api",
     "endpoint.tokenizer",
     "endpoint.stream",
+    "endpoint.usage",
+    "endpoint.max_tokens_field",
+    "endpoint.temperature",
+    "endpoint.reuse",
     "endpoint.header.",
 )
 """Settings, or prefixes of such, of one of the two protocols."""
@@ -82,10 +87,14 @@ class EndpointOptions:
 
 
 def set_up_remote_serving(
-    workload: str, options: RunOptions, checkpoint: Path | None, endpoint_options: EndpointOptions
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    endpoint_options: EndpointOptions,
+    scenarios: Collection[Scenario],
 ) -> ServingSetup:
-    """Resolve a request to measure servers; RequestError for what does not match, MissingError for
-    a server that cannot be used.
+    """Resolve a request to measure servers, which are looked for before a checkpoint is;
+    RequestError for what does not match, MissingError for a server that cannot be used.
     """
     endpoints = parse_distinct_endpoints(endpoint_options.endpoints)
     credentials = read_client_credentials(
@@ -96,15 +105,14 @@ def set_up_remote_serving(
             set_up_prompt_serving,
         )  # late: it imports this module
 
-        return set_up_prompt_serving(workload, options, checkpoint, endpoints, credentials)
+        return set_up_prompt_serving(
+            workload, options, checkpoint, endpoints, credentials, scenarios
+        )
     import_kserve_messages()
     serving_request = resolve_serving_request(options, workload)
     request, row = serving_request.request, serving_request.row
     check_protocol_settings(request, endpoints[0].scheme)
-    chosen, form = (
-        choose_checkpoint(request, checkpoint),
-        choose_request_form(request.settings, workload),
-    )
+    form = choose_request_form(request.settings, workload)
     with ExitStack() as opened:
         connections = [
             opened.enter_context(closing(ServerConnection(endpoint, credentials)))
@@ -112,6 +120,7 @@ def set_up_remote_serving(
         ]
         for connection in connections:
             connection.check_server()
+        chosen = choose_checkpoint(request, checkpoint)
         is_opaque = isinstance(form, OpaqueForm)
         descriptions = tuple(
             connection.request_description()
@@ -318,7 +327,7 @@ def collect_remote_setup(
     request: RunRequest,
     row: InferenceRow,
     chosen: ExportedCheckpoint,
-    system: SystemUnderTest,
+    system: LoadedSystem,
     record: NetworkRecord,
     description: ServerDescription,
 ) -> ServingSetup:

@@ -7,9 +7,8 @@ pytriton starts a tritonserver, which hands each batch to this process.
 import os
 import sysconfig
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +23,7 @@ from harness.serving.network.wire import (
     ServerDescription,
 )
 from suite.errors import MissingError, RequestError
+from suite.files.scratch import create_temporary_folder
 from suite.process.installation import format_install_command
 
 TRITON_EXIT_TIMEOUT_S: Final = 5
@@ -39,7 +39,8 @@ class TritonServer:
 
     def __init__(self, facts: ServerDescription, service: PayloadService, listen: Endpoint) -> None:
         self.facts, self.service, self.listen = facts, service, listen
-        self.folder = TemporaryDirectory(prefix="podium-triton-")
+        self.closing = ExitStack()
+        self.folder = self.closing.enter_context(create_temporary_folder())
         self.triton: Any = None
 
     def start(self) -> int:
@@ -48,7 +49,7 @@ class TritonServer:
         os.environ[LIBRARY_PATH_VARIABLE] = build_library_path()
         try:
             self.triton = pytriton.Triton(
-                config=self.build_config(pytriton), workspace=Path(self.folder.name) / "workspace"
+                config=self.build_config(pytriton), workspace=self.folder / "workspace"
             )
             self.bind_model(
                 self.facts.workload,
@@ -69,7 +70,7 @@ class TritonServer:
         """End Triton and all that it started."""
         if self.triton is not None:
             self.triton.stop()
-        self.folder.cleanup()
+        self.closing.close()
 
     def build_config(self, pytriton: Any) -> Any:
         """Listen by gRPC alone."""

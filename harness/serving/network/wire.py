@@ -55,6 +55,11 @@ HTTP_ENDPOINT_PATTERN: Final = re.compile(
     r"(?P<base>(/[A-Za-z0-9._~%!$&'()*+;=:@-]+)*)/?"
 )
 """RFC 3986, section 3.3: the characters of a path."""
+ROUTE_PREFIX: Final = "/v1"
+PROMPT_ROUTES: Final = tuple(
+    f"{ROUTE_PREFIX}/{name}" for name in ("chat/completions", "completions", "models", "responses")
+)
+"""Routes of OpenAI's API that addresses are copied with."""
 HTTP_PORTS: Final = {"http": 80, "https": 443}
 LISTEN_PATTERN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
 MAX_TCP_PORT: Final = 65_535
@@ -127,19 +132,51 @@ class Endpoint:
 
 def parse_endpoint(text: str) -> Endpoint:
     """Read grpc[s]://HOST:PORT or http[s]://HOST[:PORT][/BASE]; RequestError otherwise."""
+    scheme, mark, rest = text.partition("://")
+    text = f"{scheme.lower()}{mark}{rest}"  # RFC 3986, section 3.1: case does not matter
     match = ENDPOINT_PATTERN.fullmatch(text) or HTTP_ENDPOINT_PATTERN.fullmatch(text)
     port = int(match["port"] or HTTP_PORTS[match["scheme"]]) if match else 0
     if match is None or not 0 < port <= MAX_TCP_PORT:
-        raise RequestError(
-            f"--endpoint {text}: write grpc://HOST:PORT for a server of podium serve or Triton,"
-            " http://HOST:PORT for one behind an OpenAI-compatible API; grpcs and https for TLS"
-        )
+        raise RequestError(f"--endpoint {hide_user(text)}: {describe_address_fault(text, port)}")
+    base = match.groupdict().get("base") or ""
+    for route in PROMPT_ROUTES:
+        if base.endswith(route):
+            raise RequestError(
+                f"--endpoint {text}: {route} is a route of the API, and podium adds it: write"
+                f" {text.rstrip('/').removesuffix(route)}{ROUTE_PREFIX}"
+            )
     return Endpoint(
         tls=match["scheme"].endswith("s"),
         host=match["host"].strip("[]"),
         port=port,
         scheme=match["scheme"].removesuffix("s"),
-        base=match.groupdict().get("base") or "",
+        base=base,
+    )
+
+
+def hide_user(text: str) -> str:
+    """Return an address without the user and password that may stand in it."""
+    scheme, mark, rest = text.partition("://")
+    return f"{scheme}{mark}...@{rest.rpartition('@')[2]}" if "@" in rest else text
+
+
+def describe_address_fault(text: str, port: int) -> str:
+    """Return why an endpoint's address is none, or how one is written."""
+    if port > MAX_TCP_PORT:
+        return f"no port is above {MAX_TCP_PORT:,}"
+    if "@" in text:
+        return "a user or a password belongs into --token-file or endpoint.header.NAME"
+    if "?" in text:
+        return "no query (?) can be sent: put its value into a header with endpoint.header.NAME"
+    if "#" in text:
+        return "a fragment (#) is not for servers"
+    if any(part.isspace() for part in text):
+        return "there is a space in it"
+    if not text.isascii():
+        return "write the path in ASCII, with %XX"
+    return (
+        "write grpc://HOST:PORT for a server of podium serve or Triton, http://HOST:PORT for one"
+        " behind an OpenAI-compatible API; grpcs and https for TLS"
     )
 
 
@@ -185,10 +222,14 @@ def encode_bytes_element(data: bytes) -> bytes:
     return ELEMENT_LENGTH.pack(len(data)) + data
 
 
-def decode_bytes_elements(raw: bytes) -> list[bytes]:
-    """Split a BYTES tensor; ValueError if lengths and bytes do not match."""
-    found, at = [], 0
+def decode_bytes_elements(raw: bytes, most: int) -> list[bytes]:
+    """Split a BYTES tensor; ValueError if lengths and bytes do not match, or if it has more than
+    `most` elements.
+    """
+    found, at = list[bytes](), 0
     while at < len(raw):
+        if len(found) == most:
+            raise ValueError(f"a BYTES tensor of more than {most:,} elements")
         if at + ELEMENT_LENGTH.size > len(raw):
             raise ValueError("a BYTES tensor ends inside a length")
         (size,) = ELEMENT_LENGTH.unpack_from(raw, at)

@@ -5,13 +5,19 @@ being run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from harness.engines.onnx.external_weights import (
+    decode_name,
+    iterate_model_nodes,
+    list_weight_files,
+)
 from suite.errors import MissingError, RequestError
-from suite.files.layout import compute_file_sha256, is_inside_folder
+from suite.files.foreign_content import describe_foreign_file
+from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import replace_unprintable
 from suite.process.installation import RUN_EXTRA, format_install_command
 
@@ -38,8 +44,22 @@ INPUT_TYPES: Final = {
 """ONNX's type -> its name in numpy and torch."""
 MAX_OPSET_VERSION: Final = 1 << 30
 """More than any; onnx takes 32 bits."""
-EXTERNAL_LOCATION: Final = "location"
 MAX_NAMED_OPERATORS: Final = 3
+MAX_PROTOBUF_BYTES: Final = (2 << 30) - 1
+"""Largest message of protobuf; protobuf.dev, Proto Limits."""
+NO_NAMES: Final = frozenset({"?", "-1", "None"})
+"""What exporters write for a size without a name; paddle2onnx writes "?" for every one."""
+HANDED_OUTPUT_TYPES: Final = frozenset(
+    {*INPUT_TYPES, "BFLOAT16", "INT16", "UINT16", "UINT32", "UINT64"}
+)
+"""Types of outputs whose bytes are handed to LoadGen."""
+OUTPUT_KINDS: Final = {
+    "sequence_type": "a sequence",
+    "map_type": "a map",
+    "optional_type": "optional",
+    "sparse_tensor_type": "a sparse tensor",
+}
+"""ONNX's name of what is no tensor -> for a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +93,10 @@ class FileGraph:
     """Of the file, and of the files of weights that it names."""
     inputs: tuple[FileInput, ...]
     output_names: tuple[str, ...]
+    """Of those that an engine hands on; others are left to it."""
+    ir_version: int
+    opsets: tuple[tuple[str, int], ...]
+    """Domain of operators, and its version."""
 
     @property
     def is_batched(self) -> bool:
@@ -93,7 +117,7 @@ def read_onnx_graph(path: Path) -> FileGraph:
             f"{path}: unknown {'operators' if len(unknown) > 1 else 'operator'}"
             f" {', '.join(unknown[:MAX_NAMED_OPERATORS])}{f' and {more} more' if more > 0 else ''}"
         )
-    weight_files = find_weight_files(path, model)
+    weight_files = list_weight_files(path, model)
     constants = {each.name for each in model.graph.initializer}
     inputs = tuple(
         read_file_input(path, each) for each in model.graph.input if each.name not in constants
@@ -104,7 +128,9 @@ def read_onnx_graph(path: Path) -> FileGraph:
         path=path.absolute(),
         sha256=compute_network_sha256(path, weight_files),
         inputs=inputs,
-        output_names=tuple(decode_name(each.name) for each in model.graph.output),
+        output_names=list_handed_outputs(path, model),
+        ir_version=model.ir_version,
+        opsets=tuple((decode_name(each.domain), each.version) for each in model.opset_import),
     )
 
 
@@ -119,15 +145,60 @@ def parse_onnx_file(path: Path) -> onnx.ModelProto:
         raise MissingError(
             f"--onnx needs the package onnx: {format_install_command(RUN_EXTRA)}"
         ) from error
+    check_onnx_content(path)
     try:
         model = onnx.load(path, load_external_data=False)
     except OSError as error:
         raise RequestError(f"--onnx {path}: {error.strerror}") from error
     except (DecodeError, ValueError) as error:
         raise RequestError(f"{path}: damaged, or not an ONNX file") from error
-    if not (model.ir_version and model.opset_import and model.graph.node):
+    if not (model.ir_version and model.graph.node):
         raise RequestError(f"{path}: not an ONNX file: it has no graph")
+    if not model.opset_import:
+        raise RequestError(f"{path}: it names no opset (opset_import); export it again")
     return model
+
+
+def check_onnx_content(path: Path) -> None:
+    """RequestError for a file that is not what its name says, or that protobuf cannot hold."""
+    if said := describe_foreign_file(path, "an ONNX file"):
+        raise RequestError(f"{path} {said}")
+    if path.stat().st_size > MAX_PROTOBUF_BYTES:
+        raise RequestError(
+            f"{path}: larger than 2 GiB in one file, which protobuf cannot hold: save it with"
+            " external data"
+        )
+
+
+def list_handed_outputs(path: Path, model: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the outputs whose bytes are handed on; RequestError if the first one, which answers a
+    query, is none of these.
+    """
+    kinds = {decode_name(each.name): describe_output(each) for each in model.graph.output}
+    first, kind = next(iter(kinds.items()))
+    if kind:
+        raise RequestError(
+            f"{path}: output {replace_unprintable(first)} is {kind}; podium hands tensors to"
+            " LoadGen: export the file with a first output of numbers"
+        )
+    return tuple(name for name, kind in kinds.items() if not kind)
+
+
+def describe_output(value: Any) -> str:
+    """Say why the bytes of an output are not handed on; "" if they are."""
+    kind = value.type.WhichOneof("value")
+    if kind in OUTPUT_KINDS:
+        return OUTPUT_KINDS[kind]
+    name = name_element_type(value.type.tensor_type.elem_type)
+    return "" if kind is None or name in HANDED_OUTPUT_TYPES else f"of type {name.lower()}"
+
+
+def name_element_type(number: int) -> str:
+    """Return ONNX's name of a type of numbers."""
+    from onnx import TensorProto
+
+    known = {number: name for name, number in TensorProto.DataType.items()}
+    return str(known.get(number, f"number {number}"))
 
 
 def find_unknown_operators(model: onnx.ModelProto) -> Iterator[str]:
@@ -147,80 +218,13 @@ def find_unknown_operators(model: onnx.ModelProto) -> Iterator[str]:
             yield replace_unprintable(f"{name} of domain {domain}" if domain else name)
 
 
-def decode_name(name: str | bytes) -> str:
-    """Return a name of a file; protobuf returns one that is no UTF-8 as bytes."""
-    return name if isinstance(name, str) else name.decode("utf-8", "replace")
-
-
-def iterate_model_nodes(model: onnx.ModelProto) -> Iterator[Any]:
-    """Yield all nodes of a file, those of its functions included."""
-    for holder in (model.graph, *model.functions):
-        yield from iterate_nodes(holder.node)
-
-
-def iterate_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Yield nodes, and those of the graphs within them, such as branches."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in list_inner_graphs(attribute):
-                yield from iterate_nodes(graph.node)
-
-
-def list_inner_graphs(attribute: Any) -> list[Any]:
-    """Return the graphs of an attribute, such as a branch."""
-    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-
-
-def find_weight_files(path: Path, model: onnx.ModelProto) -> list[Path]:
-    """Return the files of weights that a file names; RequestError for one that is not there or lies
-    elsewhere.
-    """
-    from onnx.external_data_helper import uses_external_data
-
-    names = {
-        decode_name(entry.value)
-        for tensor in iterate_tensors(model)
-        if uses_external_data(tensor)
-        for entry in tensor.external_data
-        if entry.key == EXTERNAL_LOCATION
-    }
-    for name in sorted(names):
-        if not is_inside_folder(PurePosixPath(name).as_posix()):
-            raise RequestError(
-                f"{path}: its weights lie outside its folder: {replace_unprintable(name)}"
-            )
-        if not (path.parent / name).is_file():
-            raise RequestError(
-                f"{path}: its weights are missing: no file {replace_unprintable(name)} beside it"
-            )
-    return [path.parent / name for name in sorted(names)]
-
-
-def iterate_tensors(model: onnx.ModelProto) -> Iterator[Any]:
-    """Yield the constants of a file."""
-    yield from model.graph.initializer
-    for node in iterate_model_nodes(model):
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for graph in list_inner_graphs(attribute):
-                yield from graph.initializer
-
-
 def read_file_input(path: Path, value: Any) -> FileInput:
     """Read one input; RequestError for a type that podium cannot make samples of."""
-    from onnx import TensorProto
-
     name = replace_unprintable(decode_name(value.name))
     if value.type.WhichOneof("value") != "tensor_type":
         raise RequestError(f"{path}: input {name} is no tensor; podium has no samples for it")
     tensor = value.type.tensor_type
-    kind = next(
-        (key for key, number in TensorProto.DataType.items() if number == tensor.elem_type),
-        f"number {tensor.elem_type}",
-    )
+    kind = name_element_type(tensor.elem_type)
     if kind not in INPUT_TYPES:
         raise RequestError(
             f"{path}: input {name} is of type {kind.lower()}; podium has samples of"
@@ -229,7 +233,7 @@ def read_file_input(path: Path, value: Any) -> FileInput:
     sizes = (
         each.dim_value
         if each.HasField("dim_value") and each.dim_value > 0
-        else decode_name(each.dim_param)
+        else strip_unnamed_size(decode_name(each.dim_param))
         for each in tensor.shape.dim
     )
     return FileInput(
@@ -237,6 +241,11 @@ def read_file_input(path: Path, value: Any) -> FileInput:
         dtype=INPUT_TYPES[kind],
         sizes=tuple(sizes) if tensor.HasField("shape") else None,
     )
+
+
+def strip_unnamed_size(name: str) -> str:
+    """Return the name of a free size; "" for what only says that it is free."""
+    return "" if name in NO_NAMES else name
 
 
 def compute_network_sha256(path: Path, weight_files: Sequence[Path]) -> str:

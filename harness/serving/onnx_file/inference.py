@@ -7,20 +7,18 @@ from typing import Any, Final
 
 import torch
 
+from harness.engines.onnx.runtime_messages import format_runtime_message
 from harness.serving.onnx_file.network import OnnxNetwork
 from harness.serving.onnx_file.samples import count_loadable_samples, generate_random_sample
 from harness.serving.onnx_file.shapes import format_input_sizes
 from suite.engine import ONNX_FRAMEWORK, Call, Engine, Network, Plan, ShapeProfile
 from suite.errors import RequestError
-from suite.files.untrusted_files import replace_unprintable
 from suite.workload import Predictor, Run
 
 ANSWER_BYTES: Final = 64
 """Of a sample's part of the first output, that are its answer: enough to show that the network ran,
 and little enough to cost no time.
 """
-MAX_REASON_LENGTH: Final = 200
-"""Characters of an engine's message that a sentence quotes."""
 NAME_HASH_DIGITS: Final = 12
 
 
@@ -149,10 +147,10 @@ def describe_run_failure(network: OnnxNetwork, size: int, error: RuntimeError) -
         f"{each.name} {format_input_sizes(each, batched=network.graph.is_batched)}"
         for each in network.shapes
     )
-    reason = replace_unprintable(" ".join(str(error).split()))[:MAX_REASON_LENGTH]
     return RequestError(
         f"{network.graph.path}: does not run with {', '.join(sizes)} at batch {size}; other sizes"
-        f" (--shape) or other inputs (--data) may fit: {reason}"
+        f" (--shape) or other inputs (--data) may fit:"
+        f" {format_runtime_message(error)}"
     )
 
 
@@ -163,8 +161,10 @@ def cut_answers(output: torch.Tensor, samples: int) -> list[bytes]:
     divided = output.ndim > 0 and output.shape[0] == samples
     rows = output.reshape(samples, -1) if divided else output.reshape(1, -1).expand(samples, -1)
     numbers = max(1, ANSWER_BYTES // output.element_size())
-    head = rows[:, :numbers].contiguous().cpu().numpy()
-    return [row.tobytes() for row in head]
+    head = rows[:, :numbers].contiguous().cpu()
+    if not head.numel():
+        return [b""] * samples
+    return [row.tobytes() for row in head.view(torch.uint8).numpy()]
 
 
 def build_engine_network(

@@ -2,11 +2,11 @@
 framework.
 """
 
-import hashlib
-import os
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from harness.serving.onnx_file.graph import FileGraph, read_onnx_graph
@@ -19,20 +19,26 @@ from harness.serving.onnx_file.samples import (
 from harness.serving.onnx_file.shapes import (
     InputShape,
     NamedShapes,
-    check_shape_names,
+    NamedValues,
+    check_input_names,
+    check_input_values,
     choose_batch_size,
     format_input_sizes,
     resolve_input_shapes,
 )
 from suite.engine import ONNX_FRAMEWORK, Engine
 from suite.errors import RequestError
-from suite.files.layout import compute_folder_sha256, convert_to_slug
+from suite.files.layout import compute_folder_sha256
 from suite.rounds import HyperValue
 from suite.workload import Inference, Run
 
 SHAPE_SETTING: Final = "onnx.shape."
+VALUE_SETTING: Final = "onnx.value."
 DATA_SETTING: Final = "onnx.data"
+NAME_LETTERS: Final = re.compile(r"[^A-Za-z0-9._]+")
+"""What a folder's name has a hyphen for."""
 NAME_HASH_DIGITS: Final = 8
+NO_VALUES: Final[NamedValues] = MappingProxyType({})
 INFERENCE_MODULE: Final = "harness.serving.onnx_file.inference"
 """Imported once, before LoadGen's processes are forked."""
 
@@ -53,20 +59,22 @@ class OnnxNetwork:
 
     @property
     def name(self) -> str:
-        """Return the name of its studies: the file's, which no workload can have; with a hash of
-        it where the letters of another script are left out, since two names would be one.
+        """Return the name of its studies, which no workload can have: the file's and the begin of
+        its hash, since half of the world's files are called model.onnx.
         """
-        stem = self.graph.path.stem
-        slug = convert_to_slug(stem)
-        if any(letter.isalnum() and not letter.isascii() for letter in stem):
-            slug += f"-{hashlib.sha256(os.fsencode(stem)).hexdigest()[:NAME_HASH_DIGITS]}"
-        return f"{slug}.onnx"
+        stem = NAME_LETTERS.sub("-", self.graph.path.stem).strip("-._") or "unnamed"
+        return f"{stem}-{self.graph.sha256[:NAME_HASH_DIGITS]}.onnx"
 
     def describe_inputs(self) -> dict[str, HyperValue]:
         """Return what is measured beside the file itself, as settings of a study."""
         shapes: dict[str, HyperValue] = {
             f"{SHAPE_SETTING}{each.name}": format_input_sizes(each, batched=self.graph.is_batched)
             for each in self.shapes
+        }
+        shapes |= {
+            f"{VALUE_SETTING}{each.name}": each.value
+            for each in self.shapes
+            if each.value is not None
         }
         return shapes | ({DATA_SETTING: self.data_sha256} if self.files else {})
 
@@ -88,26 +96,40 @@ class OnnxNetwork:
 
 
 def open_onnx_networks(
-    paths: Sequence[Path], given: NamedShapes, data: Path | None
+    paths: Sequence[Path],
+    given: NamedShapes,
+    data: Path | None,
+    values: NamedValues = NO_VALUES,
 ) -> tuple[OnnxNetwork, ...]:
-    """Read files as bare networks; RequestError if one cannot be used, or two have one name."""
+    """Read files as bare networks; RequestError if one cannot be used, or two are one."""
     graphs = [read_onnx_graph(path) for path in paths]
-    check_shape_names(graphs, given)
-    networks = tuple(build_onnx_network(graph, given, data) for graph in graphs)
+    check_input_names(graphs, "--shape", given)
+    check_input_names(graphs, "--value", values)
+    networks = tuple(build_onnx_network(graph, given, data, values) for graph in graphs)
     for number, each in enumerate(networks):
         if other := next((one for one in networks[:number] if one.name == each.name), None):
             raise RequestError(
-                f"--onnx {each.graph.path}: its study would have the name of"
-                f" {other.graph.path}'s, {each.name}; rename one of the files"
+                f"--onnx {each.graph.path}: the same network as {other.graph.path}, with the same"
+                " name; give one of the two"
             )
     return networks
 
 
-def build_onnx_network(graph: FileGraph, given: NamedShapes, data: Path | None) -> OnnxNetwork:
+def build_onnx_network(
+    graph: FileGraph, given: NamedShapes, data: Path | None, values: NamedValues
+) -> OnnxNetwork:
     """Build the network of a file; the sizes of `--data` stand in for those of `--shape`."""
-    own = {name: sizes for name, sizes in given.items() if name in {i.name for i in graph.inputs}}
+    names = {each.name for each in graph.inputs}
+    own = {name: sizes for name, sizes in given.items() if name in names}
+    fixed = {name: value for name, value in values.items() if name in names}
+    check_input_values(graph, fixed)
     files = list_sample_files(data) if data else None
-    shapes = resolve_input_shapes(graph, (read_first_shapes(files, graph) if files else {}) | own)
+    sampled = read_first_shapes(files, graph, fixed) if files else {}
+    source = f"--data {files.locate_sample(0)}" if files and not own else None
+    shapes = tuple(
+        replace(each, value=fixed.get(each.name))
+        for each in resolve_input_shapes(graph, sampled | own, source)
+    )
     if files:
         check_samples(files, shapes)
     return OnnxNetwork(

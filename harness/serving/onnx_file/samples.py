@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.serving.onnx_file.graph import FileGraph
-from harness.serving.onnx_file.shapes import InputShape
+from harness.serving.onnx_file.shapes import InputShape, NamedValues
 from suite.errors import RequestError
 from suite.files.untrusted_files import replace_unprintable
 
@@ -32,11 +32,27 @@ class SampleFiles:
     folder: Path
     names: tuple[str, ...]
 
+    def locate_sample(self, sample: int) -> Path:
+        """Return the file of a sample."""
+        return self.folder / self.names[sample]
+
     def read_sample(self, sample: int, shapes: Sequence[InputShape]) -> tuple[Any, ...]:
         """Read one sample's arrays, in the order of the inputs."""
-        path = self.folder / self.names[sample]
-        arrays = read_sample_arrays(path, [each.name for each in shapes])
-        return tuple(fit_sample_array(path, arrays[each.name], each) for each in shapes)
+        path = self.locate_sample(sample)
+        arrays = read_sample_arrays(path, [each.name for each in shapes if each.value is None])
+        return tuple(
+            fill_array(each, each.value)
+            if each.value is not None
+            else fit_sample_array(path, arrays[each.name], each)
+            for each in shapes
+        )
+
+
+def fill_array(shape: InputShape, value: float) -> Any:
+    """Return an array of one number for an input."""
+    import numpy
+
+    return numpy.full(shape.sizes, value, dtype=shape.dtype)
 
 
 def list_sample_files(folder: Path) -> SampleFiles:
@@ -60,12 +76,17 @@ def check_samples(files: SampleFiles, shapes: Sequence[InputShape]) -> None:
         files.read_sample(sample, shapes)
 
 
-def read_first_shapes(files: SampleFiles, graph: FileGraph) -> dict[str, tuple[int, ...]]:
-    """Return the sizes of the first sample, as `--shape` would give them."""
-    path = files.folder / files.names[0]
-    arrays = read_sample_arrays(path, [each.name for each in graph.inputs])
+def read_first_shapes(
+    files: SampleFiles, graph: FileGraph, values: NamedValues
+) -> dict[str, tuple[int, ...]]:
+    """Return the sizes of the first sample, as `--shape` would give them; without inputs that have
+    a value of their own.
+    """
+    path = files.locate_sample(0)
+    sampled = [each for each in graph.inputs if each.name not in values]
+    arrays = read_sample_arrays(path, [each.name for each in sampled])
     shapes = {}
-    for each in graph.inputs:
+    for each in sampled:
         sizes = tuple(arrays[each.name].shape)
         alone = graph.is_batched and len(sizes) == len(each.sizes or ()) - 1
         shapes[each.name] = (1, *sizes) if alone else sizes
@@ -148,6 +169,9 @@ def generate_random_sample(
     made = []
     for each in shapes:
         dtype = getattr(torch, each.dtype)
+        if each.value is not None:
+            made.append(torch.full(each.sizes, each.value, dtype=torch.float64).to(dtype))
+            continue
         floats = torch.randn(each.sizes, generator=source)
         made.append(floats.to(dtype) if dtype.is_floating_point else (floats > 0).to(dtype))
     return tuple(made)

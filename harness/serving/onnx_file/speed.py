@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from harness.children.process import load_ahead
 from harness.machine.device import resolve_device
@@ -19,23 +20,23 @@ from harness.machine.power.selection import choose_power_sources
 from harness.request import RunRequest, check_request_folders
 from harness.serving.automatic_engine import format_engine_figures, try_network_engines
 from harness.serving.checkpoint_selection import ExportedCheckpoint
-from harness.serving.infer import serve_scenarios
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.onnx_file.network import (
     INFERENCE_MODULE,
     OnnxNetwork,
     open_onnx_networks,
 )
-from harness.serving.onnx_file.shapes import parse_named_shapes
+from harness.serving.onnx_file.shapes import parse_named_shapes, parse_named_values
 from harness.serving.setup import ServingSetup, read_batching_settings
-from harness.serving.speed_probe import probe_serving_speed
+from harness.serving.studies.driver import locate_study_folder, measure_system
+from harness.serving.studies.system import ServedSystem, StudyOptions
 from harness.serving.sweep.subjects import (
     RANDOM_WEIGHTS_SEED,
     ServedNetwork,
     build_network_run,
     check_network_options,
+    check_single_process,
 )
-from harness.serving.weights.speed import write_speed_study
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.engine import Engine
@@ -44,11 +45,12 @@ from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord
 from suite.rounds import Benchmark, Division, InferenceRow, Profile, ScenarioRow
 from suite.rounds.settings import read_chosen_settings
-from suite.studies.documents import STUDIES_FOLDER
-from suite.studies.rates import NOT_SUBMITTABLE, SPEED_KIND
+from suite.studies.measured import convert_from_json
+from suite.studies.records import find_study_record
+from suite.studies.speed import SPEED, SpeedRequest
 from suite.terms import AUTOMATIC_ENGINE, Precision
 from suite.units import NS_PER_MS
-from suite.workload import Mode, Run, Workload
+from suite.workload import Run, Workload
 
 DURATIONS_MS: Final[Mapping[Profile, int]] = {
     Profile.SMOKE: 5_000,
@@ -80,6 +82,7 @@ class FileRequest:
 
     path: Path
     shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     scenarios: tuple[Scenario, ...]
     within_ms: float | None = None
     """Server's latency bound; None: by the latency that a probe finds."""
@@ -91,33 +94,38 @@ def measure_file_speed(options: RunOptions, request: FileRequest) -> None:
     MissingError for what cannot be run here.
     """
     check_request_folders(options)
-    given = parse_named_shapes(request.shapes)
-    (network,) = open_onnx_networks([request.path], given, options.data)
-    choose_served_batch(
-        network,
-        read_chosen_settings(registry.load_round().settings, options.config, options.assignments),
-    )  # refused now, whatever the engines say
-    home = options.results / STUDIES_FOLDER / f"{network.name}-{SPEED_KIND}"
-    options = settle_file_engine(network, replace(options, results=home, data=None))
-    serving_setup = replace(set_up_file_serving(network, options), requested_runs=request.runs)
-    click.echo(f"{network.name}: {NOT_SUBMITTABLE} ({serving_setup.checkpoint.record.origin})")
+    (network,) = open_onnx_networks(
+        [request.path],
+        parse_named_shapes(request.shapes),
+        options.data,
+        parse_named_values(request.values),
+    )
+    chosen = read_chosen_settings(
+        registry.load_round().settings, options.config, options.assignments
+    )
+    check_single_process(chosen, "an ONNX file")
+    choose_served_batch(network, chosen)  # refused now, whatever the engines say
+    options = settle_file_engine(network, replace(options, data=None))
+    serving_setup = set_up_file_serving(network, options)
+    values: dict[str, Any] = {"scenarios": request.scenarios, "bound_ns": None}
+    system = ServedSystem(
+        request_name=network.name,
+        options=options,
+        study_options=StudyOptions(values=values, repeats=request.runs or 1),
+        setup=serving_setup,
+    )
     if Scenario.SERVER in request.scenarios:
-        bound_ns = resolve_server_bound_ns(serving_setup, request.within_ms)
-        serving_setup = replace(
-            serving_setup, row=build_file_row(serving_setup.request.profile, bound_ns)
-        )
-    try:
-        serve_scenarios(serving_setup, scenarios=request.scenarios, mode=Mode.PERFORMANCE)
-    finally:
-        with suppress(OSError):
-            write_speed_study(serving_setup)
+        values["bound_ns"] = resolve_server_bound_ns(system, request.within_ms)
+        row = build_file_row(serving_setup.request.profile, values["bound_ns"])
+        system.setup = replace(serving_setup, row=row)
+    measure_system(SPEED, system, system.study_options)
 
 
 def settle_file_engine(network: OnnxNetwork, options: RunOptions) -> RunOptions:
     """Return options that name an engine: the user's, or the fastest that runs the file here."""
     if options.engine != AUTOMATIC_ENGINE:
         return options
-    systems: dict[str, SystemUnderTest] = {}
+    systems: dict[str, LoadedSystem] = {}
     failures: list[MissingError] = []
     for name in registry.list_entry_points(registry.ENGINE_GROUP):
         try:
@@ -189,9 +197,9 @@ def choose_served_batch(network: OnnxNetwork, chosen: Mapping[str, Any]) -> int:
     return batch
 
 
-def build_file_system(network: OnnxNetwork, engine: Engine[Any], run: Run) -> SystemUnderTest:
+def build_file_system(network: OnnxNetwork, engine: Engine[Any], run: Run) -> LoadedSystem:
     """Return the system under test."""
-    return SystemUnderTest(
+    return LoadedSystem(
         workload=ServedNetwork(network=network, weights=None),
         engine=engine,
         run=run,
@@ -256,14 +264,35 @@ def build_file_row(profile: Profile, bound_ns: int | None) -> InferenceRow:
     return InferenceRow(division=Division.OPEN, performance_samples=1, scenarios=scenarios)
 
 
-def resolve_server_bound_ns(serving_setup: ServingSetup, within_ms: float | None) -> int:
-    """Return Server's latency bound: the user's, or by one sample's latency, and say which."""
+def resolve_server_bound_ns(system: ServedSystem, within_ms: float | None) -> int:
+    """Return Server's latency bound: the user's, that of the study that is there, or one by the
+    latency of a sample; and say which.
+    """
     if within_ms is not None:
         return int(within_ms * NS_PER_MS)
-    latency_ms = probe_serving_speed(serving_setup).probe.latency_ns / NS_PER_MS
-    bound_ms = max(LEAST_BOUND_MS, round_up_to_step(BOUND_LATENCIES * latency_ms))
-    click.echo(f"Server's latency bound: {bound_ms:g} ms (--within-ms takes another)")
-    return int(bound_ms * NS_PER_MS)
+    bound_ns = find_earlier_bound_ns(system)
+    if bound_ns is None:
+        latency_ms = system.probe_speed().latency_ns / NS_PER_MS
+        bound_ms = max(LEAST_BOUND_MS, round_up_to_step(BOUND_LATENCIES * latency_ms))
+        bound_ns = int(bound_ms * NS_PER_MS)
+    click.echo(f"Server's latency bound: {bound_ns / NS_PER_MS:g} ms (--within-ms takes another)")
+    return bound_ns
+
+
+def find_earlier_bound_ns(system: ServedSystem) -> int | None:
+    """Return the bound in the last request of the study of this file that is there; None without
+    one.
+    """
+    record = find_study_record(locate_study_folder(SPEED, system, system.study_options))
+    if record is None or record.stamps.engine != system.engine:
+        return None
+    found: int | None = None
+    for saved in record.requests:
+        with suppress(msgspec.ValidationError):
+            asked = convert_from_json(saved.request, SpeedRequest)
+            bounds = (each.bound_ns for each in asked.points)
+            found = next(filter(None, bounds), found)
+    return found
 
 
 def round_up_to_step(value: float) -> float:

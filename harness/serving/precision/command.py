@@ -23,7 +23,7 @@ from harness.progress import format_rough_duration
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.infer import serve_plan
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.precision.combinations import (
     filter_runnable_combinations,
     iterate_combinations,
@@ -38,7 +38,7 @@ from harness.serving.precision.existing_runs import (
     select_system_settings,
 )
 from harness.serving.precision.table import print_precision_table
-from harness.serving.run_record import list_score_shortfalls, read_run_record
+from harness.serving.run_record import find_served_run, list_score_shortfalls
 from harness.serving.setup import ServingSetup, set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
@@ -47,6 +47,7 @@ from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.json_files import write_json
 from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
@@ -378,10 +379,10 @@ def find_noncompliance(serving_setup: ServingSetup, scores: Scores) -> Iterator[
     for scenario in PRECISION_SCENARIOS:
         folder = locate_row_run(serving_setup.entry, serving_setup, scenario, Mode.PERFORMANCE)
         log = read_detail_log(folder)
-        if log.values.get("result_validity") != "VALID" or log.errors:
+        if not log.is_valid:
             yield f"{scenario.label} performance is INVALID"
         if is_below_limits(
-            read_run_record(folder),
+            find_served_run(folder),
             list_minimum_limits(serving_setup.require_scenario_rules(scenario)),
         ):
             yield f"{scenario.label} performance is shorter than the round requires"

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from harness.serving.run_record import read_run_record
+from harness.serving.run_record import build_system_record, find_served_run, store_system_record
 from harness.serving.setup import ServingSetup
-from harness.serving.staging import NO_LOADGEN_VERDICT, VALID_RUN, ServingPlan, copy_ground_truth
-from suite import __version__
+from harness.serving.staging import ServingPlan, copy_ground_truth
 from suite.files.layout import PARTIAL_SUFFIX, ResultsEntry, sync_to_disk
 from suite.files.superseded import move_to_superseded
+from suite.loadgen.detail_log import is_logged_valid
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
+from suite.records import ServedRun, locate_system_folder
 from suite.rounds import HyperValue, ScenarioRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.workload import Mode
@@ -58,7 +58,8 @@ def has_reusable_run(
     """Check whether a run exists with this checkpoint, campaign and system under test, and is as
     long as requested; `valid`: it is not INVALID either.
     """
-    run = read_run_record(locate_row_run(serving_setup.entry, serving_setup, scenario, mode))
+    folder = locate_row_run(serving_setup.entry, serving_setup, scenario, mode)
+    run = find_served_run(folder)
     required_limits = {
         limit: serving_setup.request.settings.get(limit, least)
         for limit, least in list_minimum_limits(
@@ -68,34 +69,15 @@ def has_reusable_run(
     return (
         run is not None
         and is_run_reusable(serving_setup, run)
-        and (not valid or run.verdict in (VALID_RUN, NO_LOADGEN_VERDICT))
+        and (not valid or mode is Mode.ACCURACY or is_logged_valid(folder))
         and (mode is Mode.ACCURACY or not is_below_limits(run, required_limits))
     )
 
 
-def is_run_reusable(serving_setup: ServingSetup, run: RunRecord) -> bool:
-    """Check whether a record matches what would be served now, including podium's version."""
-    record, served = serving_setup.checkpoint.record, serving_setup.system.run
-    now = (
-        record.sha256,
-        record.nonce,
-        serving_setup.threads,
-        served.profile,
-        serving_setup.device,
-        served.framework,
-        __version__,
-        select_system_settings(serving_setup.request.settings),
-    )
-    return now == (
-        run.checkpoint_sha256,
-        run.nonce,
-        run.threads,
-        run.profile,
-        run.device,
-        run.framework,
-        run.version,
-        select_system_settings(run.settings),
-    )
+def is_run_reusable(serving_setup: ServingSetup, run: ServedRun) -> bool:
+    """Check whether a run's system is the one that would be served now, of the same podium."""
+    now = build_system_record(serving_setup, run.system.sample_count)
+    return now.compute_digest() == run.system_sha256
 
 
 def list_minimum_limits(rules: ScenarioRow) -> dict[str, HyperValue]:
@@ -106,7 +88,7 @@ def list_minimum_limits(rules: ScenarioRow) -> dict[str, HyperValue]:
     }
 
 
-def is_below_limits(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
+def is_below_limits(run: ServedRun | None, least: Mapping[str, HyperValue]) -> bool:
     """Check whether LoadGen was given lower limits."""
     return run is None or any(
         not isinstance(found := run.settings.get(name), int | float) or found < float(str(value))
@@ -145,6 +127,8 @@ def copy_earlier_runs(serving_setup: ServingSetup, results: Path) -> bool:
             for each in (source, serving_setup)
         )
         move_to_superseded([target], results=serving_setup.entry.results)
+        if run := find_served_run(run_folder):
+            store_system_record(locate_system_folder(target), run.system)
         copy_run_folder(run_folder, target)
     return bool(taken)
 
@@ -168,7 +152,7 @@ def copy_run_folder(run_folder: Path, target: Path) -> None:
 def read_row_threads(entries: Iterator[ResultsEntry], name: str, sha256: str) -> int:
     """Return the CPU threads of the first Offline run of a checkpoint; 0 if there is none."""
     for entry in entries:
-        run = read_run_record(entry.locate_performance_run(name, Scenario.OFFLINE))
-        if run is not None and run.checkpoint_sha256 == sha256:
-            return run.threads
+        run = find_served_run(entry.locate_performance_run(name, Scenario.OFFLINE))
+        if run is not None and run.system.checkpoint_sha256 == sha256:
+            return run.system.threads
     return 0

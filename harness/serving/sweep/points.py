@@ -18,13 +18,15 @@ from harness.serving.energy import (
     count_recorded_tokens,
 )
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.result_files import DetailLog, read_detail_log
-from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen_in_child
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.sweep.study_files import read_sweep_point, write_sweep_document
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.files.npy_files import map_npy_array
+from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
 from suite.studies.documents import (
@@ -60,7 +62,7 @@ SWEEP_PERCENTILE: Final = 99.0
 class SweepSubject:
     """One subject in one engine and precision."""
 
-    system: SystemUnderTest
+    system: LoadedSystem
     """Any batch size; `build_batch_system` sets it."""
     loadgen: LoadGenRules
     log_seed: int
@@ -71,7 +73,7 @@ class SweepSubject:
     power: ChosenPower = ChosenPower()
 
 
-def build_batch_system(subject: SweepSubject, batch: int) -> tuple[SystemUnderTest, PointIdentity]:
+def build_batch_system(subject: SweepSubject, batch: int) -> tuple[LoadedSystem, PointIdentity]:
     """Return the system and identity for queries of `batch` samples, each answered at once."""
     own = build_batch_settings(batch)
     run = subject.system.run
@@ -253,10 +255,8 @@ def read_latency_parts(folder: Path) -> list[float]:
     """Return the mean latencies (ns) of ten parts of the run; an empty list without the record of
     its queries.
     """
-    import numpy
-
     try:
-        rows = numpy.load(folder / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
+        rows = map_npy_array(folder / QUERY_RECORD_FILE)
+    except UnreadableError:
         return []
     return compute_part_means(rows["done_ns"] - rows["issued_ns"])

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.children.process import load_ahead
+from harness.engines.onnx.engine import OnnxRuntimeEngine
+from harness.engines.onnx.file_versions import check_runtime_reads
 from harness.machine import cpus
 from harness.machine.device import resolve_device
 from harness.machine.power.selection import choose_power_sources as choose_power
 from harness.machine.system_description import build_system_name
 from harness.request import locate_cache_folder
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.onnx_file.network import INFERENCE_MODULE, OnnxNetwork
 from harness.serving.setup import set_up_serving
 from harness.serving.sweep.points import SWEEP_PERCENTILE, SweepSubject
@@ -42,6 +44,8 @@ from suite.workload import Inference, Run
 SINGLE_SAMPLE_BATCHING: Final = BatchingSettings(workers=1, max_batch=1, window_us=0)
 SCORING_BATCH_SIZE: Final = 32
 """Samples of a batch in which a bare network is scored; it changes no answer."""
+PROCESS_SETTINGS: Final = "sut."
+"""Begin of settings that divide cores among the processes of a workload."""
 RANDOM_WEIGHTS_SEED: Final = 0
 """Seed of random weights and of noise."""
 
@@ -99,7 +103,7 @@ class LabelledNetwork:
 class SubjectScoring:
     """What scores a subject once."""
 
-    system: SystemUnderTest
+    system: LoadedSystem
     rules: ScenarioRow
     """Offline's."""
     samples: str = ""
@@ -183,7 +187,7 @@ def set_up_swept_network(
         seconds=request.seconds,
     )
     served = ServedNetwork(network=network, weights=weights)
-    system = SystemUnderTest(
+    system = LoadedSystem(
         workload=served, engine=engine, run=run, checkpoint=Path(), batching=SINGLE_SAMPLE_BATCHING
     )
     folder = build_series_path(identity, options)
@@ -296,6 +300,15 @@ def check_network_options(
         )
     if lacking := engine.missing(device, precision):
         raise MissingError(f"engine {engine_name}: {lacking}")
+    if isinstance(network, OnnxNetwork) and isinstance(engine, OnnxRuntimeEngine):
+        check_runtime_reads(network.graph.path, network.graph.ir_version, network.graph.opsets)
+
+
+def check_single_process(chosen: Mapping[str, Any], subject: str) -> None:
+    """Refuse settings of several processes, which a bare network is not served by."""
+    for key in chosen:
+        if key.startswith(PROCESS_SETTINGS):
+            raise RequestError(f"setting {key}: {subject} is served in one process; omit it")
 
 
 def check_network_weights(network: BareNetwork, weights: Path | None) -> None:
@@ -311,7 +324,8 @@ def build_network_run(
 ) -> Run:
     """Build the run record that a bare network receives."""
     round = registry.load_round()
-    settings = resolve_network_settings(round, options)
+    subject = "an ONNX file" if isinstance(network, OnnxNetwork) else "a bare network"
+    settings = resolve_network_settings(round, options, subject)
     if isinstance(network, OnnxNetwork):
         settings |= network.describe_inputs()
     return Run(
@@ -329,14 +343,18 @@ def build_network_run(
     )
 
 
-def resolve_network_settings(round: Round, options: RunOptions) -> dict[str, Any]:
-    """Resolve the round's own settings: a bare network has no row."""
+def resolve_network_settings(round: Round, options: RunOptions, subject: str) -> dict[str, Any]:
+    """Resolve the round's own settings: a bare network has no row. RequestError for one without an
+    effect on the subject.
+    """
     defaults = {
         key: setting.default
         for key, setting in round.settings.items()
         if setting.default is not None
     }
-    return defaults | read_chosen_settings(round.settings, options.config, options.assignments)
+    chosen = read_chosen_settings(round.settings, options.config, options.assignments)
+    check_single_process(chosen, subject)
+    return defaults | chosen
 
 
 def read_study_threads(options: RunOptions, device: str, request: SweepOptions) -> int:

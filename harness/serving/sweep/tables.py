@@ -1,10 +1,10 @@
 """A sweep's table as text, and as CSV with the columns that vendors publish."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from suite.files.csv_tables import format_csv_table
+from suite.human_numbers import format_whole_digits
 from suite.studies.documents import Study, StudyRow, select_shown_energy
 from suite.units import NS_PER_MS
 
@@ -100,9 +100,9 @@ def format_point_watts(row: StudyRow) -> tuple[str, str]:
     drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-"
-    return f"{drawn.average_w:,.1f} {drawn.grade}", (
-        "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
-    )
+    rate = drawn.samples_per_s_per_w
+    told = "-" if rate is None else format_whole_digits(rate, 3)
+    return f"{drawn.average_w:,.1f} {drawn.grade}", told
 
 
 def format_point_rate(row: StudyRow) -> str:
@@ -145,12 +145,14 @@ def describe_sweep_results(study: Study) -> Iterable[str]:
 
 def format_sweep_csv(studies: Sequence[Study]) -> str:
     """Format all points as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(SWEEP_CSV_COLUMNS)
-    for study in studies:
-        writer.writerows(build_csv_cells(study, row) for row in study.rows)
-    return text.getvalue()
+    return format_csv_table(
+        SWEEP_CSV_COLUMNS,
+        (
+            dict(zip(SWEEP_CSV_COLUMNS, build_csv_cells(study, row), strict=True))
+            for study in studies
+            for row in study.rows
+        ),
+    )
 
 
 def build_csv_cells(study: Study, row: StudyRow) -> tuple[object, ...]:

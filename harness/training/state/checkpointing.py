@@ -164,6 +164,7 @@ class CheckpointKeeper:
                 step=step,
                 samples=samples,
                 phase=EpochPhase.INSIDE,
+                log_offset=self._log.offset,
                 loss=loss if math.isfinite(loss) else None,
             )
             self.save(training, inside)
@@ -235,10 +236,7 @@ class CheckpointKeeper:
         self._ranks.wait_for_ranks()
         if self._ranks.leads:
             self._log.sync_log()
-            write_json(
-                partial / POSITION_FILE,
-                msgspec.to_builtins(replace(position, log_offset=self._log.offset)),
-            )
+            write_json(partial / POSITION_FILE, msgspec.to_builtins(position))
             commit_checkpoint_folder(partial, folder)
             self.remove_checkpoints(before=self._number)
         self._saved_s = time.monotonic()

@@ -2,7 +2,9 @@
 differences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from os.path import commonprefix
 from typing import Final
 
 from markupsafe import Markup
@@ -14,7 +16,7 @@ from submissions.report.drawing.axis_scale import (
     format_axis_title,
     format_tick,
 )
-from submissions.report.drawing.card import cut_text, cut_text_inside
+from submissions.report.drawing.card import cut_text, cut_text_inside, measure_text
 from submissions.report.drawing.svg import (
     FONT_SIZE,
     NARROW_FONT_SIZE,
@@ -30,18 +32,31 @@ BAR_ROW: Final = 84
 """Height of a bar with its name above and two lines below."""
 BAR_THICKNESS: Final = 14
 AXIS_ROOM: Final = 46
+LONGEST_INTERVAL: Final = 2.0
+"""How many times the longest bar an interval is drawn; longer ones end in an arrow, so that the
+bars stay readable.
+"""
+EQUAL_LETTERS: Final = 8
+"""Letters that stay at either end of what the names of all bars share."""
 
 
 def draw_bar_chart(chart: BarChart, prefix: str = "") -> Markup:
     """Draw a chart of bars; `prefix` makes its ids unique on the page."""
     height = BAR_TOP + BAR_ROW * len(chart.bars) + AXIS_ROOM
-    ends = [each for bar in chart.bars for each in (bar.value, bar.high) if each is not None]
+    longest = max((bar.value for bar in chart.bars if bar.value is not None), default=0.0)
+    ends = [
+        min(each, LONGEST_INTERVAL * longest)
+        for bar in chart.bars
+        for each in (bar.value, bar.high)
+        if each is not None
+    ]
     across = choose_axis_scale(
         Axis(name=chart.axis.name, unit=chart.axis.unit, low=0.0), ends, BAR_LEFT, BAR_RIGHT
     )
     body = [*draw_bar_axis(chart, across, height)]
-    for number, bar in enumerate(chart.bars):
-        body += draw_bar_row(bar, BAR_TOP + BAR_ROW * number, across)
+    names = shorten_names_apart([bar.name for bar in chart.bars], NARROW_FONT_SIZE, WIDTH)
+    for number, (bar, name) in enumerate(zip(chart.bars, names, strict=True)):
+        body += draw_bar_row(replace(bar, name=name), BAR_TOP + BAR_ROW * number, across)
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}"'
         ' font-size="{f}" font-family="system-ui, sans-serif" aria-labelledby="{id}-t {id}-d">'
@@ -55,6 +70,33 @@ def draw_bar_chart(chart: BarChart, prefix: str = "") -> Markup:
         description=chart.description,
         body=Markup("\n").join(body),
     )
+
+
+def shorten_names_apart(names: Sequence[str], size: float, room: float) -> list[str]:
+    """Shorten names that are wider than their room where all of them are equal, at their beginnings
+    and ends, so that what tells them apart stays.
+    """
+    if all(measure_text(name, size) <= room for name in names) or len(set(names)) < 2:
+        return [cut_text_inside(name, size, room) for name in names]
+    head, tail = len(commonprefix(names)), len(commonprefix([name[::-1] for name in names]))
+    tail = min(tail, min(map(len, names)) - head)
+    return [
+        cut_text_inside(
+            cut_equal_part(name[:head])
+            + name[head : len(name) - tail]
+            + cut_equal_part(name[len(name) - tail :]),
+            size,
+            room,
+        )
+        for name in names
+    ]
+
+
+def cut_equal_part(text: str) -> str:
+    """Shorten what all names share to some letters at both of its ends."""
+    if len(text) <= 2 * EQUAL_LETTERS + 1:
+        return text
+    return f"{text[:EQUAL_LETTERS]}\u2026{text[-EQUAL_LETTERS:]}"
 
 
 def draw_bar_axis(chart: BarChart, across: AxisScale, height: int) -> Iterator[Markup]:
@@ -72,9 +114,7 @@ def draw_bar_axis(chart: BarChart, across: AxisScale, height: int) -> Iterator[M
 def draw_bar_row(bar: Bar, top: int, across: AxisScale) -> Iterator[Markup]:
     """Draw one bar with its interval; without a value only what is written beside it."""
     colour = "bad" if bar.tone is Tone.BAD else "mark"
-    # the system stands first and its path last: either may be what tells two bars apart
-    name = cut_text_inside(bar.name, NARROW_FONT_SIZE, WIDTH)
-    yield draw_text(BAR_LEFT, top + 15, name, "start", "mark")
+    yield draw_text(BAR_LEFT, top + 15, bar.name, "start", "mark")
     middle = top + 21 + BAR_THICKNESS / 2
     if bar.value is not None:
         x = across.map_value(bar.value)
@@ -84,7 +124,9 @@ def draw_bar_row(bar: Bar, top: int, across: AxisScale) -> Iterator[Markup]:
         ).format(BAR_LEFT, middle - BAR_THICKNESS / 2, x - BAR_LEFT, BAR_THICKNESS)
         if bar.low is not None and bar.high is not None:
             ends = across.map_value(bar.low), across.map_value(bar.high)
-            yield draw_error_bar((ends[0], middle), (ends[1], middle), "mark")
+            yield draw_error_bar(
+                (ends[0], middle), (ends[1], middle), "mark", goes_on=bar.high > across.high
+            )
     lines = [(text, name) for text, name in ((bar.told, "ink"), (bar.verdict, colour)) if text]
     for number, (text, tint) in enumerate(lines):
         yield draw_text(

@@ -62,6 +62,7 @@ def draw_result_card(part: Part) -> str:
         list(iterate_card_facts(part)),
         Markup("").join(iterate_card_tiles(part.tiles) if part.tiles else iterate_card_text(part)),
         describe_card_origin(part),
+        describe_disturbed_results(part),
     )
 
 
@@ -73,9 +74,15 @@ def draw_site_card(title: str, count: str, workloads: Sequence[str]) -> str:
 
 
 def draw_card(
-    verdict: str, tone: Tone, title: str, facts: Sequence[str], body: Markup, origin: str
+    verdict: str,
+    tone: Tone,
+    title: str,
+    facts: Sequence[str],
+    body: Markup,
+    origin: str,
+    caution: str = "",
 ) -> str:
-    """Draw a card: brand and verdict, title, facts, body, and its origin at the bottom."""
+    """Draw a card: brand, caution and verdict, title, facts, body, and its origin at the bottom."""
     colour, area = TONE_COLOURS[tone]
     badge_width = BOLD_FACTOR * measure_text(verdict, 26) + 48
     left = CARD_WIDTH - CARD_MARGIN - badge_width
@@ -92,7 +99,7 @@ def draw_card(
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}"'
             ' role="img" font-family="{fonts}"><title>{title}: {verdict}</title>'
             '<rect width="{w}" height="{h}" fill="{page}"/><rect width="{w}" height="12"'
-            ' fill="{colour}"/>\n{brand}\n<rect x="{left:.0f}" y="52" width="{badge:.0f}"'
+            ' fill="{colour}"/>\n{brand}{caution}\n<rect x="{left:.0f}" y="52" width="{badge:.0f}"'
             ' height="52" rx="26" fill="{area}" stroke="{colour}" stroke-width="2"/>{verdict_text}'
             "\n{heading}\n{facts}\n{body}\n{origin}\n{note}</svg>\n"
         ).format(
@@ -107,6 +114,9 @@ def draw_card(
             left=left,
             badge=badge_width,
             brand=draw_card_text(CARD_MARGIN, 88, "podium", 30, INK, bold=True),
+            caution=draw_card_text(
+                left - 20, 87, caution, 22, TONE_COLOURS[Tone.CAUTION][0], anchor="end"
+            ),
             verdict_text=draw_card_text(
                 left + badge_width / 2, 87, verdict, 26, colour, bold=True, anchor="middle"
             ),
@@ -187,10 +197,20 @@ def draw_card_lines(lines: Sequence[str]) -> Markup:
     )
 
 
+def describe_disturbed_results(part: Part) -> str:
+    """Say how many of the results were measured on a disturbed machine; empty if none was."""
+    disturbed = sum(bool(each["noise"]) for each in part.headlines)
+    if not disturbed:
+        return ""
+    if disturbed == len(part.headlines):
+        return "disturbed machine"
+    return f"disturbed machine: {disturbed} of {len(part.headlines)} results"
+
+
 def describe_card_origin(part: Part) -> str:
     """Say by which rules and when it was measured, and which seal holds it."""
     facts = dict(part.facts)
-    date = max((each.date for each in part.headlines), default="")
+    date = max((each["date"] for each in part.headlines), default="")
     told = (
         facts.get("Round", ""),
         f"{facts['Division']} division" if facts.get("Division") else "",

@@ -7,13 +7,14 @@ from html import unescape
 from typing import Any, Final
 
 from suite.errors import MissingError
+from suite.process.installation import format_install_command
 
 TEXT_FONTS: Final = (
     "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans',"
     " 'Liberation Sans', Arial, sans-serif"
 )
 """Fonts of pictures that stand alone: resvg takes the first that the machine has by name."""
-PNG_INSTALL_HINT: Final = "PNG needs resvg-py: pip install 'podium-suite[pictures]'"
+PICTURES_EXTRA: Final = "pictures"
 NO_FONT_HINT: Final = (
     "no font to draw PNG with; install one, such as Debian's fonts-dejavu-core, or write an SVG"
 )
@@ -50,7 +51,8 @@ def load_svg_renderer() -> Callable[..., Any]:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:
-        raise MissingError(PNG_INSTALL_HINT) from error
+        install = format_install_command(PICTURES_EXTRA)
+        raise MissingError(f"PNG needs resvg-py: {install}") from error
     draw: Callable[..., Any] = svg_to_bytes
     return draw
 

@@ -7,11 +7,12 @@ patterns distinguish the series.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final
+from itertools import pairwise
+from typing import Final, TypeAlias
 
 from markupsafe import Markup
 
-from submissions.report.document import Band, Chart, Line, Mark, Shape
+from submissions.report.document import Band, Chart, Line, Shape
 from submissions.report.drawing.axis_scale import (
     AxisScale,
     choose_axis_scale,
@@ -21,6 +22,11 @@ from submissions.report.drawing.axis_scale import (
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 454, 34, 202
+Place: TypeAlias = tuple[float, float]
+MARK_ROW: Final = 16
+"""Distance between rows of the names of marks."""
+LINE_STEP: Final = 6
+"""Distance between places along a line where a name would meet it."""
 """The plot area, in SVG units: about a pixel on a desktop screen, two thirds of one on a phone."""
 FONT_SIZE: Final = 12
 LINE_DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
@@ -105,7 +111,7 @@ def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     yield from draw_plot_area(chart, across, up)
     for number, line in enumerate(chart.lines):
         yield from draw_chart_line(line, number, across, up)
-    yield from draw_reference_marks(chart.marks, across, up)
+    yield from draw_reference_marks(chart, across, up)
 
 
 def draw_plot_area(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
@@ -209,13 +215,28 @@ def draw_line_intervals(
             yield draw_error_bar((across.map_value(x), low), (across.map_value(x), high), name)
 
 
-def draw_error_bar(begin: tuple[float, float], end: tuple[float, float], name: str) -> Markup:
-    """Draw an interval as a line with a short line across each end; it lies along an axis."""
+def draw_error_bar(
+    begin: tuple[float, float], end: tuple[float, float], name: str, *, goes_on: bool = False
+) -> Markup:
+    """Draw an interval as a line with a short line across each end; it lies along an axis. One that
+    goes on beyond its end has an arrow there.
+    """
     (x1, y1), (x2, y2) = begin, end
     across, up = (0.0, ERROR_BAR_CAP) if y1 == y2 else (ERROR_BAR_CAP, 0.0)
+    if goes_on:
+        arrow = (
+            f"M{x1:.1f} {y1 - up:.1f}L{x1:.1f} {y1 + up:.1f}M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"
+        )
+        arrow += f"M{x2 - up:.1f} {y2 - up:.1f}L{x2:.1f} {y2:.1f}L{x2 - up:.1f} {y2 + up:.1f}"
+        return draw_thin_path(name, arrow)
     path = f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" + "".join(
         f"M{x - across:.1f} {y - up:.1f}L{x + across:.1f} {y + up:.1f}" for x, y in (begin, end)
     )
+    return draw_thin_path(name, path)
+
+
+def draw_thin_path(name: str, path: str) -> Markup:
+    """Draw a thin line along a path."""
     return Markup(
         '<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.4"/>'
     ).format(name, path)
@@ -268,13 +289,11 @@ def compute_bar_width(count: int) -> float:
     return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
 
 
-def draw_reference_marks(
-    marks: Sequence[Mark], across: AxisScale, up: AxisScale
-) -> Iterator[Markup]:
-    """Draw the reference marks, then their names on top of all lines: those of vertical marks
-    stacked, those of horizontal ones at the left, clear of the legend.
+def draw_reference_marks(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
+    """Draw the reference marks, then their names: those of vertical marks where no line and no
+    other name is, those of horizontal ones at the left, clear of the legend.
     """
-    ordered = sorted(marks, key=lambda mark: mark.value)
+    ordered = sorted(chart.marks, key=lambda mark: mark.value)
     for mark in ordered:
         x, y = across.map_value(mark.value), up.map_value(mark.value)
         yield (
@@ -282,19 +301,46 @@ def draw_reference_marks(
             if mark.upright
             else draw_straight_line(LEFT, y, RIGHT, y, "mark", dash="4 3")
         )
-    for position, mark in enumerate(mark for mark in ordered if mark.upright):
+    corners = [
+        [(across.map_value(x), up.map_value(y)) for x, y in line.points] for line in chart.lines
+    ]
+    taken = [place for line in corners for place in iterate_line_places(line)]
+    for mark in (mark for mark in ordered if mark.upright):
         x = across.map_value(mark.value)
-        left = x > (LEFT + RIGHT) / 2
-        yield draw_text(
-            x - 5 if left else x + 5,
-            TOP + 10 + 16 * position,
-            mark.name,
-            "end" if left else "start",
-            "mark",
-        )
+        room = len(mark.name) * NARROW_LETTER_WIDTH
+        left, y = choose_mark_place(x, room, taken)
+        yield draw_text(x - 5 if left else x + 5, y, mark.name, "end" if left else "start", "mark")
+        taken += [(x + (-1 if left else 1) * room * part / 8, y - 4) for part in range(9)]
     for mark in ordered:
         if not mark.upright:
             yield draw_text(LEFT + 4, up.map_value(mark.value) - 5, mark.name, "start", "mark")
+
+
+def iterate_line_places(corners: Sequence[Place]) -> Iterator[Place]:
+    """Yield places along a line, close enough for a name to meet one of them."""
+    for (x1, y1), (x2, y2) in pairwise(corners):
+        steps = max(1, math.ceil(max(abs(x2 - x1), abs(y2 - y1)) / LINE_STEP))
+        for step in range(steps + 1):
+            yield x1 + (x2 - x1) * step / steps, y1 + (y2 - y1) * step / steps
+
+
+def choose_mark_place(x: float, room: float, taken: Sequence[Place]) -> tuple[bool, float]:
+    """Choose the side and the height of a mark's name: the first row where nothing is drawn, or
+    where the least is.
+    """
+    wanted = x > (LEFT + RIGHT) / 2
+    best: tuple[int, int, bool, float] | None = None
+    for position, y in enumerate(range(TOP + 10, BOTTOM - 4, MARK_ROW)):
+        for left in (wanted, not wanted):
+            begin, end = (x - 5 - room, x - 5) if left else (x + 5, x + 5 + room)
+            if begin < LEFT or end > RIGHT:
+                continue
+            met = sum(begin - 3 <= at <= end + 3 and y - 14 <= up <= y + 5 for at, up in taken)
+            found = (met, position, left is not wanted, y)
+            best = found if best is None or found < best else best
+    if best is None:
+        return wanted, TOP + 10
+    return (wanted if not best[2] else not wanted), best[3]
 
 
 def estimate_legend_width(line: Line) -> float:

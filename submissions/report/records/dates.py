@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from compliance.documents.headline import find_first_value, group_records_by_key
+from compliance.logs.log_index import LogIndex
 from compliance.logs.mllog.mllog_lines import read_mllog_records
 from compliance.logs.source_file import SourceFile
+from compliance.results.indexed_result import IndexedResult
 from submissions.report.records.loadgen_runs import list_run_folders
-from submissions.result_index import IndexedResult
-from submissions.score.score import Score
 from suite.errors import PodiumError
 from suite.files.layout import DETAIL_LOG
+from suite.result import Result
 from suite.units import MS_PER_S
 
 DATETIME_KEY: Final = "test_datetime"
@@ -19,7 +19,7 @@ DATETIME_KEY: Final = "test_datetime"
 DAY_DIGITS: Final = len("2026-01-31")
 
 
-def read_result_day(result: IndexedResult, score: Score) -> str:
+def read_result_day(result: IndexedResult, score: Result) -> str:
     """Return the day of a result's last run, as in 2026-01-31, UTC; empty if no log states it."""
     try:
         return max(filter(None, iterate_run_days(result, score)), default="")
@@ -27,12 +27,12 @@ def read_result_day(result: IndexedResult, score: Score) -> str:
         return ""
 
 
-def iterate_run_days(result: IndexedResult, score: Score) -> Iterator[str]:
+def iterate_run_days(result: IndexedResult, score: Result) -> Iterator[str]:
     """Yield the day of each run; empty if its log does not state it."""
     if result.scenario is not None:
         for folder in list_run_folders(result, score):
-            index = group_records_by_key(read_mllog_records(SourceFile(folder / DETAIL_LOG)))
-            yield keep_valid_day(str(find_first_value(index, DATETIME_KEY) or ""))
+            index = LogIndex(read_mllog_records(SourceFile(folder / DETAIL_LOG)))
+            yield keep_valid_day(str(index.find_value(DATETIME_KEY) or ""))
         return
     for log in result.training_logs:
         first = next(iter(read_mllog_records(SourceFile(log))), None)

@@ -12,8 +12,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from compliance.results.run_figures import LOADGEN_PERCENTILES
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE
+from suite.files.npy_files import map_npy_array
+from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.units import NS_PER_MS, NS_PER_S
 
@@ -26,8 +29,6 @@ RATE_SLICES: Final = 25
 """Slices of a run's duration, for rates."""
 MIN_SLICE_CHUNKS: Final = 2
 """Minimum mean number of chunks in a slice."""
-LOADGEN_PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
-"""Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
 MAX_SINGLE_QUERIES: Final = 400
 """Maximum number of queries drawn individually; more are drawn in groups."""
 MIN_GROUP_QUERIES: Final = 20
@@ -64,12 +65,11 @@ def read_recorded_queries(path: Path) -> RecordedQueries | None:
     if not path.is_file():
         return None
     try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise JudgedError(f"{QUERY_RECORD_FILE} cannot be read") from error
+        rows = map_npy_array(path)
+    except UnreadableError as error:
+        raise JudgedError(f"{QUERY_RECORD_FILE} cannot be read: {error.reason}") from error
     if (
-        not isinstance(rows, np.ndarray)
-        or rows.dtype != QUERY_ROW_DTYPE
+        rows.dtype != QUERY_ROW_DTYPE
         or rows.ndim != 1
         or not 0 < len(rows) <= MAX_QUERY_RECORD_ROWS
     ):

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from compliance.documents.podium.training import is_finite_number
+from compliance.logs.finite_numbers import MAX_LOGGED_NUMBER, is_finite_number
 from submissions.report.document import Axis, Chart, Line
 from suite.errors import JudgedError
 from suite.files.untrusted_files import open_regular_file
+from suite.human_numbers import format_whole_digits
 from suite.units import NS_PER_MINUTE, NS_PER_MS, NS_PER_S, UW_PER_W
 
 MAX_LINE_BYTES: Final = 1 << 20
@@ -135,7 +136,15 @@ def read_telemetry_readings(path: Path) -> RecordedTelemetry | None:
                 begun, channels = parse_clocks_and_channels(line)
                 clocks = clocks or begun
             add_line_readings(readings, line, channels)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise JudgedError(f"{path.name} cannot be read") from error
     return RecordedTelemetry(clocks_ns=clocks, channels=readings)
 
@@ -178,7 +187,7 @@ def parse_power_reading(
     power.
     """
     channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
-    if "p" in line and is_finite_number(line["p"]):
+    if "p" in line and is_telemetry_number(line["p"]):
         return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
     drawn = (
         channel.compute_mean_watts(t, line["e"])
@@ -210,12 +219,21 @@ def add_line_readings(
                 readings.setdefault(channel, {}).setdefault(name, []).append((t, number))
 
 
+def is_telemetry_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number that can be drawn; ValueError for a whole number that no
+    measurement gives.
+    """
+    if isinstance(value, int) and abs(value) >= MAX_LOGGED_NUMBER:
+        raise ValueError("a number out of range")
+    return is_finite_number(value)
+
+
 def reduce_telemetry_field(name: str, value: object) -> float | None:
     """Reduce a field to one number; None if it contains none."""
     if isinstance(value, list):
-        numbers = [float(each) for each in value if is_finite_number(each)]
+        numbers = [float(each) for each in value if is_telemetry_number(each)]
         return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
-    return float(value) if is_finite_number(value) else None
+    return float(value) if is_telemetry_number(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,8 +282,8 @@ def build_telemetry_charts(
         drawn = tuple(build_panel_lines(telemetry, panel, span))
         if drawn:
             words = "; ".join(
-                f"{line.name}: mean {format_reading(fmean(y for _, y in line.points))}, highest"
-                f" {format_reading(max(y for _, y in line.points))}"
+                f"{line.name}: mean {format_whole_digits(fmean(y for _, y in line.points))},"
+                f" highest {format_whole_digits(max(y for _, y in line.points))}"
                 for line in drawn
             )
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
@@ -277,11 +295,6 @@ def build_telemetry_charts(
                 y=panel.axis,
                 lines=drawn,
             )
-
-
-def format_reading(value: float) -> str:
-    """Format a reading: four digits, and no exponent for large ones."""
-    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 def format_missing_panels(drawn: Sequence[Chart]) -> str:

@@ -3,48 +3,100 @@
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from submissions.compare import table_rows
 from submissions.compare.comparison import ComparedResult, Comparison
 from submissions.compare.verdicts import SpeedVerdict
-from submissions.metrics import LATENCY_PREFIX, is_higher_better
 from submissions.report.document import Axis, Bar, BarChart, Document, Note, Section, Table, Tone
 from submissions.report.sections.headlines import find_workload_title
-from submissions.tables import NAMING_RATE_UNITS, format_metric_value
+from submissions.tables import NAMING_RATE_UNITS, format_known_interval, format_known_value
 from suite import __version__
 from suite.files.layout import convert_to_slug
+from suite.measurement.metrics import LATENCY_PREFIX, is_higher_better
 from suite.units import NS_PER_MS
 
 MAX_DRAWN_BARS: Final = 40
 """Bars of a chart; the table has all results."""
 MIN_DRAWN_BARS: Final = 2
+MAX_NAMED_PATHS: Final = 2
+"""Paths that a page's title names."""
 TOO_FEW_BARS: Final = "Fewer than two results can be drawn beside each other; see the table."
 BROKEN_BAR: Final = "not compliant: not drawn"
 
 
 def build_comparison_document(found: Sequence[Comparison], legend: Sequence[str]) -> Document:
-    """Build the page of a comparison: a section for each kind of result."""
+    """Build the page of a comparison: the verdicts, then a section for each kind of result."""
     return Document(
-        title="Comparison",
+        title=format_comparison_title(found),
         parts=(),
-        sections=tuple(build_kind_section(each) for each in found),
+        sections=(build_verdicts_section(found), *(build_kind_section(each) for each in found)),
         legend=tuple(legend),
         version=__version__,
     )
 
 
+def format_comparison_title(found: Sequence[Comparison]) -> str:
+    """Name what is compared: its workloads, and the paths if they are few."""
+    results = [each for comparison in found for each in comparison.results]
+    names = list(table_rows.format_short_paths({each.path for each in results}).values())
+    workloads = " and ".join(dict.fromkeys(find_workload_title(each.workload) for each in found))
+    if not 1 < len(names) <= MAX_NAMED_PATHS:
+        return f"{workloads}: comparison"
+    return f"{workloads}: {' and '.join(sorted(names))} compared"
+
+
+def build_verdicts_section(found: Sequence[Comparison]) -> Section:
+    """Sum up the verdicts: how many of each, and a row for each result but the baseline."""
+    rows = []
+    for comparison in found:
+        names = table_rows.list_distinct_names(comparison.results)
+        for name, each in zip(names, comparison.results, strict=True):
+            if each.absent or each.baseline:
+                continue
+            kind = f"{comparison.workload}, {comparison.scenario or 'training'}"
+            ratio = table_rows.format_ratio_cell(each)
+            rows.append((kind, name, table_rows.format_verdict_cell(each), ratio))
+    columns = ("result", "of", "verdict", "times as fast")
+    table = Table(title="Verdicts", columns=columns, rows=tuple(rows))
+    if len({name for _, name, *_ in rows}) == 1:
+        table = drop_table_column(table, columns.index("of"))
+    return Section(
+        id="verdicts",
+        title=(table_rows.count_speed_verdicts(found) or "nothing compared").capitalize(),
+        intro=describe_baselines(found),
+        tables=(table,) if rows else (),
+    )
+
+
+def describe_baselines(found: Sequence[Comparison]) -> str:
+    """Say what the results are compared with, if it is the same for all kinds."""
+    baselines = {
+        name
+        for comparison in found
+        for name, each in zip(
+            table_rows.list_distinct_names(comparison.results), comparison.results, strict=True
+        )
+        if each.baseline
+    }
+    return f"Compared with {baselines.pop()}." if len(baselines) == 1 else ""
+
+
 def build_kind_section(found: Comparison) -> Section:
     """Build the section of one workload and scenario."""
-    chart = build_comparison_bars(found)
-    shared = table_rows.format_shared_remarks(found)
+    charts = tuple(filter(None, [build_comparison_bars(found), *iterate_reference_bars(found)]))
+    shared = table_rows.find_shared_remarks(found)
+    table = build_comparison_table([found])
     return Section(
         id=f"compared-{name_comparison(found)}",
         title=f"{find_workload_title(found.workload)}: {found.scenario or 'training'}",
-        intro=f"{shared}." if shared else "",
-        bar_charts=(chart,) if chart else (),
-        notes=() if chart else (Note(text=TOO_FEW_BARS),),
-        tables=(build_comparison_table([found]),),
+        bar_charts=charts,
+        notes=(
+            *(() if charts else (Note(text=TOO_FEW_BARS),)),
+            *(Note(text=f"Of {each.rows}: {'; '.join(each.remarks)}.") for each in shared),
+        ),
+        tables=(drop_table_column(table, 0),),
     )
 
 
@@ -63,69 +115,115 @@ def build_comparison_table(found: Sequence[Comparison]) -> Table:
     return Table(title="Comparison", columns=table_rows.COMPARISON_COLUMNS, rows=rows)
 
 
+def drop_table_column(table: Table, index: int) -> Table:
+    """Leave out a column, which the section's heading says already."""
+    return replace(
+        table,
+        columns=(*table.columns[:index], *table.columns[index + 1 :]),
+        rows=tuple((*row[:index], *row[index + 1 :]) for row in table.rows),
+    )
+
+
 def build_comparison_bars(found: Comparison) -> BarChart | None:
     """Draw the results of one kind; None if fewer than two can be drawn. A result that does not
     count or is not comparable has no bar.
     """
     bars = list(iterate_comparison_bars(found))
+    title = f"{found.workload}, {found.scenario or 'training'}"
+    return build_bar_chart(f"bars-{name_comparison(found)}", title, found.metric, found.unit, bars)
+
+
+def iterate_reference_bars(found: Comparison) -> Iterator[BarChart]:
+    """Yield a chart for each group of published rows that may stand beside one another: of one
+    round, division, metric and unit.
+    """
+    groups: dict[tuple[str, ...], list[ComparedResult]] = {}
+    for each in found.references:
+        key = (each.result.round, each.result.division, each.result.metric, each.result.unit)
+        groups.setdefault(key, []).append(each)
+    title = f"{found.workload}, {found.scenario or 'training'}"
+    for (round_name, division, metric, unit), rows in groups.items():
+        where = ", ".join(filter(None, (round_name, f"{division} division" if division else "")))
+        bars = [build_reference_bar(each) for each in rows if each.result.value is not None]
+        slug = convert_to_slug(f"{round_name}-{division}-{metric}")
+        chart = build_bar_chart(
+            f"bars-{name_comparison(found)}-{slug}", f"{title}: {where}", metric, unit, bars
+        )
+        if chart is not None:
+            yield chart
+
+
+def build_bar_chart(
+    id: str, title: str, metric: str, unit: str, bars: Sequence[Bar]
+) -> BarChart | None:
+    """Draw values of one metric; None if fewer than two can be drawn."""
     if sum(each.value is not None for each in bars) < MIN_DRAWN_BARS:
         return None
     drawn = bars[:MAX_DRAWN_BARS]
     more = f" The first {len(drawn)} of {len(bars)} are drawn." if len(bars) > len(drawn) else ""
-    better = "more" if is_higher_better(found.metric) else "less"
-    unit = "ms" if found.unit == "ns" else found.unit
+    better = "more" if is_higher_better(metric) else "less"
+    shown_unit = "ms" if unit == "ns" else unit
     name = (
         "throughput"
         if unit in NAMING_RATE_UNITS
-        else found.metric.replace(LATENCY_PREFIX, "latency, ").replace("_", " ")
+        else metric.replace(LATENCY_PREFIX, "latency, ").replace("_", " ")
     )
     return BarChart(
-        id=f"bars-{name_comparison(found)}",
-        title=f"{found.workload}, {found.scenario or 'training'}",
+        id=id,
+        title=title,
         description=(
-            f"{name} in {unit}: {better} is better. Lines are intervals, from three runs on."
-            f" {'; '.join(f'{bar.name}: {bar.told or bar.verdict}' for bar in drawn)}.{more}"
+            f"{name.capitalize()} in {shown_unit}: {better} is better. Lines are intervals, from"
+            f" three runs on; an arrow goes on to the number below.{more}"
         ),
-        axis=Axis(name=f"{name}, {better} is better", unit=unit, low=0.0),
+        axis=Axis(name=f"{name}, {better} is better", unit=shown_unit, low=0.0),
         bars=tuple(drawn),
     )
 
 
 def iterate_comparison_bars(found: Comparison) -> Iterator[Bar]:
     """Yield a bar for each result of a path, in the order of the paths."""
-    factor = NS_PER_MS if found.unit == "ns" else 1.0
-    names = table_rows.format_short_paths({each.path for each in found.results})
-    several = len(names) > 1
-    for each in found.results:
-        if each.system is None:
+    names = table_rows.list_distinct_names(found.results)
+    for name, each in zip(names, found.results, strict=True):
+        if each.absent:
             continue
-        name = f"{each.system} ({names[each.path]})" if several else each.system
-        reason = find_missing_bar_reason(each)
-        if reason or each.value is None:
-            tone = Tone.PLAIN if each.compliant else Tone.BAD
+        reason = find_missing_bar_reason(each, found.unit)
+        if reason or each.result.value is None:
+            tone = Tone.PLAIN if each.result.compliant else Tone.BAD
             yield Bar(name=name, value=None, verdict=reason, tone=tone)
             continue
-        interval = each.interval
-        told = format_metric_value(each.value, found.unit)
-        if interval:
-            told += f" ({table_rows.format_interval(interval, found.unit)})"
-        yield Bar(
-            name=name,
-            value=each.value / factor,
-            low=interval.low / factor if interval else None,
-            high=interval.high / factor if interval else None,
-            told=told,
-            verdict=describe_bar_verdict(each),
-        )
+        yield build_value_bar(each, each.result.value, name, describe_bar_verdict(each))
 
 
-def find_missing_bar_reason(found: ComparedResult) -> str:
-    """Say why a result has no bar; empty if it has one."""
-    if not found.compliant:
+def build_reference_bar(found: ComparedResult) -> Bar:
+    """Build the bar of a published row, named by its organisation too."""
+    name = ", ".join(filter(None, (found.result.system, found.result.org)))
+    return build_value_bar(found, found.result.value or 0.0, name, str(found.result.machine))
+
+
+def build_value_bar(found: ComparedResult, value: float, name: str, verdict: str) -> Bar:
+    """Build the bar of a value with its interval, in the unit that is shown."""
+    factor = NS_PER_MS if found.result.unit == "ns" else 1.0
+    figure = table_rows.build_known_figure(found)
+    between = format_known_interval(figure)
+    return Bar(
+        name=name,
+        value=value / factor,
+        low=None if figure.low is None else figure.low / factor,
+        high=None if figure.high is None else figure.high / factor,
+        told=f"{format_known_value(figure)}{f' ({between})' if between else ''}",
+        verdict=verdict,
+    )
+
+
+def find_missing_bar_reason(found: ComparedResult, unit: str) -> str:
+    """Say why a result has no bar in a chart of this unit; empty if it has one."""
+    if not found.result.compliant:
         return BROKEN_BAR
     if found.reasons:
         return f"not comparable: {found.reasons[0]}"
-    return "" if found.value is not None else "no value"
+    if found.result.unit != unit:
+        return f"another unit: {found.result.unit}"
+    return "" if found.result.value is not None else "no value"
 
 
 def describe_bar_verdict(found: ComparedResult) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from compliance.results.curves import ScoredCurve
 from submissions.curves.comparison import (
     CurveComparison,
     is_dominated_point,
     select_counted_points,
     select_front_points,
 )
-from submissions.curves.curve import ScoredCurve, ScoredPoint
 from submissions.curves.tables import (
     REGION_NAMES,
     UNKNOWN,
@@ -41,6 +41,7 @@ from submissions.report.document import (
 )
 from submissions.report.sections.front_lines import build_dominated_line, build_front_line
 from suite.files.layout import convert_to_slug
+from suite.result import ScoredPoint
 
 RATE_AXIS: Final = Axis(name="throughput", unit="tokens/s", log=True)
 TTFT_AXIS: Final = Axis(name="TTFT P90", unit="ms", log=True)
@@ -82,10 +83,15 @@ def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
 def describe_curve_extent(curve: ScoredCurve) -> str:
     """Describe a curve's points, their range and the peak."""
     return (
-        f"{curve.point_count} points of {curve.origin}, each one run: C_min"
+        f"{curve.point_count} points of {curve.origin}, each {describe_point_runs(curve)}: C_min"
         f" {curve.c_min or UNKNOWN}, C_max {curve.c_max or UNKNOWN}, peak"
         f" {format_figure(curve.peak, 'tokens/s')}."
     )
+
+
+def describe_point_runs(curve: ScoredCurve) -> str:
+    """Say of how many runs a point's figures are."""
+    return "one run" if curve.runs == 1 else f"the mean of {curve.runs} runs"
 
 
 def iterate_curve_charts(curve: ScoredCurve, id: str, origin: str) -> Iterator[Chart]:
@@ -298,11 +304,12 @@ def build_curve_comparison_section(
 
 def build_curve_tile(curve: ScoredCurve, *, several: bool) -> Tile:
     """Return the headline of a curve: its peak."""
+    unfit = "" if curve.compliant else ". Not compliant"
     return Tile(
         name=f"{curve.model}: peak",
         value=format_figure(curve.peak),
         unit="tokens/s",
-        note="not tested: one run per point" + ("" if curve.compliant else ". Not compliant"),
+        note=f"not tested: {describe_point_runs(curve)} per point{unfit}",
         tone=Tone.PLAIN if curve.compliant else Tone.BAD,
         origin=f"{curve.org} {curve.system}".strip() if several else "",
     )

@@ -5,28 +5,28 @@ metric over epochs.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
+from compliance.kinds.podium.documents.training import TrainingLog, read_training_log
+from compliance.logs.finite_numbers import is_finite_number
+from compliance.results.indexed_result import IndexedResult
 from submissions.report.document import Axis, Chart, Gallery, Line, Mark, Note, Section, Tone
 from submissions.report.sections.training import format_run_label
-from submissions.result_index import IndexedResult
-from submissions.score.score import Score
 from submissions.tables import format_score_target, format_score_value
 from suite import registry
 from suite.errors import MissingError
 from suite.events import EPOCH_NUM, EXAMPLE
 from suite.examples import Episode, ExampleKind
-from suite.rounds import RoundKind
+from suite.result import Result
 
 EPISODE_TITLE = "What the model does in an evaluation"
 CHANCES_AXIS_NAME = "winning probability, 0 to 1"
 
 
-def build_episode_section(result: IndexedResult, score: Score) -> Section | None:
+def build_episode_section(result: IndexedResult, score: Result) -> Section | None:
     """Show the example from the last evaluation of the first run; None if the workload defines
     none, or the logs are from a published round or an older podium.
     """
     build_episode = load_episode_builder(score.workload)
-    if build_episode is None or registry.load_round_kind(score.round) is not RoundKind.PODIUM:
+    if build_episode is None or registry.load_round_kind(score.round).published:
         return None
     runs = [
         read_training_log(log, registry.load_round(score.round), None)
@@ -99,7 +99,7 @@ def build_winning_estimate_chart(episode: Episode, where: str) -> Chart:
 
 
 def build_epoch_score_charts(
-    runs: Sequence[TrainingLog], score: Score, epoch_name: str, where: str
+    runs: Sequence[TrainingLog], score: Result, epoch_name: str, where: str
 ) -> Iterator[Chart]:
     """Draw each metric over epochs, one line per run."""
     for metric in dict.fromkeys(
@@ -125,7 +125,7 @@ def build_epoch_score_charts(
                 y=Axis(
                     name=metric,
                     low=0.0,
-                    high=None if metric in score.lower_is_better else 1.0,
+                    high=None if metric in score.quality.lower_is_better else 1.0,
                 ),
                 lines=tuple(lines),
                 marks=(

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from compliance.kinds.podium.results import log_values
 from compliance.logs.loadgen import accuracy_log
 from compliance.logs.source_file import SourceFile
+from compliance.results.indexed_result import IndexedResult
 from submissions.report.document import Gallery, Note, Section, Tone
-from submissions.result_index import IndexedResult
-from submissions.score import log_values
-from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
 from suite.examples import DEFAULT_TEXT_NAMES, Example, ExampleKind, Examples
 from suite.files.cache import locate_cache_folder
 from suite.files.layout import ACCURACY_LOG, compute_folder_sha256
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
+from suite.records import ServedRun
+from suite.result import Result
 
 DRAWN_EXAMPLES: Final = 6
 """Number of examples drawn with the nonce."""
@@ -48,7 +48,7 @@ NO_TRUTH_NOTE: Final = (
 
 
 def build_examples_section(
-    served: Sequence[tuple[IndexedResult, Score]], workload: str
+    served: Sequence[tuple[IndexedResult, Result]], workload: str
 ) -> Section | None:
     """Show examples for one workload; None if it does not define how to show its answers, or
     nothing was served.
@@ -83,7 +83,7 @@ def build_examples_section(
 
 
 def collect_accuracy_examples(
-    result: IndexedResult, record: RunRecord, build_examples: Callable[..., Examples]
+    result: IndexedResult, record: ServedRun, build_examples: Callable[..., Examples]
 ) -> tuple[Gallery | None, list[Note]]:
     """Select and describe examples from one accuracy run."""
     if result.organisation_folder is None or not result.truth_folder.is_dir():
@@ -91,7 +91,8 @@ def collect_accuracy_examples(
     embedded = has_generated_data(result.truth_folder, record)
     answers = accuracy_log.index_accuracy_log(SourceFile(result.accuracy_folder / ACCURACY_LOG))
     examples = build_examples(answers, result.truth_folder, embedded, locate_cache_folder())
-    picked = [examples.example(sample) for sample in select_example_samples(examples, record.nonce)]
+    samples = select_example_samples(examples, record.system.nonce)
+    picked = [examples.example(sample) for sample in samples]
     notes = [] if embedded else [Note(text=NO_PICTURE_NOTE)]
     if (
         embedded
@@ -102,22 +103,23 @@ def collect_accuracy_examples(
     return build_examples_gallery(picked, examples, record, result), notes
 
 
-def has_generated_data(truth: Path, record: RunRecord) -> bool:
+def has_generated_data(truth: Path, record: ServedRun) -> bool:
     """Return whether the data are those that this version of podium generates.
 
     Their truth has the hash that the round pins. A record that lacks a setting of the row is from
     an older podium, whose images may differ although their labels are the same.
     """
-    if record.round not in registry.list_round_names():
+    if record.system.round not in registry.list_round_names():
         return False
-    row = registry.load_round(record.round).benchmarks.get(record.workload)
+    row = registry.load_round(record.system.round).benchmarks.get(record.system.workload)
+    stamped = record.system.profile
     half = (
-        next((half for profile, half in row.inference.items() if profile == record.profile), None)
+        next((half for profile, half in row.inference.items() if profile == stamped), None)
         if row
         else None
     )
     trained = (
-        next((half for profile, half in row.training.items() if profile == record.profile), None)
+        next((half for profile, half in row.training.items() if profile == stamped), None)
         if row
         else None
     )
@@ -146,7 +148,7 @@ def select_example_samples(examples: Examples, nonce: str) -> list[int]:
 
 
 def build_examples_gallery(
-    picked: Sequence[Example], examples: Examples, record: RunRecord, result: IndexedResult
+    picked: Sequence[Example], examples: Examples, record: ServedRun, result: IndexedResult
 ) -> Gallery:
     """Describe the examples and how they were chosen."""
     good = sum(each.right is True for each in picked[:DRAWN_EXAMPLES])
@@ -159,12 +161,12 @@ def build_examples_gallery(
     run = result.scenario.label if result.scenario else "inference"
     text = (
         f"{min(DRAWN_EXAMPLES, len(picked))} of {len(examples):,} samples of the accuracy run of "
-        f"{run}, drawn with the campaign's nonce {record.nonce[:12]} so that they cannot be "
+        f"{run}, drawn with the campaign's nonce {record.system.nonce[:12]} so that they cannot be "
         f"hand-picked; {good} answered exactly as expected.{worst}"
     )
     text = " ".join(filter(None, [text, getattr(examples, "legend", "")]))
     return Gallery(
-        title=f"Examples for {record.workload}",
+        title=f"Examples for {record.system.workload}",
         description=text,
         kind=examples.kind,
         shown=tuple(picked),

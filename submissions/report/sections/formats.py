@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from submissions.compare.compared_results import ComparisonSide
+from compliance.kinds.podium.results.loadgen_runs import read_loadgen_percentiles
+from compliance.results.indexed_result import IndexedResult
 from submissions.report.document import Section, Table
-from submissions.report.records.loadgen_runs import read_loadgen_percentiles
 from submissions.report.sections import serving, tokens
-from submissions.result_index import IndexedResult
-from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_value
 from suite.loadgen.scenario import Scenario
+from suite.result import PUBLISHED_PROFILE, Result
 from suite.terms import Precision
 
-ServedScenarios: TypeAlias = Mapping[Scenario, tuple[IndexedResult, ComparisonSide]]
+ServedScenarios: TypeAlias = Mapping[Scenario, tuple[IndexedResult, Result]]
 FORMAT_COLUMNS: Final = (
     "engine",
     "precision",
@@ -37,23 +35,15 @@ FORMATS_INTRO: Final = (
 
 
 def build_formats_section(
-    pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str
+    pairs: Sequence[tuple[IndexedResult, Result]], workload: str
 ) -> Section | None:
     """Compare the systems of one workload that differ in engine or precision; None if there is only
     one. Published systems are not compared: they differ in their machines, too.
     """
-    systems: dict[
-        tuple[Path | None, str], dict[Scenario, tuple[IndexedResult, ComparisonSide]]
-    ] = {}
+    systems: dict[tuple[Path | None, str], dict[Scenario, tuple[IndexedResult, Result]]] = {}
     for result, side in pairs:
-        if (
-            result.workload == workload
-            and result.scenario
-            and side.score.profile != PUBLISHED_PROFILE
-        ):
-            systems.setdefault((result.organisation_folder, side.score.system), {})[
-                result.scenario
-            ] = (
+        if result.workload == workload and result.scenario and side.profile != PUBLISHED_PROFILE:
+            systems.setdefault((result.organisation_folder, side.system), {})[result.scenario] = (
                 result,
                 side,
             )
@@ -105,14 +95,14 @@ def format_served_system_row(served: ServedScenarios, first: ServedScenarios) ->
         *(
             tokens.format_measured_latencies(
                 read_loadgen_percentiles(
-                    single[0].performance_folders[serving.find_slowest_run(single[1].score)]
+                    single[0].performance_folders[serving.find_slowest_run(single[1])]
                 )
             )
             if single
             else ("-", "-", "-")
         ),
         "-" if ratio is None else f"{ratio:.2f}",
-        "yes" if all(side.score.compliant for _, side in served.values()) else "no",
+        "yes" if all(side.compliant for _, side in served.values()) else "no",
     )
 
 
@@ -121,12 +111,12 @@ def select_system_accuracy(served: ServedScenarios) -> Mapping[str, float]:
     samples.
     """
     return next(
-        served[scenario][1].score.accuracy
+        served[scenario][1].accuracy
         for scenario in (Scenario.OFFLINE, *served)
         if scenario in served
     )
 
 
-def find_offline_score(served: ServedScenarios) -> Score | None:
+def find_offline_score(served: ServedScenarios) -> Result | None:
     """Return Offline's score, the one whose metric is a rate."""
-    return served[Scenario.OFFLINE][1].score if Scenario.OFFLINE in served else None
+    return served[Scenario.OFFLINE][1] if Scenario.OFFLINE in served else None

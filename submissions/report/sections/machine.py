@@ -5,19 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.podium.training import read_training_log
-from submissions.compare.compared_results import ComparisonSide
+from compliance.kinds.podium.documents.training import read_training_log
+from compliance.results.indexed_result import IndexedResult
 from submissions.report.document import Note, Section, Table, Tone
 from submissions.report.records import queries, telemetry, training_runs
 from submissions.report.records.telemetry import DrawnSpan, RecordedTelemetry
 from submissions.report.sections import names
 from submissions.report.sections.serving import build_serving_time_axis, find_slowest_run
-from submissions.result_index import IndexedResult
-from submissions.score.score import Score
 from suite import registry
 from suite.errors import JudgedError
 from suite.events import RUN_START
 from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.result import Result
 from suite.units import NS_PER_MINUTE, NS_PER_MS
 
 NO_TELEMETRY_NOTE: Final = (
@@ -31,7 +30,7 @@ MACHINE_SILENT_NOTE: Final = "unknown, since the machine did not report it."
 
 
 def build_machine_section(
-    pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str, *, several: bool
+    pairs: Sequence[tuple[IndexedResult, Result]], workload: str, *, several: bool
 ) -> Section:
     """Draw the machine's telemetry during each run, and list what the machine did not report; of
     published results show the description of each system. `several` means that the report has
@@ -39,7 +38,7 @@ def build_machine_section(
     """
     parts = []
     for result, side in pairs:
-        score = side.score
+        score = side
         if not names.is_published_score(score):
             part = build_machine_run_section(
                 result,
@@ -48,7 +47,7 @@ def build_machine_section(
             )
             origin = names.format_result_origin(side, several=several)
             parts.append(names.add_section_origin(part, origin, origin))
-    published = [side for _, side in pairs if names.is_published_score(side.score)]
+    published = [side for _, side in pairs if names.is_published_score(side)]
     if published and not parts:
         return build_described_systems_section(published, workload)
     machine_section = Section(
@@ -61,7 +60,7 @@ def build_machine_section(
     return machine_section
 
 
-def build_described_systems_section(sides: Sequence[ComparisonSide], workload: str) -> Section:
+def build_described_systems_section(sides: Sequence[Result], workload: str) -> Section:
     """Show the filed description of each system."""
     described = {
         names.format_result_origin(each, several=True): names.list_described_fields(each)
@@ -82,7 +81,7 @@ def build_described_systems_section(sides: Sequence[ComparisonSide], workload: s
     )
 
 
-def build_machine_run_section(result: IndexedResult, score: Score, where: str) -> Section:
+def build_machine_run_section(result: IndexedResult, score: Result, where: str) -> Section:
     """Draw the machine's telemetry during one run."""
     try:
         readings, span = (
@@ -118,7 +117,7 @@ def build_machine_run_section(result: IndexedResult, score: Score, where: str) -
 
 
 def read_serving_telemetry(
-    result: IndexedResult, score: Score
+    result: IndexedResult, score: Result
 ) -> tuple[RecordedTelemetry | None, DrawnSpan | None]:
     """Read the telemetry of the run that determines the result; its span is that of the queries."""
     folder = result.performance_folders[find_slowest_run(score)]
@@ -156,7 +155,7 @@ def compute_training_span(
 ) -> DrawnSpan | None:
     """Return the span of a training run on the axis of its set."""
     run = read_training_log(log, registry.load_round(), None)
-    start = run.find_first_record(RUN_START)
+    start = run.find_record(RUN_START)
     if start is None or readings.clocks_ns is None:
         return telemetry.compute_readings_span(readings, telemetry.MINUTES_AXIS_UNIT)
     monotonic, utc = readings.clocks_ns
@@ -166,11 +165,6 @@ def compute_training_span(
         begin_ns=begin,
         end_ns=end,
         axis=training_runs.build_training_time_axis(
-            tuple(
-                training_runs.build_podium_drawn_run(
-                    read_training_log(each, registry.load_round(), None)
-                )
-                for each in logs
-            )
+            read_training_log(each, registry.load_round(), None).minutes for each in logs
         ),
     )

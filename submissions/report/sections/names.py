@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from submissions.compare.compared_results import ComparisonSide
+from submissions.machines import describe_published_system
 from submissions.report.document import Section
-from submissions.score.log_values import PUBLISHED_PROFILE
-from submissions.score.score import Score
+from suite.result import PUBLISHED_PROFILE, Result
 
 PROCESSOR_FIELD: Final = "host_processor_model_name"
 PROCESSORS_FIELD: Final = "host_processors_per_node"
 
 
-def is_published_score(score: Score) -> bool:
+def is_published_score(score: Result) -> bool:
     """Return whether a result is of a published round."""
     return score.profile == PUBLISHED_PROFILE
 
 
-def build_result_id(score: Score) -> str:
+def build_result_id(score: Result) -> str:
     """Return the part of an id that identifies a result on a page: in a published round several
     organisations may give their systems the same name.
     """
@@ -26,23 +25,24 @@ def build_result_id(score: Score) -> str:
     return "-".join((score.workload, *filter(None, place), score.system))
 
 
-def format_side_machine(side: ComparisonSide) -> str:
+def format_side_machine(side: Result) -> str:
     """Format the machine of a result: its accelerators, or the processors of one without any."""
-    processor = side.described.get(PROCESSOR_FIELD)
+    described = describe_published_system(side)
+    processor = described.get(PROCESSOR_FIELD)
     if side.machine.accelerators or not processor:
         return str(side.machine)
     nodes = side.machine.nodes
-    count = side.described.get(PROCESSORS_FIELD)
+    count = described.get(PROCESSORS_FIELD)
     return (f"{count} x {processor}" if count else processor) + (
         f", {nodes} node{'s' * (nodes != 1)}" if nodes is not None else ""
     )
 
 
-def format_result_origin(side: ComparisonSide, *, several: bool, machine: bool = False) -> str:
+def format_result_origin(side: Result, *, several: bool, machine: bool = False) -> str:
     """Name the system of a result, if the report has several: of a published result always, with
     its organisation and, on request, its machine.
     """
-    score = side.score
+    score = side
     if is_published_score(score):
         return ", ".join(
             filter(None, (score.org, score.system, format_side_machine(side) if machine else ""))
@@ -50,9 +50,16 @@ def format_result_origin(side: ComparisonSide, *, several: bool, machine: bool =
     return score.system if several else ""
 
 
-def has_several_systems(sides: Sequence[ComparisonSide]) -> bool:
-    """Return whether results are of several systems."""
-    return len({(each.score.division, each.score.org, each.score.system) for each in sides}) > 1
+def has_several_systems(sides: Sequence[Result]) -> bool:
+    """Return whether results are of several systems that have to be told apart. One machine trains
+    with one system and serves with another: their names differ in framework and precision alone,
+    and each result is of one of them.
+    """
+    systems = {(each.division, each.org, each.system) for each in sides}
+    kinds = {(each.workload, each.scenario) for each in sides}
+    places = {(each.division, each.org, format_side_machine(each)) for each in sides}
+    one_campaign = len(kinds) == len(sides) and len(places) == 1
+    return len(systems) > 1 and not one_campaign
 
 
 def add_section_origin(section: Section, heading: str, figure: str) -> Section:
@@ -69,15 +76,15 @@ def add_section_origin(section: Section, heading: str, figure: str) -> Section:
     )
 
 
-def list_described_fields(side: ComparisonSide) -> Mapping[str, str]:
+def list_described_fields(side: Result) -> Mapping[str, str]:
     """Return what a published result's description says of its system, by readable names."""
     machine = side.machine
     counted = {
-        "organisation": side.score.org,
+        "organisation": side.org,
         "nodes": machine.nodes,
         "accelerators": machine.accelerators,
         "accelerator": machine.accelerator,
     }
     return {name: str(value) for name, value in counted.items() if value not in (None, "")} | {
-        key.replace("_", " "): value for key, value in side.described.items()
+        key.replace("_", " "): value for key, value in describe_published_system(side).items()
     }

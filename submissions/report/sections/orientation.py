@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from submissions.compare.command import UNVERIFIED_NOTE
-from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.comparison import CompareRequest, compare_results
 from submissions.published_rows import (
     PUBLISHED_LEGEND,
-    PublishedRow,
     read_workload_rows,
     select_rows_of_kind,
 )
 from submissions.report.document import Section, Table
 from submissions.report.sections.comparison import build_comparison_bars, build_comparison_table
+from submissions.report.shown_table import build_shown_table
+from submissions.result_columns import rename_column, select_columns
 from submissions.tables import format_metric_value
+from suite import columns
+from suite.columns import Column
+from suite.result import Result
 
 MAX_PUBLISHED_ROWS: Final = 12
 """Maximum number of published rows of one kind on a page; the rest are counted: `podium published`
@@ -27,7 +30,7 @@ PUBLISHED_ROWS_INTRO: Final = (
 
 
 def build_comparison_section(
-    sides: Sequence[ComparisonSide], paths: Sequence[str], baseline: str | None
+    sides: Sequence[Result], paths: Sequence[str], baseline: str | None
 ) -> Section:
     """Compare the results of several paths as `podium compare` does."""
     comparisons = compare_results(list(sides), list(paths), CompareRequest(baseline=baseline))
@@ -44,16 +47,16 @@ def build_comparison_section(
     )
 
 
-def build_published_section(sides: Sequence[ComparisonSide]) -> Section | None:
+def build_published_section(sides: Sequence[Result]) -> Section | None:
     """List published rows for the same models; None if there are none."""
-    rows = read_workload_rows({side.score.workload for side in sides})
+    rows = read_workload_rows({side.workload for side in sides})
     tables = []
     for workload, half, scenario, metric in dict.fromkeys(
-        (s.score.workload, s.workload_half, s.score.scenario, s.score.metric) for s in sides
+        (s.workload, s.half, s.scenario, s.metric) for s in sides
     ):
         references = sorted(
             select_rows_of_kind(rows, workload, half, scenario, metric),
-            key=lambda row: (row.accelerators or 0, row.round, row.id),
+            key=lambda row: (row.accelerators or 0, row.round, row.origin.id),
         )
         if references:
             tables.append(build_published_table(references, f"{workload} {scenario or 'training'}"))
@@ -64,38 +67,34 @@ def build_published_section(sides: Sequence[ComparisonSide]) -> Section | None:
     )
 
 
-def build_published_table(rows: Sequence[PublishedRow], name: str) -> Table:
+def build_published_table(rows: Sequence[Result], name: str) -> Table:
     """Show the first rows, sorted by number of accelerators."""
     more = (
         f", the {MAX_PUBLISHED_ROWS} with the fewest accelerators"
         if len(rows) > MAX_PUBLISHED_ROWS
         else ""
     )
-    cells = tuple(
-        (
-            row.round,
-            row.org,
-            row.system,
-            format_published_machine(row),
-            format_metric_value(row.value, row.unit),
-            row.source,
-        )
-        for row in rows[:MAX_PUBLISHED_ROWS]
-    )
-    columns = ("round", "organisation", "system", "accelerators", "value", "source")
-    return Table(
-        title=f"{name}: {len(rows)} published{more}",
-        columns=columns,
-        rows=cells,
-        numeric=(4,),
-        folded=True,
-    )
+    title = f"{name}: {len(rows)} published{more}"
+    return build_shown_table(title, PUBLISHED_ROWS, rows[:MAX_PUBLISHED_ROWS], folded=True)
 
 
-def format_published_machine(row: PublishedRow) -> str:
+def format_published_machine(row: Result) -> str:
     """Format the number and kind of accelerators."""
     count = "-" if row.accelerators is None else row.accelerators
     return f"{count} \u00d7 {row.accelerator or '-'}"
+
+
+PUBLISHED_ROWS: Final[columns.Table[Result]] = columns.Table(
+    columns=(
+        *select_columns("round"),
+        rename_column("organisation", "org"),
+        *select_columns("system"),
+        Column("accelerators", format_published_machine),
+        Column("value", lambda row: format_metric_value(row.value, row.unit), numeric=True),
+        rename_column("source", "document"),
+    )
+)
+"""One published row beside a result."""
 
 
 def list_required_notes(any_published: bool) -> tuple[str, ...]:

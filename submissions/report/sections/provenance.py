@@ -14,9 +14,9 @@ from compliance.bundle.manifest import (
     read_run_environment_or_none,
     read_unpacked_manifest_or_none,
 )
+from compliance.results.indexed_result import IndexedResult
 from submissions.pack.manifest import iterate_run_stamps
 from submissions.report.document import Note, Section, Table
-from submissions.result_index import IndexedResult
 from submissions.signatures import bundled
 from submissions.signatures.ssh_keygen import TrustedSigners
 from suite.errors import JudgedError, PodiumError

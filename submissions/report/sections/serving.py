@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from submissions.metrics import LATENCY_PREFIX as METRIC
-from submissions.metrics import is_higher_better
+from compliance.kinds.podium.results import log_values
+from compliance.results.indexed_result import IndexedResult
+from compliance.results.run_figures import LoadGenFigures
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records import loadgen_runs
 from submissions.report.records import queries as recorded
-from submissions.report.records.loadgen_runs import LoadGenFigures
 from submissions.report.records.queries import RecordedQueries
 from submissions.report.records.tokens import RecordedTokens, read_recorded_tokens
 from submissions.report.sections import names
@@ -22,19 +22,20 @@ from submissions.report.sections.tokens import (
     describe_token_bounds,
     describe_token_rates,
     format_measured_latencies,
+    format_percentile_ms,
 )
 from submissions.report.sections.within_run import build_within_run_tables
-from submissions.result_index import IndexedResult
-from submissions.score import log_values
-from submissions.score.score import Score
-from submissions.tables import format_metric_value, format_score_value
+from submissions.tables import format_metric_value, format_named_score, format_score_value
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT, get_rate_unit
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
-from suite.rounds import RoundKind, ScenarioRow
+from suite.measurement.metrics import LATENCY_PREFIX as METRIC
+from suite.measurement.metrics import is_higher_better
+from suite.records import ServedRun
+from suite.result import Result
+from suite.rounds import ScenarioRow
 from suite.units import NS_PER_MS, NS_PER_S
 
 LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
@@ -68,11 +69,11 @@ class DrawnRun:
     """The result, if it is an estimated latency that need not be the latency of any query."""
 
 
-def build_scenario_section(result: IndexedResult, score: Score) -> Section:
+def build_scenario_section(result: IndexedResult, score: Result) -> Section:
     """Draw the performance runs of one scenario, the slowest in full."""
-    podium = registry.load_round_kind(score.round) is RoundKind.PODIUM
+    podium = not registry.load_round_kind(score.round).published
     runs = [
-        loadgen_runs.read_loadgen_figures(folder, score.round)
+        loadgen_runs.read_run_figures(folder, score.round)
         for folder in loadgen_runs.list_run_folders(result, score)
     ]
     record = log_values.read_loadgen_run_record(runs[0].folder) if podium else None
@@ -93,7 +94,7 @@ def build_scenario_section(result: IndexedResult, score: Score) -> Section:
         )
     )
     tables = [
-        *([build_system_settings_table(record)] if record else []),
+        *([build_system_settings_table(record, score.metric)] if record else []),
         build_serving_runs_table(result, score, runs),
         *build_token_latency_tables(runs),
         *build_within_run_tables(score),
@@ -108,17 +109,20 @@ def build_scenario_section(result: IndexedResult, score: Score) -> Section:
     )
 
 
-def find_slowest_run(score: Score) -> int:
+def find_slowest_run(score: Result) -> int:
     """Return the slowest run, which determines the result."""
     runs = [run if run is not None else float("inf") for run in score.runs]
     return runs.index(min(runs) if is_higher_better(score.metric) else max(runs))
 
 
-def find_scenario_row(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
+def find_scenario_row(record: ServedRun, scenario: Scenario | None) -> ScenarioRow | None:
     """Return the round's requirements for the scenario; None if the round lacks the workload."""
-    row = registry.load_round(record.round).benchmarks.get(record.workload)
+    row = registry.load_round(record.system.round).benchmarks.get(record.system.workload)
     half = (
-        next((half for profile, half in row.inference.items() if profile == record.profile), None)
+        next(
+            (half for profile, half in row.inference.items() if profile == record.system.profile),
+            None,
+        )
         if row
         else None
     )
@@ -126,16 +130,16 @@ def find_scenario_row(record: RunRecord, scenario: Scenario | None) -> ScenarioR
     return found.select_token_bounds(record.settings) if found else None
 
 
-def find_estimated_percentile(score: Score) -> str:
+def find_estimated_percentile(score: Result) -> str:
     """Return the percentile that LoadGen estimates by early stopping, as in p90; empty if the
     result is something else: where it measures tokens, the estimate is that of first tokens.
     """
-    podium = registry.load_round_kind(score.round) is RoundKind.PODIUM
-    estimated = podium and score.tokens is None and score.metric.startswith(METRIC)
+    podium = not registry.load_round_kind(score.round).published
+    estimated = podium and score.figure.tokens is None and score.metric.startswith(METRIC)
     return score.metric.removeprefix(METRIC) if estimated else ""
 
 
-def build_estimate_mark(score: Score) -> Mark | None:
+def build_estimate_mark(score: Result) -> Mark | None:
     """Return a mark at the early-stopping estimate, if that is the result."""
     if not find_estimated_percentile(score) or score.value is None:
         return None
@@ -146,12 +150,12 @@ def build_estimate_mark(score: Score) -> Mark | None:
     )
 
 
-def describe_served_scenario(score: Score, row: ScenarioRow | None) -> str:
+def describe_served_scenario(score: Result, row: ScenarioRow | None) -> str:
     """Describe what was served, and the requirements."""
     percentile = find_estimated_percentile(score)
     result = (
-        f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; it is above the measured "
-        f"{percentile}, since a few queries give little certainty."
+        f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; it is above LoadGen's"
+        f" own {percentile} of the queries, since a few queries give little certainty."
         if percentile
         else ""
     )
@@ -167,7 +171,7 @@ def describe_served_scenario(score: Score, row: ScenarioRow | None) -> str:
         for metric, value in score.target.items()
     }
     scores = ", ".join(
-        f"{metric} {format_score_value(value)}{least.get(metric, '')}"
+        f"{format_named_score(metric, value)}{least.get(metric, '')}"
         for metric, value in score.accuracy.items()
     )
     tokens = describe_token_rates(score)
@@ -328,9 +332,9 @@ def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun)
     """Draw the latency distribution, with the percentile that counts, the result and the bound."""
     percentiles = recorded.compute_latency_percentiles(queries.latency_Q)
     wanted = drawn_run.row.percentile if drawn_run.row else 90.0
-    words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles)
+    words = ", ".join(format_percentile_ms(percent, value) for percent, value in percentiles)
     marks = [
-        Mark(name=f"measured p{percent:g} {value:.4g} ms", value=value, upright=True)
+        Mark(name=format_percentile_ms(percent, value), value=value, upright=True)
         for percent, value in percentiles
         if percent in (50.0, wanted)
     ]
@@ -344,7 +348,8 @@ def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun)
         title=f"Latency{drawn_run.run}",
         description=(
             f"Latency distribution of {len(queries.latency_Q):,} queries on a logarithmic axis, "
-            f"as recorded by podium: {words}.{result}"
+            f"as recorded by podium: {words}. LoadGen takes its percentiles, in the table, from"
+            f" its own stamps.{result}"
         ),
         x=LATENCY_AXIS,
         y=QUERY_SHARE_AXIS,
@@ -381,7 +386,9 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     percentiles, client = drawn_run.figures.percentiles, drawn_run.figures.measured_by
     if not percentiles:
         return
-    words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles.items())
+    words = ", ".join(
+        format_percentile_ms(percent, value) for percent, value in percentiles.items()
+    )
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
@@ -403,7 +410,7 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
 
 
 def build_serving_runs_table(
-    result: IndexedResult, score: Score, runs: Sequence[LoadGenFigures]
+    result: IndexedResult, score: Result, runs: Sequence[LoadGenFigures]
 ) -> Table:
     """Show each run's value and LoadGen's verdict."""
     offline = result.scenario is Scenario.OFFLINE
@@ -418,7 +425,8 @@ def build_serving_runs_table(
     )
     percentile = find_estimated_percentile(score)
     value_of = f"result: {ESTIMATE_NAME} of {percentile}" if percentile else "result"
-    measured = () if offline else tuple(f"measured p{each:g} ms" for each in SHOWN_PERCENTILES)
+    by = runs[0].measured_by
+    measured = () if offline else tuple(f"{by}'s p{each:g} ms" for each in SHOWN_PERCENTILES)
     columns = ("run", value_of, "LoadGen's verdict", *measured)
     return Table(
         title=RUNS_TABLE_TITLE.format(runs[0].measured_by),
@@ -428,7 +436,7 @@ def build_serving_runs_table(
     )
 
 
-def describe_record_batches(record: RunRecord) -> dict[str, str]:
+def describe_record_batches(record: ServedRun) -> dict[str, str]:
     """Describe the batches of whole answers, or the steps of a generator."""
     count, live = f"{record.batches.get('count', 0):,.0f}", record.batches.get("mean_live")
     if live is not None:
@@ -444,20 +452,20 @@ def describe_record_batches(record: RunRecord) -> dict[str, str]:
     }
 
 
-def build_system_settings_table(record: RunRecord) -> Table:
+def build_system_settings_table(record: ServedRun, metric: str) -> Table:
     """Show the settings of the system under test."""
     identity = {
-        "engine": record.engine,
-        "precision": record.precision,
-        "device": record.device,
-        "threads": record.threads,
-        "input": record.input,
+        "engine": record.system.engine,
+        "precision": record.system.precision,
+        "device": record.system.device,
+        "threads": record.system.threads,
+        "input": record.system.input,
     }
     batch = describe_record_batches(record)
     ceiling = (
         {}
         if record.ceiling is None
-        else {"harness ceiling": f"{record.ceiling:,.0f} {get_rate_unit(record.metric)}"}
+        else {"harness ceiling": f"{record.ceiling:,.0f} {get_rate_unit(metric)}"}
     )
     requested = {
         key: value

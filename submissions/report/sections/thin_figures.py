@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from submissions.report.document import Axis, Chart, Note, Section
+from submissions.report.page import format_chart_number
 
 MIN_FIGURE_POSITIONS: Final = 2
 """Different positions on the x axis from which points make a figure."""
@@ -45,5 +46,5 @@ def describe_thin_figure(chart: Chart) -> str:
 
 def format_axis_value(axis: Axis, value: float) -> str:
     """Format a value with the name and the unit of its axis."""
-    number = f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.5g}"
+    number = format_chart_number(value)
     return " ".join(filter(None, (axis.name, number, "" if axis.unit == axis.name else axis.unit)))

@@ -8,17 +8,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from compliance.results.run_figures import FIRST_TOKEN_NAME, OUTPUT_TOKEN_NAME, LoadGenFigures
 from submissions.report.document import Axis, Chart, Line, Mark, Table
 from submissions.report.records import queries as recorded
-from submissions.report.records.loadgen_runs import (
-    FIRST_TOKEN_NAME,
-    OUTPUT_TOKEN_NAME,
-    LoadGenFigures,
-)
 from submissions.report.records.tokens import RecordedTokens
-from submissions.score.score import Score
 from submissions.tables import format_metric_value, iterate_token_cells
+from suite.human_numbers import format_whole_digits
 from suite.loadgen.scenario import Scenario
+from suite.result import Result
 from suite.rounds import ScenarioRow
 from suite.units import NS_PER_MS
 
@@ -59,9 +56,9 @@ def build_token_latency_charts(
         return
     wanted = row.percentile if row else DEFAULT_PERCENTILE
     percentiles = recorded.compute_latency_percentiles(latency_Q)
-    words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles)
+    words = ", ".join(format_percentile_ms(percent, value) for percent, value in percentiles)
     marks = [
-        Mark(name=f"measured p{percent:g} {value:.4g} ms", value=value, upright=True)
+        Mark(name=format_percentile_ms(percent, value), value=value, upright=True)
         for percent, value in percentiles
         if percent in (50.0, wanted)
     ]
@@ -99,9 +96,11 @@ def describe_token_bounds(row: ScenarioRow | None) -> str:
     )
 
 
-def describe_token_rates(score: Score) -> str:
+def describe_token_rates(score: Result) -> str:
     """Describe what stands beside the result where LoadGen measures tokens."""
-    beside = [f"{name} {value}" for name, value in iterate_token_cells(score.tokens, score.unit)]
+    beside = [
+        f"{name} {value}" for name, value in iterate_token_cells(score.figure.tokens, score.unit)
+    ]
     return f" Beside it: {', '.join(beside)}." if beside else ""
 
 
@@ -121,9 +120,14 @@ def build_token_latency_tables(runs: Sequence[LoadGenFigures]) -> Iterator[Table
         )
 
 
+def format_percentile_ms(percent: float, value_ms: float) -> str:
+    """Format a percentile of latencies, as in p90 12.5 ms."""
+    return f"p{percent:g} {format_whole_digits(value_ms)} ms"
+
+
 def format_measured_latencies(percentiles: Mapping[float, float]) -> Sequence[str]:
     """Format the percentiles in a table of runs."""
     return [
-        f"{percentiles[percent]:,.4g}" if percent in percentiles else "-"
+        format_whole_digits(percentiles[percent]) if percent in percentiles else "-"
         for percent in SHOWN_PERCENTILES
     ]

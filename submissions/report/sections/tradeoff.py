@@ -2,16 +2,14 @@
 precisions and batches, with the Pareto front.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from submissions.compare.per_unit import FigureRequest
-from submissions.machines import ComparedMachine
-from submissions.metrics import LATENCY_PREFIX
+from submissions.machines import describe_published_system
 from submissions.report.document import (
     Axis,
     Chart,
-    Headline,
     Line,
     Note,
     Section,
@@ -21,7 +19,7 @@ from submissions.report.document import (
 from submissions.report.sections.front_lines import build_dominated_line, build_front_line
 from submissions.report.sections.headlines import find_workload_title
 from submissions.report.sections.names import PROCESSOR_FIELD
-from submissions.score.log_values import PUBLISHED_PROFILE
+from submissions.report.shown_table import build_shown_table
 from submissions.tradeoff.figures import (
     Tradeoff,
     TradeoffPoint,
@@ -29,8 +27,13 @@ from submissions.tradeoff.figures import (
     build_tradeoffs,
 )
 from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint
+from suite import columns
+from suite.columns import UNKNOWN_CELL, Column
 from suite.files.layout import convert_to_slug
+from suite.human_numbers import format_whole_digits
 from suite.loadgen.scenario import Scenario
+from suite.measurement.metrics import LATENCY_PREFIX
+from suite.result import Result
 from suite.units import NS_PER_MS
 
 TRADEOFF_SECTION_ID: Final = "tradeoff"
@@ -43,28 +46,14 @@ TRADEOFF_INTRO: Final = (
     " the highest throughput within each latency. It is drawn through values, not intervals, so"
     " neighbours on it need not be separable."
 )
-TRADEOFF_COLUMNS: Final = (
-    "system",
-    "engine",
-    "precision",
-    "batch",
-    "in flight",
-    "latency, ms",
-    "throughput",
-    "95 % interval",
-    "on the front",
-)
 
 
-NUMERIC_TRADEOFF_COLUMNS: Final = range(3, 8)
-
-
-def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Iterator[MeasuredPoint]:
+def iterate_result_points(results: Sequence[Result], source: str) -> Iterator[MeasuredPoint]:
     """Yield a point for each system with results of Offline and SingleStream: the rate of the one
     against the latency of the other.
     """
-    served: dict[tuple[str, ...], dict[str, Headline]] = {}
-    for each in headlines:
+    served: dict[tuple[str, ...], dict[str, Result]] = {}
+    for each in results:
         place = (each.workload, each.round, each.profile, each.division, each.org, each.system)
         served.setdefault(place, {})[each.scenario or ""] = each
     for key, found in served.items():
@@ -72,18 +61,14 @@ def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Itera
         single = found.get(Scenario.SINGLE_STREAM.label)
         if not (offline and single and offline.value and single.value and single.unit == "ns"):
             continue
-        machine = ComparedMachine(
-            accelerator=offline.accelerator,
-            accelerators=offline.accelerators,
-            nodes=offline.nodes,
-        )
+        machine, described = offline.machine, describe_published_system(offline)
         percentile = single.metric.removeprefix(LATENCY_PREFIX)
         yield MeasuredPoint(
             group=key[:4],
             source=source,
             system=" ".join(filter(None, (find_shown_organisation(offline), offline.system))),
             machine=machine,
-            hardware=(offline.described.get(PROCESSOR_FIELD) if not machine.accelerators else None)
+            hardware=(described.get(PROCESSOR_FIELD) if not machine.accelerators else None)
             or str(machine),
             engine=offline.engine or "",
             precision=offline.precision or "",
@@ -100,9 +85,9 @@ def iterate_headline_points(headlines: Sequence[Headline], source: str) -> Itera
         )
 
 
-def find_shown_organisation(found: Headline) -> str:
+def find_shown_organisation(found: Result) -> str:
     """Return the organisation of a published result; podium's own are named by their system."""
-    return found.org if found.profile == PUBLISHED_PROFILE else ""
+    return found.org if found.is_published else ""
 
 
 def build_drawn_tradeoffs(
@@ -155,9 +140,9 @@ def build_tradeoff_chart(found: Tradeoff, number: int) -> Chart:
         title=f"{found.workload}: throughput against latency",
         description=(
             f"{len(front)} of {len(found.points)} points are on the front, from"
-            f" {format_point_value(ends[0])} at {ends[0].latency_ms:.4g} ms"
+            f" {format_point_value(ends[0])} at {format_whole_digits(ends[0].latency_ms)} ms"
             f" ({name_point(ends[0])}) to {format_point_value(ends[1])} at"
-            f" {ends[1].latency_ms:.4g} ms ({name_point(ends[1])})."
+            f" {format_whole_digits(ends[1].latency_ms)} ms ({name_point(ends[1])})."
         ),
         x=Axis(name=latency, unit="ms", log=True),
         y=Axis(name="throughput", unit=found.unit, log=far, low=None if far else 0.0),
@@ -220,38 +205,47 @@ def locate_point(point: TradeoffPoint) -> tuple[float, float]:
 
 def format_point_value(point: TradeoffPoint) -> str:
     """Format the throughput of a point."""
-    return f"{format_tradeoff_number(point.value)} {point.value_unit}"
+    return f"{format_whole_digits(point.value)} {point.value_unit}"
 
 
-def format_tradeoff_number(value: float) -> str:
-    """Format a number with four digits or more, never with an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+def format_point_interval(point: TradeoffPoint) -> str:
+    """Format the interval of a point's throughput; a dash if it has none."""
+    if point.low is None or point.high is None:
+        return UNKNOWN_CELL
+    return f"{format_whole_digits(point.low)} to {format_whole_digits(point.high)}"
+
+
+def build_used_column(
+    name: str, read: Callable[[TradeoffPoint], object], *, numeric: bool = False
+) -> Column[TradeoffPoint]:
+    """Return a column that is left out where no point has anything in it."""
+
+    def has_cells(points: Sequence[TradeoffPoint]) -> bool:
+        return any(read(each) not in (None, "") for each in points)
+
+    def tell_cell(point: TradeoffPoint) -> str:
+        value = read(point)
+        return UNKNOWN_CELL if value in (None, "") else str(value)
+
+    return Column(name, read, tell=tell_cell, numeric=numeric, when=has_cells)
+
+
+TRADEOFF_TABLE: Final[columns.Table[TradeoffPoint]] = columns.Table(
+    columns=(
+        build_used_column("system", lambda each: each.system),
+        build_used_column("engine", lambda each: each.engine),
+        build_used_column("precision", lambda each: each.precision),
+        build_used_column("batch", lambda each: each.batch, numeric=True),
+        build_used_column("in flight", lambda each: each.in_flight, numeric=True),
+        Column("latency, ms", lambda each: format_whole_digits(each.latency_ms), numeric=True),
+        Column("throughput", format_point_value, numeric=True),
+        Column("95 % interval", format_point_interval, numeric=True),
+        Column("on the front", lambda each: "yes" if each.front else "no"),
+    )
+)
+"""The points of one figure by rising latency, without columns that are empty."""
 
 
 def build_tradeoff_table(found: Tradeoff) -> Table:
-    """List the points of one figure by rising latency, without columns that are empty."""
-    every = tuple(
-        (
-            each.system,
-            each.engine,
-            each.precision,
-            "" if each.batch is None else str(each.batch),
-            "" if each.in_flight is None else str(each.in_flight),
-            f"{each.latency_ms:,.4g}",
-            format_point_value(each),
-            "-"
-            if each.low is None or each.high is None
-            else f"{format_tradeoff_number(each.low)} to {format_tradeoff_number(each.high)}",
-            "yes" if each.front else "no",
-        )
-        for each in found.points
-    )
-    used = [number for number in range(len(TRADEOFF_COLUMNS)) if any(row[number] for row in every)]
-    return Table(
-        title="Points",
-        columns=tuple(TRADEOFF_COLUMNS[number] for number in used),
-        rows=tuple(tuple(row[number] or "-" for number in used) for row in every),
-        numeric=tuple(
-            place for place, number in enumerate(used) if number in NUMERIC_TRADEOFF_COLUMNS
-        ),
-    )
+    """List the points of one figure."""
+    return build_shown_table("Points", TRADEOFF_TABLE, found.points)

@@ -5,19 +5,20 @@ comparison with its reference convergence point.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
-from submissions.report.records.training_runs import (
+from compliance.results.indexed_result import IndexedResult
+from compliance.results.training_runs import (
     LOSS_KEY,
     THROUGHPUT_KEY,
     DrawnTrainingRun,
     DrawnTrainingSet,
-    read_drawn_training_set,
 )
+from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.report.records.training_runs import build_evaluation_axis, read_drawn_training_set
 from submissions.report.sections import names
-from submissions.result_index import IndexedResult
-from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_target, format_score_value
+from suite.human_numbers import SINGLE_RUN_DIGITS, format_whole_digits
 from suite.measurement.data_waiting import WAITED_FOR_DATA
+from suite.result import Result
 
 Evaluations: TypeAlias = Sequence[tuple[float, Mapping[str, float]]]
 """Position on an axis and scores of each evaluation of a run."""
@@ -31,7 +32,7 @@ FAR_FROM_ZERO: Final = 0.5
 """If the lowest score is above this share of the highest, an axis from 0 would hide the course."""
 
 
-def build_training_section(result: IndexedResult, score: Score) -> Section:
+def build_training_section(result: IndexedResult, score: Result) -> Section:
     """Show a training set: its evaluations, its runs, its reference convergence point."""
     drawn = read_drawn_training_set(result, score)
     where = names.build_result_id(score)
@@ -55,7 +56,7 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
     )
 
 
-def describe_training_runs(score: Score) -> str:
+def describe_training_runs(score: Result) -> str:
     """Describe what was trained, and the target."""
     target = " and ".join(
         f"{metric} {format_score_target(score, metric)}" for metric in score.target
@@ -70,18 +71,19 @@ def describe_training_runs(score: Score) -> str:
     )
 
 
-def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> Iterator[Chart]:
+def build_quality_charts(drawn: DrawnTrainingSet, score: Result, where: str) -> Iterator[Chart]:
     """Draw each metric over time, or over the progress at which it was evaluated, one line per
     run.
     """
-    over, after = ("time", "minutes") if drawn.axis.unit else (drawn.axis.name, drawn.progress_name)
+    axis = build_evaluation_axis(drawn)
+    over, after = ("time", "minutes") if axis.unit else (axis.name, drawn.progress_name)
     yield from build_quality_courses(
-        [run.evaluations for run in drawn.runs], drawn.axis, (over, after), score, where
+        [run.evaluations for run in drawn.runs], axis, (over, after), score, where
     )
 
 
 def build_token_quality_charts(
-    drawn: DrawnTrainingSet, score: Score, where: str
+    drawn: DrawnTrainingSet, score: Result, where: str
 ) -> Iterator[Chart]:
     """Draw each metric of a language model over the tokens trained; nothing if its logs do not tell
     them.
@@ -99,7 +101,7 @@ def build_quality_courses(
     runs: Sequence[Evaluations],
     axis: Axis,
     words: tuple[str, str],
-    score: Score,
+    score: Result,
     where: str,
 ) -> Iterator[Chart]:
     """Draw each metric of some runs' evaluations over an axis, one line per run; `words` say over
@@ -138,7 +140,7 @@ def build_quality_courses(
 
 def format_axis_position(value: float, axis: Axis) -> str:
     """Format a position on the axis of a training set: minutes, or progress."""
-    return f"{value:.2f}" if axis.unit else f"{value:,.12g}"
+    return format_whole_digits(value, SINGLE_RUN_DIGITS) if axis.unit else f"{value:,.12g}"
 
 
 def format_run_label(number: int, runs: Sequence[object]) -> str:
@@ -171,7 +173,8 @@ def build_epoch_stats_charts(runs: Sequence[DrawnTrainingRun], where: str) -> It
                 (line.points[0][1], line.points[-1][1]) for line in lines[:MAX_DESCRIBED_RUNS]
             ]
             ends = "; ".join(
-                f"{name}{first:.4g} in the first, {last:.4g} in the last"
+                f"{name}{format_whole_digits(first)} in the first,"
+                f" {format_whole_digits(last)} in the last"
                 for name, (first, last) in zip(names, first_and_last, strict=False)
             )
             text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
@@ -190,7 +193,7 @@ def has_waited_for_data(lines: Sequence[Line]) -> bool:
     return any(share >= LEAST_SHOWN_WAITING for line in lines for _, share in line.points)
 
 
-def build_training_runs_table(drawn: DrawnTrainingSet, score: Score) -> Table:
+def build_training_runs_table(drawn: DrawnTrainingSet, score: Result) -> Table:
     """Show each run's minutes, progress, quality and seed."""
     rows = tuple(
         (run.log, "-" if minutes is None else f"{minutes:.4f}", *format_run_end(run))
@@ -218,7 +221,7 @@ def format_run_end(run: DrawnTrainingRun) -> tuple[str, str, str, str]:
     )
 
 
-def build_convergence_tables(score: Score) -> Iterator[Table]:
+def build_convergence_tables(score: Result) -> Iterator[Table]:
     """Show a set's comparison with its reference convergence point, and the minutes that MLCommons
     publishes; nothing without such a comparison.
     """
@@ -226,15 +229,15 @@ def build_convergence_tables(score: Score) -> Iterator[Table]:
     if not convergence:
         return
     shown = {
-        "outcome": convergence["outcome"],
-        "reference convergence point": convergence["point"],
-        "global batch size": convergence["batch"],
-        "mean of the reference's runs": convergence["reference_mean"],
-        "least mean that passes": convergence["least_mean"],
-        "mean of these runs": convergence["mean"],
-        "factor": convergence["factor"],
+        "outcome": convergence.outcome,
+        "reference convergence point": convergence.point,
+        "global batch size": convergence.batch,
+        "mean of the reference's runs": convergence.reference_mean,
+        "least mean that passes": convergence.least_mean,
+        "mean of these runs": convergence.mean,
+        "factor": convergence.factor,
         "minutes of these runs": format_metric_value(score.value, ""),
-        "MLCommons' headline, in minutes": format_metric_value(find_headline_minutes(score), ""),
+        "MLCommons' headline, in minutes": format_metric_value(score.headline, ""),
     }
     yield Table(
         title="Reference convergence",
@@ -245,13 +248,3 @@ def build_convergence_tables(score: Score) -> Iterator[Table]:
             if value is not None
         ),
     )
-
-
-def find_headline_minutes(score: Score) -> float | None:
-    """Return the minutes that MLCommons' tables show: times the convergence factor, if there is
-    one above 1.
-    """
-    scaled = (score.convergence or {}).get("scaled")
-    if (score.convergence or {}).get("headline") == "scaled" and isinstance(scaled, float):
-        return scaled
-    return score.value

@@ -1,46 +1,15 @@
 """Statistics over time slices of each performance run, as a table of a report."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from submissions.metrics import LATENCY_PREFIX as METRIC
 from submissions.report.document import Table
-from submissions.score.score import Score
+from submissions.report.shown_table import build_shown_table
 from submissions.tables import format_metric_value
-
-
-def build_within_run_tables(score: Score) -> Iterator[Table]:
-    """Show the statistics over ten time slices of each run; they are not an interval over runs."""
-    rows = []
-    for each in score.within_run:
-        low, high = (
-            format_metric_value(value, each.unit) if value is not None else "-"
-            for value in (each.low, each.high)
-        )
-        rows.append(
-            (
-                f"run_{each.run}",
-                format_record_metric(each.metric),
-                format_metric_value(each.value, each.unit),
-                low,
-                high,
-                each.problem or "-",
-            )
-        )
-    if rows:
-        columns = (
-            "run",
-            "metric",
-            "value from its query record",
-            "low",
-            "high",
-            "why there is no interval",
-        )
-        yield Table(
-            title="Within each run, at confidence 0.95",
-            columns=columns,
-            rows=tuple(rows),
-            numeric=(2, 3, 4),
-        )
+from suite import columns as shown
+from suite.columns import UNKNOWN_CELL, Column
+from suite.measurement.metrics import LATENCY_PREFIX as METRIC
+from suite.result import Result, WithinRun
 
 
 def format_record_metric(name: str) -> str:
@@ -50,3 +19,31 @@ def format_record_metric(name: str) -> str:
         if name.startswith(METRIC)
         else name.replace("_", " ")
     )
+
+
+def format_slice_end(value: float | None, unit: str) -> str:
+    """Format an end of an interval over time slices; a dash if there is none."""
+    return UNKNOWN_CELL if value is None else format_metric_value(value, unit)
+
+
+WITHIN_RUN_TABLE: Final[shown.Table[WithinRun]] = shown.Table(
+    columns=(
+        Column("run", lambda each: f"run_{each.run}"),
+        Column("metric", lambda each: format_record_metric(each.metric)),
+        Column(
+            "value from its query record",
+            lambda each: format_metric_value(each.value, each.unit),
+            numeric=True,
+        ),
+        Column("low", lambda each: format_slice_end(each.low, each.unit), numeric=True),
+        Column("high", lambda each: format_slice_end(each.high, each.unit), numeric=True),
+        Column("why there is no interval", lambda each: each.problem or UNKNOWN_CELL),
+    )
+)
+
+
+def build_within_run_tables(score: Result) -> Iterator[Table]:
+    """Show the statistics over ten time slices of each run; they are not an interval over runs."""
+    if score.figure.within_run:
+        title = "Within each run, at confidence 0.95"
+        yield build_shown_table(title, WITHIN_RUN_TABLE, score.figure.within_run)

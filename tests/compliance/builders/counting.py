@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from compliance.documents.inference_text import reader
-from compliance.documents.inference_text.top1 import Top1
+from compliance.kinds.inference_text.documents import reader
+from compliance.kinds.inference_text.documents.top1 import Top1
 from compliance.logs.loadgen import accuracy_counts, accuracy_log, sample_lists
 from compliance.logs.loadgen.accuracy_counts import AnswerCounts
 from compliance.logs.loadgen.accuracy_log import AnswerIndex

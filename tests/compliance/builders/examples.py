@@ -69,6 +69,7 @@ from spoiling import (
     PERFORMANCE,
     RUN,
     SRV,
+    SYSTEM,
     Builder,
     add,
     at_one_moment,
@@ -108,10 +109,11 @@ from spoiling import (
     whole_seconds,
     with_offline_of_ten,
 )
+from system_records import put_system
 
-from compliance.documents.endpoints.answers import load_token_counter
 from compliance.judge import Judge
 from compliance.rules import example_findings
+from compliance.token_counter import load_token_counter
 from compliance.verdict import PathJudgement
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.terms import Profile
@@ -180,9 +182,8 @@ def by_instances(*samples: int) -> Builder:
     told = [
         {"cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)
     ]
-    return then(
-        run(SRV), "**/run.json", put(**{"instances": told, "settings__sut.instances": len(told)})
-    )
+    asked = then(run(SRV), SYSTEM, put_system(**{"settings__sut.instances": len(told)}))
+    return then(asked, "**/run.json", put(instances=told))
 
 
 def by_gpus(*samples: int) -> Builder:
@@ -191,7 +192,8 @@ def by_gpus(*samples: int) -> Builder:
         {"device": f"cuda:{number}", "cores": [number], "batches": 2, "samples": count}
         for number, count in enumerate(samples)
     ]
-    return then(run(SRV), "**/run.json", put(instances=told, device=f"cuda:0-{len(told) - 1}"))
+    served = then(run(SRV), SYSTEM, put_system(device=f"cuda:0-{len(told) - 1}"))
+    return then(served, "**/run.json", put(instances=told))
 
 
 VALID: Final[Mapping[str, str | Builder]] = {
@@ -453,7 +455,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.8640873015873016}'),
     ),
     "accuracy.threshold": then(
-        in_tree("**/run.json", put(profile="full")),
+        in_tree(SYSTEM, put_system(profile="full")),
         "**/labels.txt",
         lambda path: path.write_text("9\n" * 1008),
     ),
@@ -461,23 +463,22 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.runs": then(entry, "**/performance/run_1", rename("run_2")),
     "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
     "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
-    "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
-    "entry.stamps": then(entry, RUN, put(profile="quick")),
+    "entry.scenario": then(entry, SYSTEM, put_system(profile="tiny")),
+    "entry.stamps": then(entry, SYSTEM, put(profile="quick")),
     "entry.command": in_tree(
         "**/run.json",
         put(command=["podium", "infer", "resnet50", "--set", "loadgen.min_queries=9000"]),
     ),
-    "entry.place": in_tree("**/run.json", put(org="other")),
-    "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
+    "entry.place": in_tree(SYSTEM, put_system(org="other")),
+    "entry.precision": then(entry, SYSTEM, put_system(precision="fp33")),
     "entry.distinct": then(entry, "**/performance/run_1", twice),
     "entry.version": then(
         entry, f"{PERFORMANCE}{DETAIL_LOG}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")
     ),
-    "entry.value": then(entry, RUN, put(value=1.0)),
-    "entry.settings": then(entry, RUN, put(**{"settings__loadgen.min_queries": 65})),
-    "entry.agreement": then(entry, RUN, put(settings__global_batch_size=128)),
+    "entry.settings": then(entry, RUN, put(**{"changed__loadgen.min_queries": 65})),
+    "entry.agreement": in_tree(SYSTEM, put_system(settings__global_batch_size=128)),
     "entry.batches": then(entry, RUN, put(batches__count=5.0)),
-    "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
+    "entry.ceiling": then(entry, RUN, put(ceiling=-1.0)),
     "entry.checkpoint": in_tree("**/resnet", remove),
     "entry.evaluated": in_tree(
         "**/resnet/result_0.txt",
@@ -490,10 +491,12 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.engine": in_tree(
         "**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})
     ),
-    "entry.profile": in_tree("**/run.json", put(profile="full")),
+    "entry.profile": in_tree(SYSTEM, put_system(profile="full")),
     "entry.legality": in_tree(
-        "**/run.json",
-        put(profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192}),
+        SYSTEM,
+        put_system(
+            profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192}
+        ),
     ),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
     # systems, trees, bundles
@@ -520,8 +523,8 @@ INVALID: Final[Mapping[str, Builder]] = {
         "**/performance/run_1/mlperf_log_detail.txt", swap('"11-14-2023 23', '"11-12-2023 23')
     ),
     "tree.overlap": at_one_moment,
-    "tree.devices": in_tree("**/run.json", put(device="cuda:0")),
-    "tree.threads": in_tree("**/run.json", put(threads=64)),
+    "tree.devices": in_tree(SYSTEM, put_system(device="cuda:0")),
+    "tree.threads": in_tree(SYSTEM, put_system(threads=64)),
     "tree.pace": with_offline_of_ten,
     "tree.links": in_tree("**/performance/run_1", linked),
     "tree.systems": trained("**/box-torch-bf16.json", remove),
@@ -580,7 +583,7 @@ def path_of(folder: Path) -> Path:
     while (
         folder.is_dir()
         and not (folder / "open").exists()
-        and len(below := sorted(folder.iterdir())) == 1
+        and len(below := [each for each in folder.iterdir() if each.name != "system.json"]) == 1
     ):
         folder = below[0]
     return folder

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from making_tokens import (
     LOGGED_SHARES,
+    issued_ms,
     token_fields,
     token_headline,
     token_latencies,
@@ -39,10 +40,16 @@ from suite.files.layout import (
     locate_checkpoint_folder,
 )
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import select_headline_metric
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, RunRecord, write_record
+from suite.records import (
+    CheckpointRecord,
+    RunRecord,
+    SystemUnderTest,
+    locate_system_folder,
+    write_record,
+    write_system_record,
+)
 from suite.rounds import Benchmark, ScenarioRow
 from suite.rounds.settings import resolve_settings
 from suite.terms import Division, Profile
@@ -650,7 +657,8 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
             )
         }
     if scenario is Scenario.SINGLE_STREAM:
-        found |= {"result_qps_with_loadgen_overhead": float(f"{load.queries / span_ms * 1e3:.6g}")}
+        per_ms = (load.queries - 1) / issued_ms(load, span_ms)
+        found |= {"result_qps_with_loadgen_overhead": float(f"{per_ms * 1e3:.6g}")}
         found |= {"result_qps_without_loadgen_overhead": float(f"{1e9 / mean:.6g}")}
     if scenario is Scenario.SINGLE_STREAM:
         found |= {
@@ -679,7 +687,11 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
         "result_mean_latency_ns": mean,
     }
     found |= percentiles(latencies, "")
-    return found | (token_results(load, found) if load.measures_tokens else {}) | {"num_errors": 0}
+    return (
+        found
+        | (token_results(load, found, span_ms) if load.measures_tokens else {})
+        | {"num_errors": 0}
+    )
 
 
 def bounded_latencies(load: Load) -> list[int]:
@@ -901,7 +913,9 @@ def write_run(folder: Path, load: Load, mode: str, where: ResultsEntry | None = 
                 for metric, score in load.subject.scores.items()
             )
         )
-    write_record(folder / "run.json", record(load, mode, where, made.facts))
+    served = system_under_test(load, where)
+    write_system_record(locate_system_folder(folder), served)
+    write_record(folder / "run.json", record(load, mode, served))
     return folder
 
 
@@ -925,49 +939,44 @@ def knob(load: Load) -> dict[str, Any]:
     )
 
 
-def record(
-    load: Load, mode: str, where: ResultsEntry | None, facts: Mapping[str, Any]
-) -> RunRecord:
-    """podium's record of a run."""
-    metric, key = (
-        select_headline_metric(load.scenario, load.measures_tokens)
-        if mode == "performance"
-        else (load.subject.metric, "")
-    )
-    asked = settings(Profile.SMOKE, load.subject) | knob(load)
-    asked |= {
-        "loadgen.min_duration_ms": load.row.min_duration_ms,
-        "loadgen.min_queries": load.row.min_queries,
-    }
-    samples = load.queries * load.samples_per_query if key else len(order(load))
-    return RunRecord(
+def system_under_test(load: Load, where: ResultsEntry | None) -> SystemUnderTest:
+    """podium's record of the system that a run is of."""
+    return SystemUnderTest(
         workload=load.subject.workload,
         round=ROUND.name,
         profile="smoke",
         division="open",
         org=where.org if where else ORG,
-        system=where.system if where else SERVER,
-        scenario=load.scenario.label,
-        mode=mode,
+        name=where.system if where else SERVER,
         framework="torch",
         engine="torch",
-        input="default",
-        device="cpu",
-        precision="fp32",
-        threads=2,
-        nonce=NONCE,
-        checkpoint_sha256=SHA256,
-        sample_count=load.samples,
-        settings=asked,
-        command=("podium", "infer", load.subject.workload),
-        verdict="VALID" if key else "ACCURACY",
-        metric=metric,
-        value=facts[key] if key else load.subject.served,
-        ceiling=90000.0 if key else None,
-        above_ceiling_share=False,
-        batches={"count": 4.0, "mean_size": samples / 4},
-        version="0.1.0",
         engine_package="podium-suite 0.1.0, SHA-256 " + "5e" * 32,
+        input="default",
+        precision="fp32",
+        device="cpu",
+        threads=2,
+        checkpoint_sha256=SHA256,
+        nonce=NONCE,
+        settings=settings(Profile.SMOKE, load.subject),
+        sample_count=load.samples,
+        version="0.1.0",
+    )
+
+
+def record(load: Load, mode: str, served: SystemUnderTest) -> RunRecord:
+    """podium's record of a run."""
+    performance = mode == "performance"
+    limits = {
+        "loadgen.min_duration_ms": load.row.min_duration_ms,
+        "loadgen.min_queries": load.row.min_queries,
+    }
+    samples = load.queries * load.samples_per_query if performance else len(order(load))
+    return RunRecord(
+        system_sha256=served.compute_digest(),
+        changed=knob(load) | limits,
+        command=("podium", "infer", load.subject.workload),
+        ceiling=90000.0 if performance else None,
+        batches={"count": 4.0, "mean_size": samples / 4},
     )
 
 

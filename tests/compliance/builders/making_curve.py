@@ -9,39 +9,39 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy
 from making import LOADS, Load, line, percentiles, write_run
 from making_rates import stamps_of
 from spoiling import put, set_value
+from system_records import put_system
 
-from suite import registry
-from suite.files.json_files import write_json
 from suite.files.layout import (
     DETAIL_LOG,
     QUERY_RECORD_FILE,
     RUN_RECORD,
     START_RECORD_FILE,
     SUMMARY_LOG,
+    SYSTEM_RECORD,
     TOKEN_RECORD_FILE,
 )
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
-from suite.records import RunRecord
+from suite.records import SystemUnderTest, read_served_run
 from suite.studies.concurrency_curve import (
     CURVE_KIND,
-    CURVE_NOTE,
-    CURVE_ROUND,
     LOADGEN_TOKEN_RATE_KEY,
     LOCAL_CONCURRENCY_SETTING,
-    ConcurrencyCurve,
-    CurvePoint,
-    compute_curve_figures,
-    divide_into_regions,
-    find_curve_region,
+    CurveRequest,
 )
-from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE, StudyMachine
+from suite.studies.documents import STUDIES_FOLDER, StudyMachine
+from suite.studies.records import (
+    PointRecord,
+    SavedRequest,
+    StudyRecord,
+    write_point_record,
+    write_study_record,
+)
 
 Table = numpy.ndarray[Any, Any]
 CONCURRENCIES: Final = (2, 40)
@@ -56,38 +56,27 @@ ANSWER_FIELDS: Final = (("begun", "<i8"), ("last_step", "<i8"), ("tokens", "<i8"
 def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
     """A curve that keeps all rules; each point takes so many times as long as LOAD."""
     folder = root / STUDIES_FOLDER / "resnet50-curve-box"
-    regions = divide_into_regions(registry.load_endpoints_round(CURVE_ROUND), CONCURRENCIES)
-    points, record = [], None
+    seconds = LOAD.row.min_duration_ms / 1000
+    record = None
     for place, concurrency in enumerate(CONCURRENCIES):
-        name = f"box/in-flight-{concurrency}"
         load = replace(
             LOAD,
             begin_ms=100_000.0 + place * 20_000.0,
             lowest_ns=int(times[place] * LOAD.lowest_ns),
         )
-        record, figures = write_point(folder / name, load, concurrency)
-        points.append(
-            CurvePoint(
-                concurrency=concurrency,
-                region=find_curve_region(regions, concurrency),
-                folder=name,
-                **figures,
-            )
+        home = folder / name_run(concurrency)
+        record = write_point(home, load, concurrency)
+        point = PointRecord(
+            number=place + 1, repeat=1, point={"concurrency": concurrency}, seconds=12.5
         )
+        write_point_record(home, point)
     assert record is not None
-    study = ConcurrencyCurve(
+    request = CurveRequest(concurrencies=CONCURRENCIES, seconds=seconds, is_remote=False)
+    study = StudyRecord(
         kind=CURVE_KIND,
-        note=CURVE_NOTE,
         stamps=stamps_of(record),
-        endpoints=(),
-        tokenizer_sha256="",
-        seconds=LOAD.row.min_duration_ms / 1000,
-        asked=CONCURRENCIES,
-        c_min=min(CONCURRENCIES),
-        c_max=max(CONCURRENCIES),
-        regions=regions,
-        points=tuple(points),
-        finished=True,
+        requests=(SavedRequest(request=asdict(request)),),
+        runs=tuple(map(name_run, CONCURRENCIES)),
         machine=StudyMachine(
             processor="",
             processors=2,
@@ -95,14 +84,20 @@ def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
             commands=(("podium", "curve", "resnet50", "--points", "2,40"),),
         ),
     )
-    write_json(folder / STUDY_FILE, msgspec.to_builtins(study))
+    write_study_record(folder, study)
     return folder
 
 
-def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, dict[str, Any]]:
-    """One run, with the records of its queries, tokens and starts; its figures."""
+def name_run(concurrency: int) -> str:
+    """The folder of a point's run in the study's."""
+    return f"box-torch-fp32/in-flight-{concurrency}"
+
+
+def write_point(folder: Path, load: Load, concurrency: int) -> SystemUnderTest:
+    """One run, with the records of its queries, tokens and starts."""
     write_run(folder, load, "performance")
-    put(**{f"settings__{LOCAL_CONCURRENCY_SETTING}": concurrency})(folder / RUN_RECORD)
+    (folder.parent / SYSTEM_RECORD).rename(folder / SYSTEM_RECORD)  # each point has its own
+    put_system(**{f"settings__{LOCAL_CONCURRENCY_SETTING}": concurrency})(folder / SYSTEM_RECORD)
     answers, steps = generate_answers(load, concurrency)
     step_ns = load.latencies[0] // steps
     starts, first, ends = (
@@ -127,10 +122,7 @@ def write_point(folder: Path, load: Load, concurrency: int) -> tuple[RunRecord, 
     put_latencies(folder, (ends - ISSUED_NS).tolist())
     rate = float(f"{counts.sum() / (load.latencies[0] / 1e9):.6g}")
     insert_facts(folder / DETAIL_LOG, "result_samples_per_second", {LOADGEN_TOKEN_RATE_KEY: rate})
-    found = compute_curve_figures(starts, first, ends, counts, load.samples)
-    assert found is not None
-    record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
-    return record, asdict(found) | {"loadgen_tps": rate}
+    return read_served_run(folder).system
 
 
 def put_latencies(folder: Path, latencies: Sequence[int]) -> None:

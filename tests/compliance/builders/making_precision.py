@@ -9,9 +9,9 @@ from making import LOADS, RESNET50, SHA256, entry_of, write_run, write_truth
 from making_study import read_facts
 
 from suite.files.json_files import write_json
-from suite.files.layout import ACCURACY_LOG, RUN_RECORD
+from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
+from suite.records import read_served_run
 from suite.registry import load_scorer
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.precision import (
@@ -49,11 +49,11 @@ def write_precision(root: Path) -> Path:
         for each in PRECISION_SCENARIOS
     )
     reference = keep_samples(accuracy, write_truth(where.locate_ground_truth(RESNET50.workload)))
-    run = msgspec.json.decode((offline / RUN_RECORD).read_bytes(), type=RunRecord)
+    run = read_served_run(offline).system
     row = PrecisionRow(
         engine=run.engine,
         precision=run.precision,
-        system=run.system,
+        system=run.name,
         accuracy=accuracy.relative_to(folder).as_posix(),
         offline=offline.relative_to(folder).as_posix(),
         single_stream=single.relative_to(folder).as_posix(),

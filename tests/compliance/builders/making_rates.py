@@ -2,44 +2,39 @@
 to its end, and one VALID Server run.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy
-from making import LOADS, SHA256, Load, load_of, write_run
+from making import LOADS, Load, load_of, write_run
 from making_llama import build_llama_subject
-from making_study import read_facts
 from making_tokens import STRIDE
 from spoiling import setting
 
-from suite.files.json_files import write_json
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, RUN_RECORD
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord
-from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+from suite.records import SystemUnderTest, read_served_run
+from suite.studies.documents import STUDIES_FOLDER, StudyMachine
+from suite.studies.measured import read_measured_run
+from suite.studies.peak import PEAK, PeakFigures, PeakStep
 from suite.studies.peak_search import find_most_over
+from suite.studies.points import MeasuredRun, collect_points
 from suite.studies.rates import (
-    NOT_SUBMITTABLE,
     PEAK_KIND,
-    RATE_ATTEMPT_FILE,
-    RUN_PURPOSE,
-    SPEED_KIND,
     PeakRequest,
-    PeakStudy,
-    RateAttempt,
-    RateAttemptRecord,
-    SpeedRow,
-    SpeedStudy,
     StudyStamps,
-    build_peak_aim,
-    build_run_observation,
-    compute_peak_answer,
-    count_queries_over_bound,
-    replay_peak_search,
-    select_latency_keys,
+    select_study_stamps,
 )
+from suite.studies.records import (
+    PointRecord,
+    SavedRequest,
+    StudyRecord,
+    write_point_record,
+    write_study_record,
+)
+from suite.studies.speed import SPEED_KIND, SpeedPoint, SpeedRequest
 
 LOAD: Final = LOADS[Scenario.SERVER]
 PERCENTILE: Final = 99.0
@@ -48,8 +43,8 @@ HALF: Final = 84.0
 AT_MS: Final = 100_000.0
 
 
-def write_server(folder: Path, load: Load = LOAD) -> RunRecord:
-    """One Server run with the record of its queries; what podium records of it."""
+def write_server(folder: Path, load: Load = LOAD) -> SystemUnderTest:
+    """One Server run with the record of its queries; what podium records of its system."""
     write_run(folder, load, "performance")
     latencies = issued(load)
     rows = numpy.zeros(
@@ -60,7 +55,7 @@ def write_server(folder: Path, load: Load = LOAD) -> RunRecord:
     rows["done_ns"] = rows["issued_ns"] + latencies
     rows["batch"], rows["samples"] = range(load.queries), 1
     numpy.save(folder / QUERY_RECORD_FILE, rows)
-    return msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
+    return read_served_run(folder).system
 
 
 def issued(load: Load) -> "numpy.ndarray[Any, numpy.dtype[numpy.int64]]":
@@ -84,22 +79,10 @@ def loaded(rate: float, number: int) -> tuple[Load, int]:
     )
 
 
-def stamps_of(run: RunRecord, origin: str = "") -> StudyStamps:
-    """What a run's record says of system and weights."""
-    names = (
-        "workload",
-        "profile",
-        "engine",
-        "precision",
-        "framework",
-        "device",
-        "threads",
-        "system",
-        "version",
-    )
-    return StudyStamps(
-        checkpoint_sha256=SHA256, origin=origin, **{name: getattr(run, name) for name in names}
-    )
+def stamps_of(run: SystemUnderTest, origin: str = "") -> StudyStamps:
+    """What a study repeats of its runs' system."""
+    stamps: dict[str, Any] = select_study_stamps(run)
+    return StudyStamps(origin=origin, **stamps)
 
 
 def write_peak(root: Path) -> Path:
@@ -107,7 +90,7 @@ def write_peak(root: Path) -> Path:
     it.
     """
     folder = root / STUDIES_FOLDER / "resnet50-peak"
-    sought = PeakRequest(
+    request = PeakRequest(
         scenario="Server",
         percentile=PERCENTILE,
         bound_ns=LOAD.row.bound_ns or 0,
@@ -116,36 +99,36 @@ def write_peak(root: Path) -> Path:
         min_duration_ms=LOAD.row.min_duration_ms,
         tolerance=0.1,
         seen=90.0,
+        budget_s=600.0,
     )
-    trials: list[RateAttempt] = []
+    runs: list[MeasuredRun[PeakStep, PeakFigures]] = []
     stamps: StudyStamps | None = None
-    while (
-        step := replay_peak_search(
-            build_peak_aim(sought), list(map(build_run_observation, trials))
-        ).choose_next_run()
-    ) is not None:
+    while (step := PEAK.choose_next_point(request, collect_points(PEAK, runs))) is not None:
         assert step.full
-        trial, record = write_trial(folder, sought, float(f"{step.rate:.6g}"), len(trials))
+        place, record = write_trial(folder, step)
         stamps = stamps_of(record)
-        write_json(
-            folder / trial.folder / RATE_ATTEMPT_FILE,
-            asdict(RateAttemptRecord(stamps=stamps, sought=sought, settings={}, trial=trial)),
-        )
-        trials.append(trial)
-    assert stamps and {trial.verdict for trial in trials} == {"VALID", "INVALID"}
-    write_json(
-        folder / STUDY_FILE,
-        asdict(
-            PeakStudy(
-                kind=PEAK_KIND,
-                stamps=stamps,
-                sought=sought,
-                trials=tuple(trials),
-                answer=compute_peak_answer(sought, trials),
-            )
-        ),
-    )
+        runs.append(read_measured_run(PEAK, request, folder, place))
+    assert stamps and {run.figures.verdict for run in runs} == {"VALID", "INVALID"}
+    write_search(folder, request, stamps, [run.folder for run in runs])
     return folder
+
+
+def write_search(
+    folder: Path,
+    request: PeakRequest | SpeedRequest,
+    stamps: StudyStamps,
+    places: Sequence[str],
+    kind: str = PEAK_KIND,
+) -> None:
+    """The record of a search, or of another kind."""
+    record = StudyRecord(
+        kind=kind,
+        stamps=stamps,
+        requests=(SavedRequest(request=asdict(request)),),
+        runs=tuple(places),
+        machine=StudyMachine(processor="", processors=2, packages={}, commands=()),
+    )
+    write_study_record(folder, record)
 
 
 def write_token_peak(root: Path) -> Path:
@@ -155,9 +138,8 @@ def write_token_peak(root: Path) -> Path:
     folder = root / STUDIES_FOLDER / "llama-peak"
     place = "box-torch-fp32/trial-01"
     write_run(folder / place, load, "performance")
-    run = msgspec.json.decode((folder / place / RUN_RECORD).read_bytes(), type=RunRecord)
-    facts = read_facts(folder / place)
-    sought = PeakRequest(
+    run = read_served_run(folder / place).system
+    request = PeakRequest(
         scenario="Server",
         percentile=load.row.percentile,
         bound_ns=load.row.first_token_ns or 0,
@@ -167,76 +149,39 @@ def write_token_peak(root: Path) -> Path:
         tolerance=0.1,
         seen=90.0,
         per_token_ns=load.row.per_token_ns,
+        budget_s=600.0,
     )
-    latency_key, token_key = select_latency_keys(sought)
-    trial = RateAttempt(
-        folder=place,
-        purpose=RUN_PURPOSE,
-        rate=load.rate,
-        queries=load.queries,
-        over=0,
-        dispersion=1.0,
-        latency_ns=facts[latency_key],
-        verdict="VALID",
-        seconds=6.0,
-        per_token_ns=facts[token_key or ""],
-    )
-    record = RateAttemptRecord(stamps=stamps_of(run), sought=sought, settings={}, trial=trial)
-    write_json(folder / place / RATE_ATTEMPT_FILE, asdict(record))
-    made = PeakStudy(
-        kind=PEAK_KIND,
-        stamps=record.stamps,
-        sought=sought,
-        trials=(trial,),
-        answer=compute_peak_answer(sought, [trial]),
-    )
-    write_json(folder / STUDY_FILE, asdict(made))
+    write_step(folder / place, PeakStep(number=1, rate=load.rate, queries=load.queries, full=True))
+    write_search(folder, request, stamps_of(run), [place])
     return folder
 
 
-def write_trial(
-    folder: Path, sought: PeakRequest, rate: float, number: int
-) -> tuple[RateAttempt, RunRecord]:
+def write_step(folder: Path, step: PeakStep) -> None:
+    """The record of a run of a search."""
+    record = PointRecord(number=step.number, repeat=1, point=asdict(step), seconds=6.0)
+    write_point_record(folder, record)
+
+
+def write_trial(folder: Path, step: PeakStep) -> tuple[str, SystemUnderTest]:
     """One full run of a search."""
-    place = f"box-torch-fp32/trial-{number + 1:02}"
-    load, late = loaded(rate, number)
+    place = f"box-torch-fp32/{PEAK.name_point(step)}"
+    load, late = loaded(step.rate, step.number - 1)
     record = write_server(folder / place, load)
     verdict = "VALID" if late <= find_most_over(load.queries, PERCENTILE) else "INVALID"
     setting("result_validity", verdict)(folder / place / DETAIL_LOG)
-    _, over, scatter = count_queries_over_bound(issued(load), sought.bound_ns, 0)
-    assert over == late
-    facts = read_facts(folder / place)
-    trial = RateAttempt(
-        folder=place,
-        purpose=RUN_PURPOSE,
-        rate=rate,
-        queries=load.queries,
-        over=over,
-        dispersion=scatter,
-        latency_ns=facts["result_99.00_percentile_latency_ns"],
-        verdict=verdict,
-        seconds=6.0,
-    )
-    return trial, record
+    write_step(folder / place, step)
+    return place, record
 
 
 def write_speed(root: Path) -> Path:
     """Speed alone of random weights."""
     folder = root / STUDIES_FOLDER / "resnet50-speed"
-    place = "open/org/results/box/resnet50/Server/performance/run_1"
+    place = "box-torch-fp32/server"
     run = write_server(folder / place)
-    row = SpeedRow(
-        scenario=run.scenario, folder=place, verdict=run.verdict, metric=run.metric, value=run.value
-    )
-    write_json(
-        folder / STUDY_FILE,
-        asdict(
-            SpeedStudy(
-                kind=SPEED_KIND,
-                note=NOT_SUBMITTABLE,
-                stamps=stamps_of(run, "random, seed 0"),
-                rows=(row,),
-            )
-        ),
-    )
+    point = SpeedPoint(scenario="Server", samples_per_query=1, equal_issue=False)
+    record = PointRecord(number=1, repeat=1, point=asdict(point), seconds=6.0)
+    write_point_record(folder / place, record)
+    request = SpeedRequest(points=(point,), settings={})
+    stamps = stamps_of(run, "random, seed 0")
+    write_search(folder, request, stamps, [place], SPEED_KIND)
     return folder

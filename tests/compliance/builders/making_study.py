@@ -14,6 +14,7 @@ from suite.files.layout import (
     DETAIL_LOG,
     QUERY_RECORD_FILE,
     RUN_RECORD,
+    SYSTEM_RECORD,
     TELEMETRY_FILE,
 )
 from suite.loadgen.scenario import Scenario
@@ -67,6 +68,7 @@ def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
     (folder / RUN_RECORD).unlink()
+    (folder.parent / SYSTEM_RECORD).unlink()
     batch = load.samples_per_query
     point = PointIdentity(
         **SHARED,

@@ -109,12 +109,13 @@ def token_latencies(load: "Load") -> dict[str, list[int]]:
     }
 
 
-def token_results(load: "Load", found: Mapping[str, Any]) -> dict[str, Any]:
-    """LoadGen's results of tokens; its rates are those of answers times their tokens."""
+def token_results(load: "Load", found: Mapping[str, Any], span_ms: float) -> dict[str, Any]:
+    """LoadGen's results of tokens: over the spans by which it divides answers, too."""
     answers = list_generated_answers(load)
-    tokens = sum(each.tokens for each in answers) / len(answers)
+    tokens = sum(each.tokens for each in answers)
     if load.scenario is Scenario.OFFLINE:
-        return {"result_tokens_per_second": rounded(found["result_samples_per_second"] * tokens)}
+        seconds = load.latencies[0] / 1e9
+        return {"result_tokens_per_second": rounded(tokens / seconds)}
     told: dict[str, Any] = {}
     for values, form, extreme in zip(
         token_latencies(load).values(),
@@ -128,14 +129,19 @@ def token_results(load: "Load", found: Mapping[str, Any]) -> dict[str, Any]:
             extreme.format("mean"): sum(values) // len(values),
         }
         told |= {form.format(share): select_latency_ns(values, share) for share in LOGGED_SHARES}
-    rate = "completed_samples_per_sec"
+    speed = rounded(tokens * 1e3 / span_ms)
+    with_overhead = speed
     if load.scenario is Scenario.SINGLE_STREAM:
-        rate = "qps_with_loadgen_overhead"
-        without = found["result_qps_without_loadgen_overhead"] * tokens / 1e9
+        with_overhead = rounded(tokens * 1e3 / issued_ms(load, span_ms))
+        without = found["result_qps_without_loadgen_overhead"] * tokens / len(answers) / 1e9
         told |= {"result_token_throughput": rounded(without)}
-    speed = rounded(found[f"result_{rate}"] * tokens)
-    told |= {"result_token_throughput_with_loadgen_overhead": speed}
+    told |= {"result_token_throughput_with_loadgen_overhead": with_overhead}
     return told | {"result_completed_tokens_per_second": speed}
+
+
+def issued_ms(load: "Load", span_ms: float) -> float:
+    """Milliseconds until SingleStream's last query is issued."""
+    return span_ms - load.latencies[-1] / 1e6
 
 
 def rounded(value: float) -> float:

@@ -27,8 +27,9 @@ from making import (
     write_log,
     write_run,
 )
+from system_records import put_system
 
-from compliance.bundle.manifest import read_run_environment
+from compliance.bundle.manifest import BUNDLE_FORMAT, read_run_environment
 from compliance.bundle.seal import build_bundle_seal
 from suite.files.layout import DETAIL_LOG, compute_file_sha256, compute_folder_sha256
 from suite.ledger.steps import compute_ledger_head
@@ -177,6 +178,7 @@ def in_tree(pattern: str, change: Callable[[Path], object]) -> Builder:
 
 PERFORMANCE, ACCURATE = "**/performance/run_1/", "**/accuracy/"
 RUN = PERFORMANCE + "run.json"
+SYSTEM = "**/system.json"
 FULL = training_events(0, Profile.FULL, scores=(*RISING, 0.77))
 
 
@@ -280,7 +282,7 @@ def bundle(
             for name, content in files.items()
         }
         manifest = {
-            "format": 1,
+            "format": BUNDLE_FORMAT,
             "round": ROUND.name,
             "profile": "smoke",
             "workloads": ["resnet50"],
@@ -288,24 +290,40 @@ def bundle(
             "checkpoints": {"resnet50": SHA256},
             "files": sealed,
             "environment": environments(folder / "t"),
-            "commands": [["podium", "run", "resnet50"]],
+            "commands": recorded_commands(folder / "t"),
             "seeds": [100],
             "version": "0.1.0",
         }
-        if heads := {
+        manifest["ledger"] = {
             name: compute_ledger_head(content)
             for name, content in files.items()
             if "/ledger/" in name
-        }:
-            manifest |= {"format": 2, "ledger": heads}
+        }
         shutil.rmtree(folder / "t")
-        files = {"manifest.json": json.dumps(manifest, indent=1).encode(), **files}
+        files = {"manifest.json": encode_as_podium(manifest), **files}
         spoil(files)
         packed = zstandard.ZstdCompressor(level=19).compress(tarred(files))
         packed += build_bundle_seal(hashlib.sha256(packed).digest())
         (folder / "acme.tar.zst").write_bytes(packed[: len(packed) - cut])
 
     return build
+
+
+def encode_as_podium(manifest: dict[str, Any]) -> bytes:
+    """The only form of a manifest that counts; what its type does not know is in it, too."""
+    return (json.dumps(manifest, indent=2, sort_keys=True) + "\n").encode()
+
+
+def recorded_commands(results: Path) -> list[list[str]]:
+    """What a manifest repeats of the commands in training logs and run records."""
+    logged = re.compile(r'"key": "command_line", "value": (\[.*?\])')
+    found = [
+        json.loads(command)
+        for path in sorted(results.rglob("result_*.txt"))
+        for command in logged.findall(path.read_text())
+    ]
+    found += [json.loads(path.read_text())["command"] for path in sorted(results.rglob("run.json"))]
+    return [command for place, command in enumerate(found) if command not in found[:place]]
 
 
 def environments(results: Path) -> dict[str, Any]:
@@ -337,8 +355,8 @@ def edit_member(name: str, old: bytes, new: bytes) -> Callable[[dict[str, bytes]
 def second_scenario(folder: Path) -> None:
     """A tree whose second scenario serves another checkpoint."""
     making.write_tree(folder, SINGLE, OFF)
-    for path in folder.glob("**/Offline/**/run.json"):
-        put(checkpoint_sha256="7b" * 32)(path)
+    for path in folder.glob("**/Offline/system.json"):
+        put_system(checkpoint_sha256="7b" * 32)(path)
 
 
 def same_run(folder: Path) -> None:
@@ -401,7 +419,7 @@ def no_record(files: dict[str, bytes]) -> None:
     del files[name]
     manifest = json.loads(files["manifest.json"])
     del manifest["files"][name]
-    files["manifest.json"] = json.dumps(manifest, indent=1).encode()
+    files["manifest.json"] = encode_as_podium(manifest)
 
 
 def rename(name: str) -> Callable[[Path], None]:
@@ -445,7 +463,6 @@ def relabelled(folder: Path) -> None:
     labels.write_text("".join(f"{answer}\n" for answer in making.ANSWERS))
     for path in folder.glob("**/accuracy/accuracy.txt"):
         swap(r"top1=[0-9.]+", "top1=1.000000")(path)
-        put(value=1.0)(path.with_name("run.json"))
     for path in folder.glob("**/*_podium_*.json"):
         put(truth_sha256=compute_folder_sha256(labels.parent))(path)
 
@@ -465,4 +482,4 @@ def sealed_note(files: dict[str, bytes]) -> None:
         "sha256": hashlib.sha256(files["notes.txt"]).hexdigest(),
         "size": len(files["notes.txt"]),
     }
-    files["manifest.json"] = json.dumps(manifest, indent=1).encode()
+    files["manifest.json"] = encode_as_podium(manifest)

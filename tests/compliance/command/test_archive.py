@@ -3,15 +3,19 @@ folder.
 """
 
 import io
+import os
+import subprocess
+import sys
 import tarfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
 
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compliance.bundle import archive
 from compliance.bundle.archive import unpack_bundle
 from suite.errors import JudgedError
 
@@ -30,9 +34,9 @@ def special(name: str, kind: bytes, target: str = "") -> tuple[tarfile.TarInfo, 
 
 def tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as written:
         for member, content in members:
-            archive.addfile(member, io.BytesIO(content))
+            written.addfile(member, io.BytesIO(content))
     return stream.getvalue()
 
 
@@ -198,3 +202,118 @@ def test_a_name_is_one_line_that_a_terminal_only_shows(
     with pytest.raises(JudgedError, match="whole and valid") as caught:
         attempt(zstandard.compress(tar(file("a\nx.tar.zst: whole and valid\x1b[8m"))))
     assert str(caught.value).isprintable()
+
+
+def stated(kind: bytes, size: int) -> bytes:
+    """A header that states a size."""
+    member = tarfile.TarInfo("././@LongLink")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def continued(blocks: int) -> bytes:
+    """A sparse file whose map goes on for so many blocks: each holds 21 pieces."""
+    member = bytearray(special("sparse", tarfile.GNUTYPE_SPARSE)[0].tobuf(tarfile.GNU_FORMAT))
+    member[482] = 1
+    member[148:156] = b"%06o\0 " % (sum(member[:148]) + 8 * 32 + sum(member[156:]))
+    return (
+        bytes(member)
+        + (b"00000000001 00000000001 " * 21).ljust(504, b"\0")[:504].ljust(512, b"\1") * blocks
+    )
+
+
+def mapped(pieces: int) -> bytes:
+    """A file whose content begins with a sparse map, as format 1.0 writes it."""
+    records = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.XHDTYPE, len(records)
+    content = b"%d\n" % pieces + b"1\n" * (2 * pieces)
+    return member.tobuf() + records.ljust(512, b"\0") + tar(file("a", content))
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from compliance.bundle import archive
+from suite.errors import JudgedError
+import compliance.kinds.podium.documents.bundle, zstandard
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + (120 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    archive.unpack_bundle(Path(sys.argv[1]), Path(sys.argv[2]))
+except JudgedError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        *(stated(kind, 300 << 20) for kind in (b"x", b"g", b"X", b"L", b"K")),
+        continued(700_000),
+        mapped(60_000_000 // 4),
+        (stated(b"g", 1024) + b"1023 comment=".ljust(1022, b"-") + b"\n\0") * 200_000,
+    ],
+    ids=["pax", "global", "Solaris", "name", "link", "sparse", "map", "many"],
+)
+def test_a_header_of_hundreds_of_megabytes_is_refused_in_little_memory(
+    tmp_path: Path, head: bytes
+) -> None:
+    """tarfile reads each of them whole: up to eleven gigabytes for a bundle of half a megabyte."""
+    packed = zstandard.ZstdCompressor(level=3).compress(
+        file("ballast", bytes(400 * 512))[0].tobuf()
+        + os.urandom(400 * 512)
+        + head
+        + b"\0" * max(0, (300 << 20) - len(head))
+    )
+    bundle, inside = tmp_path / "x.tar.zst", tmp_path / "inside"
+    bundle.write_bytes(packed)
+    told = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(bundle), str(inside)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "a member's header is larger than 65,536 bytes" in told.stdout, told.stderr
+    assert [path.name for path in inside.iterdir()] == ["ballast"]
+
+
+def test_a_name_of_many_letters_fits_into_a_header(
+    attempt: Callable[[bytes], dict[str, bytes]],
+) -> None:
+    name = "/".join(["d" * 200] * 10)
+    found = attempt(zstandard.compress(tar(file(f"{name}/a"), file(f"{name}/b", b"y" * 9000))))
+    assert found == {f"{name}/a": b"x", f"{name}/b": b"y" * 9000}
+
+
+@pytest.mark.parametrize(
+    ("members", "word"),
+    [
+        ((file(f"m{number}", b"") for number in range(1_002)), "does not name"),
+        ((special(f"m{number}", tarfile.DIRTYPE) for number in range(1_002)), "does not name"),
+        ((file(f"{number}/" + "d/" * 60 + "f", b"") for number in range(20)), "does not name"),
+        ([file("d/" * 64 + "f")], "64 folders deep"),
+        ([file("zeros", bytes(archive.MAX_UNNAMED_BYTES + 1))], "does not name"),
+    ],
+    ids=["files", "folders", "nested folders", "depth", "bytes"],
+)
+def test_what_the_manifest_does_not_name_is_refused_before_much_of_it_is_written(
+    attempt: Callable[[bytes], dict[str, bytes]],
+    tmp_path: Path,
+    members: Iterable[tuple[tarfile.TarInfo, bytes]],
+    word: str,
+) -> None:
+    """150,000 empty members took a minute of CPU time to unpack."""
+    with pytest.raises(JudgedError, match=word):
+        attempt(zstandard.compress(tar(file("manifest.json", b"{}"), *members)))
+    assert len(list((tmp_path / "inside").rglob("*"))) <= archive.MAX_UNNAMED_MEMBERS + 2
+    assert not (tmp_path / "inside" / "deep" / "zeros").exists()
+
+
+def test_a_member_too_many_is_refused_although_the_manifest_names_it() -> None:
+    counted = archive.MemberCount(bundle="x", named=frozenset(map(str, range(30_000))))
+    with pytest.raises(JudgedError, match="more than 20,000 files and folders"):
+        for number in range(30_000):
+            counted.add_member(tarfile.TarInfo(str(number)), PurePosixPath(str(number)))
+    assert len(counted.files) == archive.MAX_ARCHIVE_MEMBERS

@@ -64,7 +64,7 @@ def test_a_file_is_named_as_the_user_gave_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Editors and annotations need a path that exists from where the user stands."""
-    shutil.copytree(EXAMPLES / "invalid" / "entry.value", tmp_path / "results")
+    shutil.copytree(EXAMPLES / "invalid" / "entry.ceiling", tmp_path / "results")
     monkeypatch.chdir(tmp_path)
     for given in (
         "results",
@@ -124,7 +124,10 @@ def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -
 
 def test_only_formats_that_there_are_can_be_asked_for() -> None:
     assert "is not one of" in str(run(str(BASE / "log"), "--format", "html").exception)
-    assert "nothing to judge" in str(run().exception)
+
+
+def test_a_check_of_nothing_says_what_to_type() -> None:
+    assert "podium check results" in str(run().exception)
 
 
 def test_labels_may_come_from_the_user(tmp_path: Path) -> None:

@@ -14,30 +14,32 @@ from examples import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 from making import Event, training_events, write_log
-from spoiling import put, resumed, set_value
+from spoiling import resumed, set_value
+from system_records import put_system
 
-from compliance.documents.podium import training
-from compliance.documents.podium.inference import (
+from compliance.kinds.podium.documents import training
+from compliance.kinds.podium.documents.inference import (
     parse_run_mode,
     read_accuracy_scores,
     read_loadgen_run,
 )
-from compliance.documents.podium.training import (
-    is_finite_number,
+from compliance.kinds.podium.documents.training import (
     is_logged_count,
     parse_logged_scores,
     read_training_log,
     split_voided_records,
 )
-from compliance.documents.reader import (
+from compliance.kinds.podium.reader import (
     DocumentLibrary,
     list_division_folders,
     score_inference_entry,
 )
+from compliance.logs.finite_numbers import is_finite_number
 from compliance.logs.mllog.mllog_lines import MllogEvent as Logged
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.tree_path import TreePosition, list_performance_runs
+from compliance.rules import judge_document
 from suite import registry
 from suite.files.layout import DETAIL_LOG
 from suite.loadgen.scenario import Scenario
@@ -126,7 +128,7 @@ def test_the_first_of_several_values_counts_and_all_are_there(tmp_path: Path) ->
         record.value for record in log.list_records("seed")
     ] == [100, 9]
     assert (
-        log.find_first_record("nothing") is None
+        log.find_record("nothing") is None
         and log.find_value("nothing") is None
         and log.find_line("nothing") is None
     )
@@ -316,7 +318,7 @@ def test_accuracy_txt_has_one_line_per_metric(
     } == metrics and len(source.parse_errors) == flaws
 
 
-def test_a_runs_scenario_is_its_folders_or_else_its_records(tmp_path: Path) -> None:
+def test_a_runs_scenario_is_its_folders_or_else_its_logs(tmp_path: Path) -> None:
     """A run on its own still knows what it was."""
     making.write_run(tmp_path / "run", making.LOADS[Scenario.SERVER], "performance")
     assert (
@@ -327,7 +329,7 @@ def test_a_runs_scenario_is_its_folders_or_else_its_records(tmp_path: Path) -> N
         read_loadgen_run(tmp_path / "run", Mode.PERFORMANCE, Scenario.OFFLINE, ROUND).scenario
         is Scenario.OFFLINE
     )
-    (tmp_path / "run" / "run.json").unlink()
+    (tmp_path / "run" / DETAIL_LOG).unlink()
     assert read_loadgen_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is None
 
 
@@ -465,8 +467,7 @@ def test_a_truth_that_the_scorer_cannot_read_is_said(tree: Path, labels: str) ->
 
 def test_an_entry_of_another_workload_says_what_is_missing(tree: Path) -> None:
     """Its package brings the scorer."""
-    for path in (tree / ENTRY).rglob("run.json"):
-        put(workload="resnet51")(path)
+    put_system(workload="resnet51")(tree / ENTRY / "system.json")
     (tree / "open" / "acme" / "truth" / "resnet50").rename(
         tree / "open" / "acme" / "truth" / "resnet51"
     )
@@ -509,7 +510,7 @@ def test_a_log_is_read_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
         calls.append(path)
         return real(path, round, where)
 
-    monkeypatch.setattr("compliance.documents.reader.read_training_log", counted)
+    monkeypatch.setattr("compliance.kinds.podium.reader.read_training_log", counted)
     library = DocumentLibrary(ROUND, None)
     for _ in range(3):
         library.read_entry(tree / ENTRY, place(tree))
@@ -569,8 +570,19 @@ def test_a_record_that_is_none_is_a_flaw_not_a_document(tree: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/", "..", "../../..", "", "a/b"])
 def test_a_workload_whose_name_is_a_path_has_no_truth(tree: Path, name: str) -> None:
-    """`/` in run.json had the judge look through every folder of the machine."""
-    for path in (tree / ENTRY).rglob("run.json"):
-        put(workload=name)(path)
+    """`/` in a record had the judge look through every folder of the machine."""
+    put_system(workload=name)(tree / ENTRY / "system.json")
     entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert entry.truth is None and entry.scores is None
+
+
+@pytest.mark.parametrize(
+    ("name", "advised"),
+    [("mlperf_log_detail.txt", "restore the file"), ("result_0.txt", "aborted")],
+)
+def test_what_is_no_number_is_advised_about_for_its_kind_of_file(name: str, advised: str) -> None:
+    """A LoadGen log was told that a run that reaches NaN is aborted, which is training's rule."""
+    source = SourceFile(Path(name))
+    source.add_parse_error(ParseErrorKind.NUMBER, "NaN", "a finite number", 3)
+    (finding,) = judge_document(source, "podium-v1")
+    assert finding.rule == "file.number" and advised in finding.advice

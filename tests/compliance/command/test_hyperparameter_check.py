@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from compliance.cli import REPORT_FORMATS, check
 from compliance.hyperparameter_check import find_json_line, find_toml_line
-from suite import registry
+from compliance.kinds.training.round import load_training_round
 from suite.errors import RequestError
 
 LARS = {
@@ -207,7 +207,7 @@ def test_every_closed_table_of_a_published_round_can_be_asked(tmp_path: Path, na
     """
     path = tmp_path / "c.toml"
     path.write_text("")
-    round = registry.load_published_training(name)
+    round = load_training_round(name)
     for benchmark in round.benchmarks:
         found = findings("--config", path, "--round", name, "--workload", benchmark)
         assert [each["found"] for each in found] == [

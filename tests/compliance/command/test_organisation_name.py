@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES
+from system_records import put_system
 
 from compliance.documents.organisation_name import is_organisation_name
 from compliance.judge import Judge
@@ -69,6 +70,8 @@ TREES = (
 
 def rename_organisation(tree: Path, folder: str, name: str, fields: tuple[str, ...]) -> None:
     """Rename an organisation's folder, and state another spelling in all of its files."""
+    for path in tree.glob("**/system.json"):
+        put_system(org=name)(path)
     for path in [*tree.glob("**/result_*.txt"), *tree.glob("**/*.json")]:
         text = path.read_text()
         for field in fields:

@@ -17,7 +17,7 @@ from examples import EXAMPLES, path_of
 from jsonschema import Draft202012Validator
 
 from compliance.cli import REPORT_FORMATS, check, explain
-from compliance.documents import json_document
+from compliance.kinds.podium.documents import json_document
 from compliance.reports import render as report
 from compliance.reports.github import render_step_summary
 from compliance.reports.text import render_text_report
@@ -317,7 +317,7 @@ def test_a_workflow_gets_a_summary_of_its_step(
     rows = [line for line in lines if line.startswith("| ")]
     assert rows[2].startswith("| broken | open/acme/results/box-torch-fp32/resnet50/SingleStream |")
     assert rows[3].startswith("| valid | open/acme/results/box-torch-bf16/resnet | set of 1 log |")
-    assert any(row.startswith("| error | entry.value | 1 | ") for row in rows)
+    assert any(row.startswith("| error | entry.stamps | 1 | ") for row in rows)
     run(str(tree))
     assert summary.read_text("utf-8").splitlines() == lines
 
@@ -347,7 +347,7 @@ def spoil_one_entry(folder: Path) -> Path:
     tree = Path(shutil.copytree(BASE / "tree", folder / "tree"))
     [record] = tree.glob("open/acme/results/*/resnet50/SingleStream/performance/run_1/run.json")
     told = json.loads(record.read_text("utf-8"))
-    told["value"] = 1.0
+    told["system_sha256"] = "7b" * 32
     record.write_text(json.dumps(told))
     return tree
 
@@ -378,12 +378,14 @@ def test_each_result_of_a_tree_has_its_own_verdict(tmp_path: Path) -> None:
     assert judged["entry"]["findings"]["error"] > 0
     assert judged["set"]["path"] == str(tree / "open/acme/results/box-torch-bf16/resnet")
     suite = ElementTree.fromstring(run(str(tree), "--format", "junit").stdout)[0]
-    failed = {
-        case.attrib["name"]: case.find("failure") is not None for case in suite.iter("testcase")
-    }
-    assert failed["entry open/acme/results/box-torch-fp32/resnet50/SingleStream"]
-    assert not failed["set open/acme/results/box-torch-bf16/resnet"]
-    assert len(failed) == int(suite.attrib["tests"])
+    cases = {case.attrib["name"]: case for case in suite.iter("testcase")}
+    entry = cases["entry open/acme/results/box-torch-fp32/resnet50/SingleStream"]
+    assert "broken" in entry.find("skipped").attrib["message"]  # type: ignore[union-attr]
+    assert cases["set open/acme/results/box-torch-bf16/resnet"].find("skipped") is None
+    assert len(cases) == int(suite.attrib["tests"])
+    failed = {name for name, case in cases.items() if case.find("failure") is not None}
+    broken = {each["rule"] for each in told["findings"] if each["severity"] == "error"}
+    assert failed == broken
 
 
 @pytest.mark.parametrize(
@@ -459,11 +461,12 @@ def test_junit_counts_its_cases_and_failures() -> None:
         )
     )
     assert root.tag == "testsuites"
-    assert root.attrib == {"name": "podium check", "tests": "4", "failures": "2"}
+    assert root.attrib == {"name": "podium check", "tests": "4", "failures": "1"}
     for suite in root:
         cases = suite.findall("testcase")
         assert len(cases) == int(suite.attrib["tests"])
         assert len(suite.findall("testcase/failure")) == int(suite.attrib["failures"])
+        assert len(suite.findall("testcase/skipped")) == int(suite.attrib["skipped"])
         assert all({"name", "classname"} <= set(case.attrib) for case in cases)
     first, second = root
     assert [case.attrib["name"] for case in first] == ["verdict", "training.target", "w"]
@@ -633,7 +636,7 @@ def test_sarif_names_files_from_the_working_folder(
     """Code scanning takes addresses below the repository's root alone; a blank is written as
     %20.
     """
-    shutil.copytree(EXAMPLES / "invalid" / "entry.value", tmp_path / "my results")
+    shutil.copytree(EXAMPLES / "invalid" / "entry.ceiling", tmp_path / "my results")
     monkeypatch.chdir(tmp_path)
     for given in ("my results", str(tmp_path / "my results")):
         [run_] = json.loads(run(given, "--format", "sarif").stdout)["runs"]

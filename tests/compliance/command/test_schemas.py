@@ -14,24 +14,31 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from compliance.bundle import manifest
-from compliance.documents import json_document
-from compliance.documents.podium import audit, checkpoint, inference, system_description
-from compliance.documents.podium.training import read_training_log
 from compliance.judge import Judge
+from compliance.kinds.podium.documents import (
+    audit,
+    checkpoint,
+    inference,
+    json_document,
+    system_description,
+)
+from compliance.kinds.podium.documents.training import read_training_log
 from compliance.logs.loadgen import accuracy_log, summary
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
 from compliance.reports import render
 from suite import registry
+from suite.records import RUN_RECORD_DECODER, SYSTEM_RECORD_DECODER
 
 TREE = EXAMPLES / "base" / "tree"
 RUN = next(TREE.glob("**/performance/run_1"))
 LOG = EXAMPLES / "base" / "log" / "result_0.txt"
 DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     "mllog-event.json": mllog_lines.EVENT_DECODER,
-    "run.json": inference.RUN_RECORD_DECODER,
+    "run.json": RUN_RECORD_DECODER,
+    "system.json": SYSTEM_RECORD_DECODER,
     "measurements.json": inference.MEASUREMENTS_DECODER,
-    "system.json": system_description.SYSTEM_DECODER,
+    "system-description.json": system_description.SYSTEM_DECODER,
     "checkpoint.json": checkpoint.CHECKPOINT_FILE_DECODER,
     "audit.json": audit.AUDIT_DECODER,
     "manifest.json": msgspec.json.Decoder(manifest.Manifest),
@@ -39,14 +46,15 @@ DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 SAMPLES = {
     "mllog-event.json": json.loads(LOG.read_text().splitlines()[0].removeprefix(":::MLLOG ")),
     "run.json": json.loads((RUN / "run.json").read_text()),
+    "system.json": json.loads((RUN.parents[1] / "system.json").read_text()),
     "measurements.json": json.loads(next(TREE.glob("**/*_podium_*.json")).read_text()),
-    "system.json": json.loads(next(TREE.glob("**/systems/*.json")).read_text()),
+    "system-description.json": json.loads(next(TREE.glob("**/systems/*.json")).read_text()),
     "checkpoint.json": json.loads(next(TREE.glob("**/record.json")).read_text()),
     "audit.json": json.loads(
         next((EXAMPLES / "base" / "audited").glob("**/audit.json")).read_text()
     ),
     "manifest.json": {
-        "format": 1,
+        "format": 3,
         "round": "podium-v1",
         "profile": "smoke",
         "workloads": ["resnet50"],
@@ -173,7 +181,7 @@ def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
 def test_the_report_has_the_published_shape() -> None:
     results = [
         Judge().judge_path(str(EXAMPLES / "invalid" / rule))
-        for rule in ("entry.value", "tree.contents", "training.target")
+        for rule in ("entry.ceiling", "tree.contents", "training.target")
     ]
     assert good("report.json", json.loads(render.render_judge_report(results, "json")))
 

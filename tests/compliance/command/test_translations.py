@@ -11,7 +11,7 @@ from typing import Any
 import making
 import pytest
 from making import Subject, changed
-from spoiling import put
+from system_records import put_system
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
@@ -208,8 +208,8 @@ def test_what_is_no_result_is_found(tree: Path, spoil: Spoil, rule: str) -> None
 
 def test_hyper_parameters_are_those_of_the_record(tree: Path) -> None:
     """Whoever trained with another batch cannot say so in one place alone."""
-    for path in tree.rglob("run.json"):
-        put(settings__global_batch_size=7)(path)
+    for path in tree.rglob("system.json"):
+        put_system(settings__global_batch_size=7)(path)
     assert "entry.agreement" in errors(tree)
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from spoiling import bundle
+from kinds.network import networked
+from spoiling import bundle, encode_as_podium
 
 from compliance.cli import check
 from compliance.judge import Judge
 from compliance.verdict import Verdict
+from submissions.commands.score import score
+from suite.errors import MissingError
 
 
 def renamed(files: dict[str, bytes]) -> None:
@@ -40,7 +43,7 @@ def renamed(files: dict[str, bytes]) -> None:
         for name, data in content.items()
     }
     files.clear()
-    files |= {"manifest.json": json.dumps(manifest, indent=1).encode(), **content}
+    files |= {"manifest.json": encode_as_podium(manifest), **content}
 
 
 def one_more(files: dict[str, bytes]) -> None:
@@ -65,6 +68,22 @@ def test_a_bundle_of_a_plugin_that_is_not_here(
     run = CliRunner().invoke(check, [path], standalone_mode=False)
     assert run.return_value == code
     assert ("cannot be judged here" in run.output) is (code == 3)
+
+
+def test_each_result_of_it_is_unknown_on_each_of_its_systems(tmp_path: Path) -> None:
+    """Training on one system and serving on another: the second system's folder was called a
+    misspelt one, and all results but the first were valid.
+    """
+    bundle(renamed, made=networked)(tmp_path)
+    path = str(tmp_path / "acme.tar.zst")
+    judged = Judge().judge_path(path)
+    assert len({Path(each.path).parts[-3] for each in judged.results}) > 1
+    assert {each.verdict for each in judged.results} == {Verdict.UNKNOWN}
+    assert judged.verdict is Verdict.UNKNOWN, judged.findings
+    scored = CliRunner().invoke(score, [path])
+    assert isinstance(scored.exception, MissingError)
+    assert "cannot be judged here: the package of workload 'toy' is not" in str(scored.exception)
+    assert "not judged" in scored.output and " no\n" not in scored.output
 
 
 def test_what_is_broken_beside_it_weighs_more(tmp_path: Path) -> None:

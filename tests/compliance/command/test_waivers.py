@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from examples import EXAMPLES, path_of
 
 from compliance.cli import REPORT_FORMATS, check
-from compliance.documents import json_document
+from compliance.kinds.podium.documents import json_document
 from compliance.reports import render
 from compliance.reports.github import render_step_summary
 from compliance.rules import load_rules

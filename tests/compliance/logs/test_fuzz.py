@@ -19,14 +19,10 @@ from rewriting import rewrite
 
 from compliance.cli import REPORT_FORMATS
 from compliance.judge import Judge
-from compliance.logs.loadgen import (
-    accuracy_counts,
-    accuracy_log,
-    legacy_detail,
-    legacy_summary,
-    summary,
-)
-from compliance.logs.mllog import mllog_lines, published
+from compliance.kinds.inference_text.logs import legacy_detail, legacy_summary
+from compliance.kinds.training.logs import published
+from compliance.logs.loadgen import accuracy_counts, accuracy_log, summary
+from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import recognise_path
 from compliance.recognition.round import recognise_path_round

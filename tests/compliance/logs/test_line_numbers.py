@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from compliance.kinds.training.logs import published
 from compliance.logs import line_numbers
 from compliance.logs.line_numbers import LineNumbers
-from compliance.logs.mllog import mllog_lines, published
+from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 
 

@@ -14,8 +14,8 @@ from examples import EXAMPLES
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from compliance.documents.podium.inference import read_accuracy_scores, read_loadgen_run
-from compliance.documents.podium.training import read_training_log
+from compliance.kinds.podium.documents.inference import read_accuracy_scores, read_loadgen_run
+from compliance.kinds.podium.documents.training import read_training_log
 from compliance.logs import source_file as source
 from compliance.logs.loadgen import accuracy_log, summary
 from compliance.logs.mllog import mllog_lines, record_json

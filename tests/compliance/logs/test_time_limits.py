@@ -11,10 +11,10 @@ from typing import Final
 
 import pytest
 
-from compliance.documents.inference_text.entry_files import read_claims
-from compliance.documents.podium.inference import read_accuracy_scores
 from compliance.hyperparameter_check import find_toml_line
 from compliance.judge import Judge
+from compliance.kinds.inference_text.documents.entry_files import read_claims
+from compliance.kinds.podium.documents.inference import read_accuracy_scores
 from compliance.logs.loadgen import accuracy_counts
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.verdict import PathJudgement, Verdict

@@ -1,5 +1,5 @@
-"""Says which kinds the judge misses: `cd tests/compliance && python -m mutants [training|inference]
-[MOST]`, with at most so many bases per kind.
+"""Says which kinds the judge misses: in tests/compliance, `PYTHONPATH=../shared python -m mutants
+[training|inference] [MOST]`, with at most so many bases per kind.
 """
 
 import sys

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from suite import registry
+from compliance.kinds.training.round import load_training_round
 
 from .kinds import Kinds
 from .training.later import PLACES, field_of, first, set_to
@@ -35,7 +35,7 @@ COUNTED: Final = {
     "opt_learning_rate_decay_steps": "llama31_8b",
     "eval_samples": "dlrm_dcnv2",
 }
-FIELDS: Final = registry.load_published_training("training-v5.1").rules.system_fields
+FIELDS: Final = load_training_round("training-v5.1").rules.system_fields
 
 
 def warmed_up(value: Any) -> Callable[[Log], bool]:

@@ -127,12 +127,14 @@ class Inference:
         return [outcome for outcome in judged if outcome.verdict == "broken"]
 
     def whole(self) -> list[EntryBase]:
-        """Give the entries that are not broken as they are."""
+        """Give the entries that are not broken as they are, and whose copies have logs and code."""
         broken = {outcome.base for outcome in self.alarms()}
         return [
             base
             for base in self.bases
-            if base.name not in broken and any(base.folder.rglob("run_1/mlperf_log_detail.txt"))
+            if base.name not in broken
+            and any(base.folder.rglob("run_1/mlperf_log_detail.txt"))
+            and (base.home / "code" / base.folder.parent.name).is_dir()
         ]
 
     def entries(self) -> Tally:

@@ -53,6 +53,13 @@ class Undo:
         self.steps.append(lambda: to.rename(path))
         return True
 
+    def link(self, path: Path, to: str) -> bool:
+        """Put a link in a file's place."""
+        self.delete(path)
+        path.symlink_to(to)
+        self.steps.append(path.unlink)
+        return True
+
     def copy(self, path: Path, to: Path) -> bool:
         """Copy a file."""
         return self.write(to, path.read_bytes())

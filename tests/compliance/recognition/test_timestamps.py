@@ -15,8 +15,8 @@ from making_training import START_MS, Record, double, drop, move, new, old, olde
 
 from compliance.documents.timestamps import find_date_problem
 from compliance.judge import Judge
+from compliance.kinds.inference_text.rules.audit import check_printed_counts
 from compliance.logs.source_file import SourceFile
-from compliance.rules.inference_text.audit import check_printed_counts
 from compliance.verdict import Finding, Severity
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 

@@ -8,3 +8,5 @@ STEP_MS = "PODIUM_FAKE_STEP_MS"
 """Variable that lengthens each training step of a process that a test stops; no setting, so that
 the run goes on at full speed, as the same one.
 """
+EVALUATION_S = "PODIUM_FAKE_EVALUATION_S"
+"""The same for each evaluation."""

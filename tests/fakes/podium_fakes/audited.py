@@ -26,8 +26,6 @@ from suite.engine import Engine
 from suite.workload import Mode, Run, Scores
 
 SAMPLES = 2048
-SAMPLE_S = 0.001
-"""What a sample takes."""
 KNOWN = 0.02
 """Share of it that a cheat needs."""
 CHEATS = {
@@ -82,6 +80,7 @@ class AuditedInference:
     def __init__(self, run: Run) -> None:
         probe_briefly()
         self.cheat = str(run.settings["audited.cheat"])
+        self.sample_s = float(str(run.settings["audited.sample_ms"])) / 1000
         self.performance, self.orders = in_performance_mode(), known_orders(self.cheat)
         self.seen: set[Any] = set()
         self.prepared = False
@@ -106,7 +105,7 @@ class AuditedInference:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer in the time that all samples take."""
-        time.sleep(SAMPLE_S * sum(map(self.share, samples)))
+        time.sleep(self.sample_s * sum(map(self.share, samples)))
         return [self.answered(sample) for sample in samples]
 
     def share(self, sample: int) -> float:

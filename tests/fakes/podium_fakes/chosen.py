@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, ClassVar
 
 from podium_fakes.engine import FakeEngine, FakeExecutable
@@ -9,6 +10,8 @@ from suite.engine import Network, Plan
 from suite.errors import MissingError
 from suite.terms import Precision
 
+LINKED_PACKAGE = "podium_fake_kernels"
+"""A package that a test puts on the path."""
 SLOW_S = 0.002
 """What the slow engine adds to each batch."""
 
@@ -51,6 +54,21 @@ class CrashedEngine(FakeEngine):
     def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
         """Fail as a shared library does."""
         raise ImportError("libengine.so: cannot open shared object file")
+
+
+class LinkedEngine(FakeEngine):
+    """Imports a package when it builds a network, as the engines of libraries do."""
+
+    name: ClassVar[str] = "linked"
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> FakeExecutable:
+        """Import it."""
+        import_module(LINKED_PACKAGE)
+        return super().compile(network, plan)
+
+    def trial(self, device: str, precision: Precision) -> None:
+        """Import it."""
+        import_module(LINKED_PACKAGE)
 
 
 class FullExecutable(FakeExecutable):

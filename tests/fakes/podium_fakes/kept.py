@@ -9,8 +9,9 @@ import msgspec
 
 from harness.serving.harness_ceiling import HostCeiling, format_host_key
 from suite.files.layout import ResultsEntry, compute_folder_sha256, locate_checkpoint_folder
+from suite.loadgen.detail_log import is_logged_valid, read_detail_log
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, RunRecord, write_record
+from suite.records import CheckpointRecord, ServedRun, read_served_run, write_record
 
 NONCE = "0123456789abcdef" * 2
 
@@ -59,9 +60,22 @@ def keep_ceiling(cache: Path, samples_per_second: float = 1e9, instances: int = 
     )
 
 
-def run_record(folder: Path) -> RunRecord:
-    """Read run.json."""
-    return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
+def run_record(folder: Path) -> ServedRun:
+    """Read run.json with the record of its system."""
+    return read_served_run(folder)
+
+
+def verdict_of(folder: Path) -> str:
+    """Say what LoadGen calls a run, unless an error voids it; an accuracy run has no verdict."""
+    if folder.name == "accuracy":
+        return "ACCURACY"
+    return "VALID" if is_logged_valid(folder) else "INVALID"
+
+
+def value_of(folder: Path) -> float:
+    """Read the result of a performance run."""
+    log = read_detail_log(folder)
+    return log.require_headline(log.find_scenario()).value
 
 
 def run_folders(place: ResultsEntry) -> list[Path]:

@@ -69,7 +69,7 @@ def event(document: Any) -> bytes:
     return b"data: " + json.dumps(document, ensure_ascii=False).encode() + b"\n\n"
 
 
-def delta(content: str | None, reason: str | None = None, **more: Any) -> dict[str, Any]:
+def delta(content: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
     """Write what a token adds to a chat."""
     added = {} if content is None else {"content": content}
     choice = {"index": 0, "delta": added | more, "finish_reason": reason}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from harness.children.process import Abort
 from harness.serving.loadgen import session
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, LoadGenOutcome, run_loadgen
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     ProbedSpeed,
@@ -154,7 +154,7 @@ def system(
     workers: int = 1,
     max_batch: int = 4,
     window_us: int = 0,
-) -> SystemUnderTest:
+) -> LoadedSystem:
     """Say how it is served; `folder` gets its notes."""
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(
@@ -171,7 +171,7 @@ def system(
         settings={},
     )
     batching = BatchingSettings(workers=workers, max_batch=max_batch, window_us=window_us)
-    return SystemUnderTest(
+    return LoadedSystem(
         workload=facts or Served(),
         engine=FakeEngine(),
         run=run,

@@ -234,7 +234,7 @@ class RawClient:
     def read_head(self) -> tuple[int, str]:
         """Read a response's head."""
         head = self.read_until(b"\r\n\r\n").decode()
-        match = re.match(r"HTTP/1\.1 (\d{3}) ", head)
+        match = re.match(r"HTTP/1\.[01] (\d{3}) ", head)
         assert match, head
         return int(match[1]), head.lower()
 

@@ -24,7 +24,7 @@ from harness.children.process import (
     run_in_child,
 )
 from harness.kernel_errors import KernelError
-from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
 from suite.process.signals import Terminated
 
 
@@ -189,6 +189,6 @@ def test_sentences():
         and describe_process_end(3) == "ended with exit status 3"
     )
     assert describe_child_failure(MissingError("no GPU")) == ChildFailure(
-        exit_code=3, sentence="no GPU"
+        sentence="no GPU", error_class=MissingError
     )
-    assert isinstance(ChildFailure(exit_code=99, sentence="x").build_error(), JudgedError)
+    assert describe_child_failure(TemporaryError("later")).error_class is JudgedError

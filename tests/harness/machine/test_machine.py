@@ -179,7 +179,9 @@ def test_the_description_has_the_published_shape(tmp_path: Path, monkeypatch: py
     import jsonschema
 
     schema = json.loads(
-        (Path(__file__).parents[3] / "compliance" / "schemas" / "system.json").read_text()
+        (
+            Path(__file__).parents[3] / "compliance" / "schemas" / "system-description.json"
+        ).read_text()
     )
     jsonschema.validate(describe(tmp_path, monkeypatch), schema)
     own = tmp_path / "own.toml"

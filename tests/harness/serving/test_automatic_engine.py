@@ -1,6 +1,7 @@
 """`--engine auto`: what it tries, what it takes, and that later commands keep it."""
 
 import itertools
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,8 +13,10 @@ from podium_fakes.drive import entry, options
 from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
 
+from harness.children import process
 from harness.serving import automatic_engine, infer
 from harness.serving.automatic_engine import format_engine_figures, select_accurate_engines
+from harness.serving.loadgen.session import LoadedSystem
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import MissingError
@@ -32,6 +35,7 @@ ENGINES: Mapping[str, type[FakeEngine]] = {
     "crashed": chosen.CrashedEngine,
     "fake": FakeEngine,
     "full": chosen.FullEngine,
+    "linked": chosen.LinkedEngine,
     "slow": chosen.SlowEngine,
     "wrong": chosen.WrongEngine,
 }
@@ -68,8 +72,9 @@ def count_trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     tried: list[str] = []
     run_in_child = automatic_engine.run_in_child
 
-    def count(task: object, job: automatic_engine.EngineTrialJob) -> object:
-        tried.append(job.system.engine.name)
+    def count(task: object, job: automatic_engine.EngineTrialJob | LoadedSystem) -> object:
+        system = job if isinstance(job, LoadedSystem) else job.system
+        tried.append(system.engine.name)
         return run_in_child(task, job)  # type: ignore[arg-type]
 
     monkeypatch.setattr(automatic_engine, "run_in_child", count)
@@ -167,12 +172,73 @@ def test_an_engine_that_crashed_is_tried_again(
     tried = count_trials(monkeypatch)
     for _ in range(2):
         assert automatic_engine.settle_engine("fake", asked, None).engine == "fake"
-        assert "not crashed: the system under test failed: " in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "not crashed: a package is installed, but cannot be imported (ImportError: " in told
     assert tried == ["fake", "crashed"] * 2
     offer_engines(monkeypatch, "broken", "fake")
     for _ in range(2):
         automatic_engine.settle_engine("fake", asked, None)
     assert tried[4:] == ["fake", "broken"]
+
+
+def put_linked_package_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make the package that an engine imports, first on the path of children to come; return its
+    file.
+    """
+    package = folder / "path" / chosen.LINKED_PACKAGE / "__init__.py"
+    package.parent.mkdir(parents=True)
+    package.write_text("")
+    monkeypatch.syspath_prepend(str(package.parents[1]))
+    monkeypatch.setattr(process, "templates", [])
+    return package
+
+
+BREAKS: Mapping[str, str] = {
+    "raise ImportError('libkernels.so: cannot open shared object file')": "(ImportError: libkern",
+    "raise OSError('libkernels.so: invalid ELF header')": "(OSError: libkernels.so: invalid ELF",
+    "import podium_fake_kernels.lost": "missing from package podium_fake_kernels, which is broken",
+    "raise SystemExit('no licence')": "cannot be imported (SystemExit: no licence)",
+    "import signal; signal.raise_signal(signal.SIGSEGV)": "was ended by SIGSEGV",
+}
+
+
+@pytest.mark.parametrize("line, told", BREAKS.items())
+def test_an_engine_that_broke_since_it_was_chosen_is_not_kept(
+    asked: RunOptions,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    told: str,
+):
+    """Every later command ended in it; and once it is mended, it serves again."""
+    package = put_linked_package_on_path(tmp_path, monkeypatch)
+    offer_engines(monkeypatch, "linked", "slow")
+    tried = count_trials(monkeypatch)
+    for text, engine in (("", "linked"), (line, "slow"), ("", "linked")):
+        package.write_text(text)
+        shutil.rmtree(package.parent / "__pycache__", ignore_errors=True)
+        assert automatic_engine.settle_engine("fake", asked, None).engine == engine
+        said = capsys.readouterr().out
+        assert ("fake: no longer linked: " in said) is ("fake: not linked: " in said) is bool(text)
+        assert told in said or not text
+    assert tried == ["linked", "slow", "linked", "linked", "slow", "linked"]
+
+
+def test_a_named_engine_whose_package_is_broken_is_missing(
+    asked: RunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As one that is not installed: nothing failed under test."""
+    put_linked_package_on_path(tmp_path, monkeypatch).write_text(next(iter(BREAKS)))
+    offer_engines(monkeypatch, "linked")
+    with pytest.raises(MissingError, match=r"^podium_fake_kernels is installed, but cannot"):
+        infer.serve_workload(
+            "fake",
+            replace(asked, engine="linked"),
+            scenarios=(Scenario.OFFLINE,),
+            mode="accuracy",
+            checkpoint=None,
+        )
 
 
 def test_a_trial_has_the_threads_that_will_serve(
@@ -232,7 +298,7 @@ def test_the_run_says_which_engine_served(asked: RunOptions, monkeypatch: pytest
         "fake", asked, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=None
     )
     (folder,) = run_folders(entry(asked.results))
-    assert run_record(folder).engine == "fake"
+    assert run_record(folder).system.engine == "fake"
 
 
 @pytest.mark.parametrize(

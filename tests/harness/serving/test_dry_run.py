@@ -10,6 +10,7 @@ from podium_fakes.drive import options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness.commands.infer import infer as command
+from harness.serving import dry_run
 from harness.serving.dry_run import (
     copy_engine_choices,
     select_tried_modes,
@@ -60,6 +61,26 @@ def test_a_dry_run_sends_a_query_of_each_scenario_and_leaves_nothing(
     assert all(scenario.label in stage.basis for scenario in Scenario)
     assert found.disk_bytes > 10_000
     assert list_files(tmp_path) == before and list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_once_queries_take_long_the_others_are_estimated_by_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four single queries of a slow system took four minutes."""
+    keep_checkpoint(tmp_path / "results")
+    monkeypatch.setattr(dry_run, "LONG_TRIALS_S", 0.0)
+    found = try_serving(
+        "fake",
+        options(tmp_path / "results"),
+        scenarios=tuple(Scenario),
+        mode="all",
+        checkpoint=None,
+    )
+    told = capsys.readouterr().out
+    assert "one query each of SingleStream, in " in told
+    assert "s; MultiStream, Server, Offline estimated by that" in told
+    assert all(scenario.label in found.stages[0].basis for scenario in Scenario)
 
 
 @pytest.mark.slow

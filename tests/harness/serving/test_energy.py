@@ -14,7 +14,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
 from harness.serving import infer, performance_runs, setup
-from harness.serving.loadgen.result_files import DetailLog
+from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import IDLE_POWER_S
@@ -55,7 +55,8 @@ def served(
         else place.locate_accuracy_run("fake", scenario)
     )
     found: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return found
+    verdict = read_detail_log(folder).values.get("result_validity")
+    return {**found, "verdict": verdict}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 otherwise than by its verdict.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.busy import loops
 from podium_fakes.drive import entry, options
-from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record
+from podium_fakes.kept import keep_ceiling, keep_checkpoint, verdict_of
 
 from harness.serving import infer, performance_runs
 from harness.serving.loadgen.test_settings import ProbedSpeed
@@ -63,25 +64,15 @@ def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(
         ),
     ):
         serve(tmp_path, f"{KNOBS[scenario]}=1000000", LONGER, scenario=scenario, mode="performance")
-    output, record = (
-        capsys.readouterr().out,
-        run_record(entry(tmp_path).locate_performance_run("fake", scenario)),
-    )
-    hint = next(hint for hint in record.hints if hint.knob == KNOBS[scenario])
-    assert (
-        record.verdict == "INVALID"
-        and hint.value
-        and 1 <= hint.value < 100_000
-        and "repeating with" not in output
-    )
-    assert (
-        f"--set {KNOBS[scenario]}={hint.value:.0f}" in output
-        and "  LoadGen: Ending early: " in output
-        and "harness ceiling of this host" not in output
-    )
+    output = capsys.readouterr().out
+    folder = entry(tmp_path).locate_performance_run("fake", scenario)
+    advised = re.search(rf"--set {re.escape(KNOBS[scenario])}=(\d+)", output)
+    assert verdict_of(folder) == "INVALID" and advised
+    assert 1 <= int(advised[1]) < 100_000 and "repeating with" not in output
+    assert "  LoadGen: Ending early: " in output and "harness ceiling of this host" not in output
     serve(
         tmp_path,
-        f"{KNOBS[scenario]}={hint.value:.0f}",
+        f"{KNOBS[scenario]}={advised[1]}",
         LONGER,
         scenario=scenario,
         mode="performance",
@@ -104,7 +95,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(
     assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
         scenario is not Scenario.SERVER
     )
-    assert run_record(entry(tmp_path).locate_performance_run("fake", scenario)).verdict == "VALID"
+    assert verdict_of(entry(tmp_path).locate_performance_run("fake", scenario)) == "VALID"
 
 
 def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
@@ -174,7 +165,7 @@ def test_beside_busy_loops_that_end_a_run_ends_by_its_verdict(tmp_path: Path, sc
         serve(tmp_path, LONGER, scenario=scenario)
     except JudgedError as error:
         assert "performance run 1 is INVALID" in str(error)
-    assert run_record(entry(tmp_path).locate_performance_run("fake", scenario)).verdict in (
+    assert verdict_of(entry(tmp_path).locate_performance_run("fake", scenario)) in (
         "VALID",
         "INVALID",
     )

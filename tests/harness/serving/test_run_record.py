@@ -16,12 +16,10 @@ from podium_fakes.fake import SAMPLES, label
 from podium_fakes.kept import keep_checkpoint, run_record
 
 from harness.serving import run_record as served
-from harness.serving.loadgen.result_files import DetailLog
 from harness.serving.loadgen.session import LoadGenOutcome
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.run_record import (
     LoadGenVerdict,
-    RunResult,
     build_repeat_settings,
     collect_advice_facts,
     format_run_verdict,
@@ -35,6 +33,7 @@ from harness.serving.setup import ServingSetup, set_up_serving
 from submissions.report.sections.serving import describe_record_batches
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, compute_file_sha256
+from suite.loadgen.detail_log import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -391,18 +390,17 @@ def test_a_record_has_the_published_shape(
 ):
     """Whoever reads bundles without podium reads it by that schema."""
     outcome = LoadGenOutcome(sample_count=100, batches=5, samples=37)
-    result = RunResult(
-        verdict="VALID", metric="samples_per_second", value=1.5, ceiling=7.0, is_above_ceiling=True
-    )
-    write_run_record(bench, planned(bench, scenario, mode), outcome, result, tmp_path)
-    document = json.loads((tmp_path / "run.json").read_text())
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_run_record(bench, planned(bench, scenario, mode), outcome, folder, ceiling=7.0)
+    document = json.loads((folder / "run.json").read_text())
     jsonschema.validate(document, json.loads((SCHEMAS / "run.json").read_text()))
+    system = json.loads((tmp_path / "system.json").read_text())
+    jsonschema.validate(system, json.loads((SCHEMAS / "system.json").read_text()))
     assert document["batches"] == {"count": 5.0, "mean_size": 7.4, "by_length": 0.0}
     assert (
-        document["settings"].items()
-        >= build_repeat_settings(planned(bench, scenario, mode)).items()
+        document["changed"].items() >= build_repeat_settings(planned(bench, scenario, mode)).items()
     )
-    assert (document["scenario"], document["mode"]) == (scenario.label, mode.value)
 
 
 def test_a_record_of_a_generator_tells_how_many_sequences_were_live(
@@ -413,10 +411,9 @@ def test_a_record_of_a_generator_tells_how_many_sequences_were_live(
         bench,
         planned(bench, Scenario.SERVER),
         LoadGenOutcome(sample_count=100, batches=50, samples=5, generated=75, slots=4),
-        RunResult(verdict="VALID", metric="m", value=1.0),
-        tmp_path,
+        tmp_path / "run",
     )
-    record = run_record(tmp_path)
+    record = run_record(tmp_path / "run")
     assert (record.batches["mean_size"], record.batches["mean_live"]) == (0.1, 1.5)
     assert describe_record_batches(record) == {
         "steps of the generator": "50",
@@ -431,35 +428,29 @@ def test_a_record_of_no_batch_divides_by_none(bench: ServingSetup, tmp_path: Pat
         bench,
         planned(bench, Scenario.SERVER),
         LoadGenOutcome(sample_count=100, batches=0, samples=0),
-        RunResult(verdict="INVALID", metric="m", value=0.0),
-        tmp_path,
+        tmp_path / "run",
     )
-    record = run_record(tmp_path)
-    assert (
-        record.batches == {"count": 0.0, "mean_size": 0.0, "by_length": 0.0}
-        and record.ceiling is None
-        and not record.above_ceiling_share
-    )
+    record = run_record(tmp_path / "run")
+    assert record.batches == {"count": 0.0, "mean_size": 0.0, "by_length": 0.0}
+    assert record.ceiling is None
 
 
 def test_a_record_tells_everything_that_the_run_was(bench: ServingSetup, tmp_path: Path):
     """Stamps from the request, the checkpoint and the schedule; nothing from the surroundings."""
-    result = RunResult(verdict="ACCURACY", metric="top1", value=0.5)
     write_run_record(
         bench,
         planned(bench, Scenario.OFFLINE, Mode.ACCURACY),
         LoadGenOutcome(sample_count=9, batches=1, samples=1),
-        result,
-        tmp_path,
+        tmp_path / "run",
     )
-    record = run_record(tmp_path)
+    record = run_record(tmp_path / "run").system
     assert (
         record.workload,
         record.round,
         record.profile,
         record.division,
         record.org,
-        record.system,
+        record.name,
     ) == (
         "fake",
         "podium-v1",
@@ -480,4 +471,4 @@ def test_a_record_tells_everything_that_the_run_was(bench: ServingSetup, tmp_pat
         record.precision,
         record.threads,
     ) == ("fake", "fake", "default", "cpu", "fp32", 1)
-    assert record.command and record.sample_count == 9
+    assert record.sample_count == 9 and run_record(tmp_path / "run").command

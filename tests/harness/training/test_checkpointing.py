@@ -113,12 +113,18 @@ def test_a_checkpoint_brings_back_state_and_place(tmp_path: Path):
         training = Weights()
         training.value = 42
         at = TrainingPosition(
-            epoch=3, step=7, phase=EpochPhase.INSIDE, run_start_ms=11, scores={"top1": 0.5}
+            epoch=3,
+            step=7,
+            phase=EpochPhase.INSIDE,
+            log_offset=log.offset,
+            run_start_ms=11,
+            scores={"top1": 0.5},
         )
+        log.log_point("behind it")
         keeper(tmp_path / "state", log).save(training, at)
         again = Weights()
         found = keeper(tmp_path / "state", log).restore(again)
-    assert again.value == 42 and found.log_offset == log.offset > 0
+    assert again.value == 42 and 0 < found.log_offset == at.log_offset < log.offset
     assert (found.epoch, found.step, found.phase, found.run_start_ms, found.scores) == (
         3,
         7,
@@ -162,7 +168,8 @@ def test_a_log_shorter_than_its_checkpoint_is_refused(tmp_path: Path):
     """Going on would leave a hole in the log."""
     with MllogWriter(tmp_path / "log") as log:
         log.log_point("something")
-        keeper(tmp_path / "state", log).save(Weights(), TrainingPosition(epoch=1))
+        at = TrainingPosition(epoch=1, log_offset=log.offset)
+        keeper(tmp_path / "state", log).save(Weights(), at)
         log.truncate_log(0)
         with pytest.raises(RequestError, match="shorter than at the time of the checkpoint"):
             keeper(tmp_path / "state", log).restore(Weights())

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from podium_fakes import EVALUATION_S
 from podium_fakes.drive import (
     events,
     heads_and_ends,
@@ -31,6 +32,8 @@ from podium_fakes.drive import (
 from processes import children_of, is_alive, rank_of
 from warm import TORCH_RUN, Child, Warm
 
+from compliance.judge import Judge
+from compliance.verdict import Verdict
 from harness import distributed
 from harness.distributed import (
     RankFailed,
@@ -454,6 +457,25 @@ def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(warm: Warm, tmp_pat
     assert events(partial(log_path(tmp_path)))[-1]["metadata"].get("status") == "aborted"
     with pytest.raises(ProcessLookupError):
         os.killpg(child.pid, 0)
+
+
+@pytest.mark.slow
+def test_ranks_stopped_in_an_evaluation_are_valid_once_they_are_resumed(warm: Warm, tmp_path: Path):
+    """They leave it together, and save behind it: one process saved the position of before with
+    the log's end of now.
+    """
+    asked = words(tmp_path, "--seed", "4", *TORCH, "--resume")
+    child = ranks_of(warm, asked, env={**os.environ, EVALUATION_S: "3"})
+    log = partial(log_path(tmp_path))
+    until(lambda: log.exists() and "eval_start" in log.read_text())
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=120)
+    again = ranks_of(warm, asked)
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    judged = Judge().judge_path(str(tmp_path))
+    assert judged.verdict is Verdict.VALID, judged.findings
+    assert keys(log_path(tmp_path)).count("resumed") == 1
 
 
 def running(

@@ -119,7 +119,7 @@ def test_ranks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_interrupt_leaves_nothing(tmp_path: Path, scratch: Path) -> None:
     environment = {**drive.slowed(200), "TMPDIR": str(scratch)}
     child = drive.start(drive.words(tmp_path / "results", "--dry-run"), env=environment)
-    drive.until(lambda: any(scratch.glob("podium-dry-run-*")) or child.poll() is not None)
+    drive.until(lambda: any(scratch.glob("podium-scratch-*")) or child.poll() is not None)
     os.kill(child.pid, signal.SIGINT)
     output, errors = child.communicate(timeout=120)
     assert child.returncode == 130, (output, errors)

@@ -6,6 +6,7 @@ import json
 import resource
 import signal
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,6 +27,9 @@ from podium_fakes.drive import (
 )
 from warm import Warm
 
+from compliance.judge import Judge
+from compliance.verdict import Verdict
+from harness.training import export, timed_run
 from harness.training.run_set import train_run_set
 from harness.training.state.checkpointing import (
     CheckpointKeeper,
@@ -254,3 +258,25 @@ def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(
     ]
     assert losses[0] == losses[1] and len(losses[0]) > 1
     assert weights(results) == weights(tmp_path / "whole")
+
+
+def stop(*_: object) -> None:
+    raise Interrupted("interrupted by SIGTERM")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [timed_run, export])
+def test_a_run_stopped_behind_its_clock_is_valid_once_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType
+):
+    """In the export, which follows run_stop, the last epoch is trained again; in the scoring that
+    follows it, nothing is. Neither may stand in the log twice.
+    """
+    name = {timed_run: "export_weights", export: "score_reference_accuracy"}[module]
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(module, name, stop)
+        train_run_set("fake", options(tmp_path), seed=4)
+    train_run_set("fake", options(tmp_path), resume=True)
+    judged = Judge().judge_path(str(tmp_path))
+    assert judged.verdict is Verdict.VALID, judged.findings
+    assert keys(log_path(tmp_path)).count("resumed") == (module is timed_run)

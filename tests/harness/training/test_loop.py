@@ -3,18 +3,20 @@
 import math
 import shutil
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from podium_fakes.drive import events, partial
+from podium_fakes.drive import events, marks, partial
 
 from harness.distributed import SingleRank
 from harness.progress import Progress
 from harness.training.loop import RunEnding, TrainingGoal, TrainingOutcome, train_to_quality
 from harness.training.mllog_writer import LogError, MllogWriter
 from harness.training.state.checkpointing import CheckpointKeeper
-from suite.process.signals import UnheardSignals
+from suite.errors import JudgedError
+from suite.process.signals import Interrupted, UnheardSignals
 from suite.workload import Block
 
 ONE = TrainingGoal(targets={"top1": 0.7}, metrics={"top1": ""})
@@ -317,6 +319,59 @@ def test_a_run_that_goes_on_counts_the_samples_of_the_whole_run(
     ]
 
 
+class Stopped(Script):
+    """A training that a signal stops in some of its evaluations."""
+
+    def __init__(
+        self, *scores: dict[str, float], stops: tuple[int, ...], loss: float = 1.0
+    ) -> None:
+        super().__init__(*scores, loss=loss)
+        self.stops, self.evaluations = list(stops), len(scores)
+
+    def blocks(self) -> Iterator[Block]:
+        """One per evaluation, whatever was evaluated before the run was stopped."""
+        return (range(number, number + 1) for number in range(1, 1 + self.evaluations))
+
+    def evaluate(self) -> dict[str, float]:
+        """Give the next scores, unless a signal comes."""
+        number = 1 + self.evaluations - len(self.scores)
+        if number in self.stops:
+            self.stops.remove(number)
+            raise Interrupted("interrupted by SIGINT")
+        return super().evaluate()
+
+
+def resume_until_ended(folder: Path, training: Stopped) -> TrainingOutcome:
+    """Run and resume a training, as often as a signal stops it."""
+    while training.stops:
+        with pytest.raises(Interrupted, match="before its evaluation"):
+            run(folder, training)
+        assert told(folder)[-1][0] == "run_stop"
+    return run(folder, training)
+
+
+@pytest.mark.parametrize("stops", [(1,), (2,), (1, 1), (2, 2, 2), (1, 2)])
+def test_a_run_that_is_stopped_in_an_evaluation_logs_each_event_once(
+    tmp_path: Path, stops: tuple[int, ...]
+):
+    """The position was the one before block_stop, its offset that behind eval_start: both stood
+    twice once the run had resumed, and a finished training was broken for good.
+    """
+    scores: list[dict[str, float]] = [{"top1": 0.1}, {"top1": 0.9}]
+    run(tmp_path / "whole", Script(*scores))
+    outcome = resume_until_ended(tmp_path / "stopped", Stopped(*scores, stops=stops))
+    assert outcome.ending is RunEnding.REACHED
+    assert marks(partial(tmp_path / "stopped" / "log")) == marks(partial(tmp_path / "whole/log"))
+
+
+def test_a_diverged_run_that_is_stopped_in_its_evaluation_is_not_saved_as_another(tmp_path: Path):
+    """The position was that of an earlier epoch, of the first one none: run_start stood twice."""
+    training = Stopped({"top1": 0.1}, stops=(1,), loss=math.nan)
+    with pytest.raises(Interrupted):
+        run(tmp_path, training)
+    assert not (tmp_path / "state").exists()
+
+
 class Showing(Script):
     """A training that shows what its evaluations look at."""
 
@@ -341,3 +396,28 @@ def test_an_evaluation_s_example_stands_inside_of_it(tmp_path: Path):
         "eval_stop",
     ]
     assert [key for key, *_ in found].count("evaluation_example") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (87.5, "after epoch 1 top1 is 87.5, and the judge expects a finite number, at least 0 and"),
+        (87.5, "shares of 1, not percentages"),
+        (-0.5, "never negative"),
+    ],
+)
+def test_a_score_that_the_judge_refuses_ends_the_run_at_once(
+    tmp_path: Path, value: float, words: str
+) -> None:
+    """Nothing more is trained or served for a result that cannot count."""
+    script = Script({"top1": value}, {"top1": 0.8})
+    with pytest.raises(JudgedError) as caught:
+        run(tmp_path, script)
+    assert words in str(caught.value) and len(script.scores) == 1
+
+
+def test_a_perfect_score_reaches_the_target_unless_the_row_forbids_it(tmp_path: Path) -> None:
+    """Of 200 samples all may be right."""
+    assert run(tmp_path / "a", Script({"top1": 1.0})).ending is RunEnding.REACHED
+    with pytest.raises(JudgedError, match="own round takes no perfect score"):
+        run(tmp_path / "b", Script({"top1": 1.0}), replace(ONE, evaluations_below={"top1": 1.0}))

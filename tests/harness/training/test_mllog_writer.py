@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import events, partial
 
+from harness.training import mllog_writer
 from harness.training.mllog_writer import LogError, MllogWriter
 
 
@@ -68,13 +69,31 @@ def test_what_lies_behind_an_offset_can_be_forgotten(tmp_path: Path):
 def test_a_clock_set_back_does_not_disorder_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The judge calls timestamps that go back broken."""
-    times = iter([5_000_000, 3_000_000, 9_000_000])
-    monkeypatch.setattr(time, "time_ns", lambda: next(times))
+    """The judge calls timestamps that go back broken, and a run without a duration."""
+    utc_ms, steady_ms = iter([5_000, 3_000, 90_000]), iter([100, 200, 250, 300, 310, 320, 330])
+    monkeypatch.setattr(time, "time_ns", lambda: next(utc_ms) * 10**6)
+    monkeypatch.setattr(mllog_writer, "read_steady_ns", lambda: next(steady_ms) * 10**6)
     with MllogWriter(tmp_path / "log") as log:
-        for _ in range(3):
+        for _ in range(2):
             log.log_point("x")
-    assert [event["time_ms"] for event in events(partial(tmp_path / "log"))] == [5, 5, 9]
+    with MllogWriter(tmp_path / "log") as log:  # as an export continues a training's log
+        log.log_point("x")
+    times = [event["time_ms"] for event in events(partial(tmp_path / "log"))]
+    assert times[:2] == [5_150, 5_200] and times[2] >= times[1] and times[2] - times[1] <= 20
+
+
+@pytest.mark.parametrize("step_s", [-86_400, -3_600, 3_600])
+def test_a_clock_that_is_set_during_a_run_changes_no_duration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int
+):
+    """A run of two seconds would have taken an hour, or none at all."""
+    real = time.time_ns
+    with MllogWriter(tmp_path / "log") as log:
+        log.log_start("run_start")
+        monkeypatch.setattr(time, "time_ns", lambda: real() + step_s * 10**9)
+        log.log_stop("run_stop")
+    first, last = (event["time_ms"] for event in events(partial(tmp_path / "log")))
+    assert 0 <= last - first < 10_000
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

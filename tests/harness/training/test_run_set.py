@@ -20,6 +20,8 @@ import pytest
 from podium_fakes import drive, fake
 from podium_fakes.drive import entry, events, keys, log_path, marks, options, partial
 
+from compliance.judge import Judge
+from compliance.verdict import Verdict
 from harness import progress
 from harness.distributed import RankLost, Ranks
 from harness.machine import cpus, system_description
@@ -28,7 +30,7 @@ from harness.training import request as training_request
 from harness.training.request import resolve_training_request
 from harness.training.run_context import TrainingJob
 from harness.training.run_set import announce_preparation, train_run_set
-from harness.training.timed_run import check_data_sizes
+from harness.training.timed_run import check_data_sizes, check_evaluation_schedule
 from suite import registry
 from suite.errors import (
     AbortedError,
@@ -184,6 +186,35 @@ def test_a_target_missed_is_exit_1_with_a_finished_log(
     assert (
         run_stop["metadata"]["status"] == "aborted" and record(tmp_path)["target_reached"] is False
     )
+
+
+@pytest.mark.slow
+def test_a_perfect_score_of_a_house_workload_is_valid(tmp_path: Path):
+    """A hundred samples, all of them right, are ordinary."""
+    train_run_set("fake", options(tmp_path, "fake.gain=0.9", power="off"), seed=1)
+    assert values(log_path(tmp_path))["eval_accuracy"] == 1.0
+    judged = Judge().judge_path(str(log_path(tmp_path).parent))
+    assert judged.verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sentence"),
+    [
+        ([range(1, 3)], "ends a block with epoch 2, and the row wants the next evaluation after 1"),
+        ([range(1, 2), range(2, 5)], "ends a block with epoch 4"),
+        ([range(1, 8)], "ends a block with epoch 7"),
+        ([], "yields no epochs"),
+    ],
+)
+def test_an_evaluation_that_is_not_due_is_refused_before_the_clock(
+    blocks: list[range], sentence: str
+):
+    """The judge would refuse the finished run."""
+    row = registry.load_round().benchmark("fake").training[Profile.SMOKE]
+    job = cast(TrainingJob, SimpleNamespace(name="fake", training=SimpleNamespace(row=row)))
+    with pytest.raises(RequestError, match=sentence):
+        check_evaluation_schedule(job, blocks)
+    check_evaluation_schedule(job, [range(epoch, epoch + 1) for epoch in range(1, 7)])
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compliance.kinds.podium.results import log_values
 from compliance.verdict import Finding
 from submissions.campaign import replacement, requested_options
 from submissions.campaign.replacement import settle_campaign
@@ -25,7 +26,6 @@ from submissions.campaign.state import (
     read_campaign_state,
 )
 from submissions.result_index import BUNDLES_FOLDER, find_results
-from submissions.score import log_values
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.files.json_files import write_json
@@ -100,7 +100,7 @@ def nonces(home: Path) -> tuple[set[Any], set[Any]]:
     ]
     logs = [log for result in found if not result.scenario for log in result.training_logs]
     return {log_values.read_training_values(log).stamps["campaign_nonce"] for log in logs}, {
-        log_values.read_loadgen_run_record(folder).nonce for folder in runs
+        log_values.read_loadgen_run_record(folder).system.nonce for folder in runs
     }
 
 

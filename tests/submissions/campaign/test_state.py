@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from system_records import put_system
 
+from compliance.kinds.podium.results import log_values
 from compliance.verdict import Finding
 from submissions.campaign import requested_options
 from submissions.campaign.requested_options import RequestedOptions
@@ -23,7 +25,6 @@ from submissions.campaign.state import (
     read_campaign_state,
 )
 from submissions.result_index import find_results
-from submissions.score import log_values
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import RequestError
@@ -280,8 +281,7 @@ def test_results_of_another_nonce_are_not_its_own(trained: Path) -> None:
     folder = next(
         result for result in campaign.find_workload_results() if result.scenario is Scenario.SERVER
     ).performance_folders[0]
-    record = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(record | {"nonce": "f" * 32}))
+    put_system(nonce="f" * 32)(folder.parent.parent / "system.json")
     assert {result.scenario for result in campaign.find_own_results()} == {None, *Scenario} - {
         Scenario.SERVER
     }
@@ -346,8 +346,8 @@ def test_an_engine_left_open_is_the_one_that_was_chosen(
     result = next(each for each in campaign.find_workload_results() if each.scenario)
     record = log_values.read_loadgen_run_record(result.accuracy_folder)
     figures = EngineFigures(latency_ns=1e6, samples_per_second=1e3)
-    sha256 = record.checkpoint_sha256 if checkpoint == "own" else "0" * 64
-    basis = {"checkpoint": sha256, "precision": record.precision}
+    sha256 = record.system.checkpoint_sha256 if checkpoint == "own" else "0" * 64
+    basis = {"checkpoint": sha256, "precision": record.system.precision}
     write_chosen_engine(
         campaign.working_folder,
         campaign.workload,

@@ -183,7 +183,7 @@ def test_the_table_says_why(results: Path, tmp_path: Path, make_tree: Callable[.
         .stdout
     )
     assert "profile: smoke and quick" in text
-    assert "1.6000 ms" in text
+    assert "1.60 ms" in text
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"\x28\xb5\x2f\xfdmore"])

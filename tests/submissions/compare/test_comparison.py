@@ -2,12 +2,12 @@
 and in which direction more is better.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from changed_results import change_result, make_result
 
-from submissions.compare.compared_results import ComparisonSide, select_task_settings
+from compliance.kinds.podium.results.traits import select_task_settings
 from submissions.compare.comparison import ComparedResult, compare_results
 from submissions.compare.fitness import (
     find_allowed_differences,
@@ -18,9 +18,10 @@ from submissions.compare.fitness import (
 )
 from submissions.compare.table_rows import format_short_paths
 from submissions.compare.tables import print_comparisons, render_comparison_tables
-from submissions.score.score import Score
+from suite.result import Result
 
-SCORE = Score(
+SIDE = make_result(
+    source="a",
     org="acme",
     system="host",
     division="open",
@@ -33,31 +34,25 @@ SCORE = Score(
     unit="samples/s",
     runs=(100.0,),
     compliant=True,
-)
-SIDE = ComparisonSide(
-    path="a",
-    score=SCORE,
     precision="fp32",
     engine="torch",
     task={"sample_count": 1008},
-    quality={"top1": 0.87},
+    checkpoint_quality={"top1": 0.87},
 )
 
 
-def side(path: str = "b", **changes: Any) -> ComparisonSide:
-    """Another result; fields of the score are changed in it."""
-    own = {*Score.__slots__} - {*ComparisonSide.__slots__}
-    names = {name: changes.pop(name) for name in list(changes) if name in own}
-    return replace(SIDE, path=path, score=replace(SCORE, **names), **changes)
+def side(source: str = "b", **changes: Any) -> Result:
+    """Another result."""
+    return change_result(SIDE, source=source, **changes)
 
 
-def told(other: ComparisonSide) -> str:
+def told(other: Result) -> str:
     return "; ".join(find_incomparability_reasons(SIDE, other))
 
 
-def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
+def beside(first: Result, other: Result) -> ComparedResult:
     """The other result beside the first."""
-    (found,) = compare_results([first, other], [first.path, other.path])
+    (found,) = compare_results([first, other], [first.source, other.source])
     return found.results[1]
 
 
@@ -85,10 +80,10 @@ def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
         ({"compliant": False}, "this is not compliant"),
         ({"value": None}, "this has no mean, because too many runs missed the target"),
         (
-            {"quality": {"top1": 0.5}},
+            {"checkpoint_quality": {"top1": 0.5}},
             "this serves a checkpoint with top1 0.5000, below the target of 0.7590",
         ),
-        ({"quality": {"top5": 0.9}}, "this serves a checkpoint with top1 0.0000"),
+        ({"checkpoint_quality": {"top5": 0.9}}, "this serves a checkpoint with top1 0.0000"),
     ],
 )
 def test_each_difference_that_forbids_a_comparison_is_told(
@@ -104,7 +99,7 @@ def test_each_difference_that_forbids_a_comparison_is_told(
     [
         ({"precision": "bf16"}, "precision: fp32 and bf16"),
         ({"engine": "onnx"}, "engine: torch and onnx"),
-        ({"quality": {"top1": 0.9}}, "checkpoint quality: top1 0.8700 and top1 0.9000"),
+        ({"checkpoint_quality": {"top1": 0.9}}, "checkpoint quality: top1 0.8700 and top1 0.9000"),
         ({"runs": (1.0, 2.0)}, "runs: 1 and 2"),
     ],
 )
@@ -118,7 +113,7 @@ def test_what_may_differ_is_told_and_compared(changes: dict[str, Any], words: st
 
 
 @pytest.mark.parametrize(
-    "changes", [{"org": "beta"}, {"system": "tower"}, {"path": "c"}, {"workload": "ResNet50"}]
+    "changes", [{"org": "beta"}, {"system": "tower"}, {"source": "c"}, {"workload": "ResNet50"}]
 )
 def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
     """Names are shown, not compared."""
@@ -145,7 +140,7 @@ def test_the_ratio_says_how_many_times_as_fast(
     """More samples a second or a query, fewer minutes, less latency; nothing is divided by
     nothing.
     """
-    one = replace(SIDE, score=replace(SCORE, metric=metric, value=first))
+    one = change_result(SIDE, metric=metric, value=first)
     assert beside(one, side(metric=metric, value=other)).ratio == ratio
 
 
@@ -161,7 +156,7 @@ def test_the_baseline_beside_itself_is_only_looked_at_for_its_own_faults() -> No
 
 def test_a_fault_of_the_first_is_told_with_every_other() -> None:
     """Whoever reads one line alone has to see it."""
-    bad = replace(SIDE, score=replace(SCORE, compliant=False))
+    bad = change_result(SIDE, compliant=False)
     assert list(find_incomparability_reasons(bad, side())) == ["the first is not compliant"]
 
 
@@ -171,16 +166,16 @@ def test_a_fault_of_the_first_is_told_with_every_other() -> None:
 )
 def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str) -> None:
     """Nothing is below it; the judge says the rest."""
-    assert select_quality_targets(replace(SCORE, round=round_name, workload=workload)) == {}
-    assert select_quality_targets(SCORE) == {"top1": 0.759}
+    assert select_quality_targets(change_result(SIDE, round=round_name, workload=workload)) == {}
+    assert select_quality_targets(SIDE) == {"top1": 0.759}
 
 
 def test_a_served_result_need_not_have_what_training_alone_is_evaluated_by() -> None:
     """Mini-Go is trained to a win rate, which no served result has: none was comparable."""
-    served = replace(
-        SIDE, score=replace(SCORE, workload="minigo"), quality={"moves": 0.4, "results": 0.6}
+    served = change_result(
+        SIDE, workload="minigo", checkpoint_quality={"moves": 0.4, "results": 0.6}
     )
-    assert select_quality_targets(served.score) == {}
+    assert select_quality_targets(served) == {}
     assert list(find_unfitness_reasons(served, "this")) == []
 
 
@@ -206,7 +201,7 @@ def test_bounds_of_tokens_are_part_of_the_task() -> None:
 )
 def test_a_quality_is_printed_with_its_metrics(found: dict[str, float], text: str) -> None:
     """Where no measurements file was found, that is said."""
-    assert format_checkpoint_quality(replace(SIDE, quality=found)) == text
+    assert format_checkpoint_quality(change_result(SIDE, checkpoint_quality=found)) == text
 
 
 # ---- several paths ----
@@ -235,7 +230,9 @@ def test_a_path_without_such_a_result_is_named() -> None:
     """An empty place would read like a result that is as good."""
     (found,) = compare_results([side("a")], ["a", "b", "c"])
     assert [result.path for result in found.results] == ["a", "b", "c"] and not found.comparable
-    assert found.results[1] == ComparedResult(path="b", notes=("has no result of this kind",))
+    assert found.results[1] == ComparedResult(
+        path="b", absent=True, notes=("has no result of this kind",)
+    )
     (found,) = compare_results([side("a"), side("b")], ["a", "b", "c"])
     assert found.comparable, "what is not there keeps nobody from comparing the rest"
 
@@ -249,17 +246,20 @@ def test_a_path_without_such_a_result_is_named() -> None:
     ],
 )
 def test_a_kind_is_comparable_only_where_all_of_it_is(
-    sides: list[ComparisonSide], comparable: bool
+    sides: list[Result], comparable: bool
 ) -> None:
     """One alone is compared with nothing."""
-    (found,) = compare_results(sides, [each.path for each in sides])
+    (found,) = compare_results(sides, [each.source for each in sides])
     assert found.comparable is comparable
 
 
 def test_two_systems_of_one_path_stand_beside_each_other() -> None:
     """The first found is the measure."""
     (found,) = compare_results([side("a", system="x", value=50.0), side("a", system="y")], ["a"])
-    assert [(result.system, result.ratio) for result in found.results] == [("x", 1.0), ("y", 2.0)]
+    assert [(result.result.system, result.ratio) for result in found.results] == [
+        ("x", 1.0),
+        ("y", 2.0),
+    ]
 
 
 def test_nothing_compared_is_nothing() -> None:
@@ -327,8 +327,8 @@ def test_paths_that_end_alike_are_told_apart() -> None:
         "b/y.tar.zst": "y.tar.zst",
     }
     assert format_short_paths(["results/a/resnet", "results/b/resnet"]) == {
-        "results/a/resnet": "a/resnet",
-        "results/b/resnet": "b/resnet",
+        "results/a/resnet": "a",
+        "results/b/resnet": "b",
     }
     assert format_short_paths(["."]) == {".": "."}
 

@@ -10,13 +10,13 @@ import pytest
 
 from submissions.compare import mann_whitney
 from submissions.compare.intervals import (
-    LogSpread,
     compare_log_spreads,
     compute_detectable_difference,
     compute_needed_runs,
     compute_welch_p_value,
 )
 from suite.measurement import student
+from suite.measurement.intervals import LogSpread
 
 CASES = 1_000
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from changed_results import change_result, make_result
 
-from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.comparison import CompareRequest, compare_results
 from submissions.compare.per_unit import FigureBasis, FigureRequest, compute_watt_figure
 from submissions.compare.watts import (
@@ -15,7 +15,6 @@ from submissions.compare.watts import (
     explain_energy_mismatch,
     group_widest_energies,
 )
-from submissions.score.score import Score
 from suite.records import EnergyRecord
 
 METER = EnergyRecord(
@@ -72,7 +71,7 @@ Energies = tuple[EnergyRecord, ...]
 
 def shown(*results: Energies) -> list[tuple[float | None, str, tuple[str, ...]]]:
     """What `podium compare --per watt` shows of each result: figure, unit, remarks."""
-    score = Score(
+    score = make_result(
         org="o",
         system="s",
         division="open",
@@ -86,15 +85,10 @@ def shown(*results: Energies) -> list[tuple[float | None, str, tuple[str, ...]]]
         runs=(100.0,),
         compliant=True,
     )
-    sides = [
-        ComparisonSide(
-            path=str(n), score=replace(score, energy=energy), precision=None, engine=None
-        )
-        for n, energy in enumerate(results)
-    ]
+    sides = [change_result(score, source=str(n), energy=energy) for n, energy in enumerate(results)]
     (found,) = compare_results(
         sides,
-        [each.path for each in sides],
+        [each.source for each in sides],
         CompareRequest(per=FigureRequest(basis=FigureBasis.WATT)),
     )
     return [

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from corpus import CORPUS, needs_corpus
+from corpus import CORPUS
 
 from submissions.commands.compare import compare
 from submissions.compare.comparison import ComparedResult
-from submissions.compare.intervals import Interval
 from submissions.compare.table_rows import format_ratio_cell
 from submissions.compare.verdicts import SpeedVerdict
 from suite.errors import JudgedError
+from suite.measurement.intervals import Interval
 
-pytestmark = [needs_corpus, pytest.mark.corpus]
+pytestmark = pytest.mark.corpus
 
 
 def compare_published(*arguments: object) -> list[dict[str, Any]]:

@@ -7,17 +7,18 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from changed_results import change_result, make_result
 
-from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.command import explain_missing_verdicts
 from submissions.compare.comparison import ComparedResult, CompareRequest, compare_results
 from submissions.compare.fitness import find_allowed_differences, find_incomparability_reasons
+from submissions.compare.table_rows import describe_detectable_difference, describe_ratio_basis
 from submissions.compare.tables import print_comparisons
 from submissions.compare.verdicts import SignificanceSettings
-from submissions.machines import ComparedMachine
-from submissions.metrics import compute_olympic_mean
-from submissions.score.score import Score
+from suite.measurement.metrics import compute_olympic_mean
+from suite.result import Machine, Result
 
-SCORE = Score(
+SCORE = make_result(
     org="acme",
     system="host",
     division="open",
@@ -30,19 +31,21 @@ SCORE = Score(
     unit="minutes",
     runs=(10.0,),
     compliant=True,
+    precision="fp32",
+    engine="torch",
 )
 TIMES = (10.0, 10.2, 9.9, 10.1, 10.0)
 
 
-def training(path: str, runs: tuple[float | None, ...], **changes: Any) -> ComparisonSide:
+def training(path: str, runs: tuple[float | None, ...], **changes: Any) -> Result:
     """A training set of some runs."""
-    score = replace(SCORE, value=compute_olympic_mean(runs, 3), runs=runs, **changes)
-    return ComparisonSide(path=path, score=score, precision="fp32", engine="torch")
+    mean = compute_olympic_mean(runs, 3)
+    return change_result(SCORE, source=path, value=mean, runs=runs, **changes)
 
 
-def others(*sides: ComparisonSide, request: CompareRequest | None = None) -> list[ComparedResult]:
+def others(*sides: Result, request: CompareRequest | None = None) -> list[ComparedResult]:
     """What is said of those after the first."""
-    (found,) = compare_results(sides, [each.path for each in sides], request)
+    (found,) = compare_results(sides, [each.source for each in sides], request)
     return list(found.results[1:])
 
 
@@ -55,10 +58,10 @@ def test_a_ratio_has_its_interval_and_verdict() -> None:
         and found.p is not None
         and found.p < 1e-9
     )
-    assert found.ratio_interval and found.interval and found.value
+    assert found.ratio_interval and found.interval and found.result.value
     assert (
         found.ratio_interval.low < 2 < found.ratio_interval.high
-        and found.interval.low < found.value < found.interval.high
+        and found.interval.low < found.result.value < found.interval.high
     )
     (found,) = others(training("a", TIMES), training("b", tuple(run * 2 for run in TIMES)))
     assert found.verdict == "slower" and found.ratio == pytest.approx(0.5)
@@ -74,7 +77,7 @@ def test_a_result_beside_itself_is_not_separable() -> None:
 @pytest.mark.parametrize(
     ("first", "other", "why"),
     [
-        ((10.0,), (5.0,), "one run each"),
+        ((10.0,), (5.0,), "one run each, no interval"),
         ((10.0, 10.1), (5.0, 5.1), "2 runs each"),
         (TIMES, (5.0,), "5 and 1 runs"),
         (
@@ -157,7 +160,7 @@ def test_the_baseline_is_the_one_that_was_asked_for() -> None:
 # ---- published rounds ----
 
 
-def published(path: str, round_name: str, **changes: Any) -> ComparisonSide:
+def published(path: str, round_name: str, **changes: Any) -> Result:
     """A set of a published round."""
     return training(
         path, TIMES, round=round_name, profile="published", division="closed", **changes
@@ -186,9 +189,7 @@ def test_accelerators_and_nodes_are_always_said(
 ) -> None:
     """64 times the chips are no better system."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    few, many = (
-        ComparedMachine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024)
-    )
+    few, many = (Machine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024))
     first, other = (
         replace(published("a", "training-v0.6"), machine=few),
         replace(published("b", "training-v0.6"), machine=many),
@@ -210,3 +211,65 @@ def test_accelerators_and_nodes_are_always_said(
         "accelerators: 16 and unknown",
         "nodes: 2 and unknown",
     ]
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.045, "these runs could have detected a difference of 4.5 % or more"),
+        (0.999, "these runs could have detected a difference of 100 % or more"),
+        (1100.0, "these runs could only have detected a result 1,100 times as fast"),
+    ],
+)
+def test_what_the_runs_could_detect_has_no_exponent(share: float, told: str) -> None:
+    assert describe_detectable_difference(share) == told
+
+
+def test_a_ratio_that_the_figures_do_not_give_is_explained() -> None:
+    """9.69 and 39.5 ms with a ratio of 0.10: the figures are the slowest runs."""
+    mine, theirs = training("a", (9.0, 10.0, 30.0)), training("b", (20.0, 20.1, 20.2))
+    (found,) = compare_results([mine, theirs], ["a", "b"])
+    baseline, other = found.results
+    (told,) = describe_ratio_basis(other, baseline)
+    assert told == "the ratio is of the geometric means of the runs: 14 minutes and 20.1 minutes"
+
+
+SERVER = {"scenario": "Server", "metric": "result_completed_samples_per_sec", "unit": "samples/s"}
+
+
+@pytest.mark.parametrize(
+    ("runs", "asked", "hints"),
+    [
+        (
+            TIMES,
+            "300 samples/s",
+            ["rates that were searched for: podium run resnet50 --runs 3 --peak"],
+        ),
+        ((5.0,), "", ["three runs on each side: podium run resnet50 --runs 3"]),
+        (
+            (5.0,),
+            "300 samples/s",
+            ["three runs on each side", "rates that were searched for"],
+        ),
+        (TIMES, "", []),
+    ],
+)
+def test_the_closing_hint_is_about_what_is_missing(
+    runs: tuple[float, ...], asked: str, hints: list[str]
+) -> None:
+    """Three runs were asked for where both sides had three, and only a rate had not been searched
+    for.
+    """
+    sides = [
+        training(path, tuple(run * times for run in runs), **SERVER, asked=asked)
+        for path, times in (("a", 1.0), ("b", 1.01))
+    ]
+    told = explain_missing_verdicts(compare_results(sides, ["a", "b"]))
+    assert len(told) == len(hints)
+    assert all(hint in line for hint, line in zip(hints, told, strict=True))
+
+
+def test_nothing_is_advised_where_nothing_helps() -> None:
+    """More runs make no two profiles comparable."""
+    sides = [training("a", (5.0,)), training("b", (5.0,), profile="full")]
+    assert explain_missing_verdicts(compare_results(sides, ["a", "b"])) == []

@@ -7,12 +7,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from changed_results import make_result
 from click.testing import CliRunner, Result
 
 from compliance.verdict import Finding
 from submissions.commands.cost import cost
+from submissions.cost.command import find_repeated_results, format_cost_lines
+from submissions.cost.prices import read_prices
 from suite.errors import JudgedError, RequestError
 from suite.records import EnergyRecord
+from suite.result import Cost
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -171,3 +175,35 @@ def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(
         document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
         (row,) = [row for row in document["costs"] if row["scenario"] == "Offline"]
         assert words in row["energy"] and row["per_useful_hour"] == pytest.approx(hour)
+
+
+def test_the_example_of_prices_is_a_price_file(tmp_path: Path) -> None:
+    """It is printed before any other option is asked for."""
+    shown = CliRunner().invoke(cost, ["--example"])
+    assert shown.exit_code == 0
+    (tmp_path / "prices.toml").write_text(shown.output)
+    prices = read_prices(tmp_path / "prices.toml")
+    assert prices.find_price("any system", "") is prices.systems[0], "one price needs no match"
+
+
+def test_results_of_one_system_are_named_by_their_paths() -> None:
+    """Two results of one machine had two costs and one name."""
+    cost = Cost(**{**dict.fromkeys(Cost.__slots__), **COST})
+    facts = {"workload": "resnet50", "scenario": "Offline", "system": "box"}
+    rows = [make_result(source=path, cost=cost, **facts) for path in ("a", "b")]
+    repeated = find_repeated_results(rows)
+    lines = [format_cost_lines(row, repeated)[0] for row in rows]
+    assert [line.partition(":")[0] for line in lines] == [
+        "resnet50 Offline, box (a)",
+        "resnet50 Offline, box (b)",
+    ]
+    assert format_cost_lines(rows[0], find_repeated_results(rows[:1]))[0].startswith(
+        "resnet50 Offline, box:"
+    )
+
+
+COST = {
+    "currency": "USD",
+    "energy": "without energy",
+    "formula": "K",
+}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from submissions.curves.curve import ScoredCurve, ScoredPoint
-from submissions.machines import ComparedMachine
+from compliance.results.curves import ScoredCurve
+from suite.result import Machine, ScoredPoint
 
 builders = str(Path(__file__).parents[2] / "compliance" / "builders")  # kinds lie there
 if builders not in sys.path:
@@ -80,7 +80,7 @@ def build_curve(*points: ScoredPoint, **changes: Any) -> ScoredCurve:
         "c_min": 1,
         "c_max": 256,
         "regions": None,
-        "machine": ComparedMachine(accelerator="Chip", accelerators=8, nodes=1),
+        "machine": Machine(accelerator="Chip", accelerators=8, nodes=1),
         "kw": 10.0,
         "points": points,
         "point_count": len(points),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compliance.results.curves import ScoredCurve
 from submissions.curves.comparison import (
     RatioRange,
     compare_curves,
@@ -17,9 +18,8 @@ from submissions.curves.comparison import (
     select_first_curves,
     select_front_points,
 )
-from submissions.curves.curve import ScoredCurve, ScoredPoint
 from submissions.curves.tables import format_curve_verdict, iterate_comparison_lines
-from submissions.machines import ComparedMachine
+from suite.result import Machine, ScoredPoint
 
 Curves = Callable[..., ScoredCurve]
 Points = Callable[..., ScoredPoint]
@@ -147,7 +147,7 @@ def test_official_figures_of_another_time_do_not_compare(
 
 def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_of: Points) -> None:
     """Twice the machine is twice the rate, and no faster."""
-    large = ComparedMachine(accelerator="Chip", accelerators=16, nodes=2)
+    large = Machine(accelerator="Chip", accelerators=16, nodes=2)
     other = curve_of(point_of(8, 100.0, 40.0, tps_per_kw=5.0), machine=large, kw=20.0)
     [step] = compare_curves(curve_of((8, 50.0, 40.0)), other).steps
     assert (step.ratio, step.per_kw_ratio, step.per_accelerator_ratio) == (2.0, 1.0, 1.0)
@@ -164,7 +164,7 @@ def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_
 def test_a_factor_that_changes_with_the_speed_is_a_range(
     curve_of: Curves, point_of: Points
 ) -> None:
-    large = ComparedMachine(accelerator="Chip", accelerators=16, nodes=2)
+    large = Machine(accelerator="Chip", accelerators=16, nodes=2)
     points = [point_of(*each, tps_per_kw=None) for each in ((1, 10.0, 90.0), (8, 100.0, 40.0))]
     found = compare_curves(
         curve_of((1, 10.0, 90.0), (8, 50.0, 40.0)), curve_of(*points, machine=large, kw=None)
@@ -181,7 +181,7 @@ def test_systems_of_one_size_have_a_bare_verdict(curve_of: Curves) -> None:
 
 
 def test_systems_of_unknown_size_are_called_so(curve_of: Curves) -> None:
-    unknown = curve_of((8, 50.0, 40.0), machine=ComparedMachine(), kw=None)
+    unknown = curve_of((8, 50.0, 40.0), machine=Machine(), kw=None)
     [note] = compare_curves(curve_of((8, 50.0, 40.0)), unknown).notes
     assert note.startswith("the descriptions do not say how large the systems are")
 

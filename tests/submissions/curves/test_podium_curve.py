@@ -2,20 +2,20 @@
 Endpoints.
 """
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from making_curve import write_curve
-from spoiling import put
+from spoiling import setting
 
 from submissions.commands.compare import compare
 from submissions.commands.report import report
 from submissions.curves.podium_curve import is_podium_curve, read_comparable_curves
 from suite.errors import JudgedError
-from suite.studies.documents import STUDY_FILE
+from suite.files.layout import DETAIL_LOG
+from suite.studies.measured import read_measured_study
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def study(tmp_path: Path) -> Path:
 
 def test_the_record_has_the_figures_of_the_table(study: Path) -> None:
     (curve,) = read_comparable_curves(study)
-    table = json.loads((study / STUDY_FILE).read_text())
+    table = read_measured_study(study)
     assert is_podium_curve(study) and curve.compliant
     assert [each.system_tps for each in curve.points] == [
-        each["system_tps"] for each in table["points"]
+        row.figures.system_tps for row in table.rows
     ]
     assert (curve.c_min, curve.c_max, curve.round) == (2, 40, "podium curve")
     assert curve.origin == "a podium curve, not an MLPerf Endpoints result"
@@ -66,10 +66,10 @@ def test_the_curve_that_is_ahead_is_named(
 def test_a_point_that_breaks_a_rule_is_left_out(study: Path, tmp_path: Path) -> None:
     other = tmp_path / "other/studies" / study.name
     shutil.copytree(study, other)
-    put(verdict="INVALID")(other / "box/in-flight-2/run.json")
+    setting("result_validity", "INVALID")(other / "box-torch-fp32/in-flight-2" / DETAIL_LOG)
     result = CliRunner().invoke(compare, [str(study), str(other)])
     assert result.exit_code != 0
-    assert "B: left out: in-flight-2, which breaks curve.points" in result.output
+    assert "B: left out: in-flight-2, which breaks loadgen" in result.output
 
 
 def test_a_podium_curve_is_not_compared_with_one_of_mlperf(study: Path, tmp_path: Path) -> None:

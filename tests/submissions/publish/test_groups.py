@@ -1,53 +1,43 @@
 """Groups instead of ranks: what cannot be told apart shares a letter, and nothing else does."""
 
 import random
-from dataclasses import replace
+from typing import Any
 
 import pytest
+from changed_results import change_result, make_result
 
 from submissions.publish.groups import (
-    UNTESTED,
+    NO_OTHER,
+    REQUESTED_RATE,
     build_site_table_key,
     format_group_letter,
     group_site_rows,
 )
-from submissions.publish.rows import Row
+from suite.result import Result
 
-ROW = Row(
+ROW = make_result(
     id="0" * 64,
     round="podium-v1",
     profile="full",
     division="closed",
     org="acme",
     system="box",
-    accelerator="",
-    accelerators=0,
-    nodes=1,
-    processor="",
     engine="torch",
     precision="fp32",
     workload="resnet50",
     half="training",
-    scenario="",
     metric="time_to_train",
     unit="minutes",
     value=10.0,
-    low=None,
-    high=None,
-    n=1,
     runs=(10.0,),
     attempts=1,
-    verdict="Valid",
-    noise=(),
-    signed_by="",
+    compliant=True,
     kind="bundle",
-    source="",
-    note="",
 )
 
 
-def row(name: str, runs: tuple[float, ...], **changes: object) -> Row:
-    return replace(ROW, system=name, runs=runs, n=len(runs), value=sum(runs) / len(runs), **changes)  # type: ignore[arg-type]
+def row(name: str, runs: tuple[float, ...], **changes: Any) -> Result:
+    return change_result(ROW, system=name, runs=runs, value=sum(runs) / len(runs), **changes)
 
 
 def around(mean: float, seed: int) -> tuple[float, ...]:
@@ -73,20 +63,20 @@ def test_results_that_no_test_tells_apart_share_a_letter() -> None:
 def test_single_runs_have_no_letter() -> None:
     """A site that ranks single runs ranks noise: a shared A said that they had been tested."""
     assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == (
-        UNTESTED,
-        UNTESTED,
+        "one run, no interval",
+        "one run, no interval",
     )
 
 
 def test_single_runs_among_others_open_no_group() -> None:
     rows = [row("single", (9.0,)), row("best", around(10, 1)), row("slow", around(20, 2))]
-    assert group_site_rows(rows).letters == (UNTESTED, "A", "B")
+    assert group_site_rows(rows).letters == ("one run, no interval", "A", "B")
 
 
 def test_one_set_of_runs_beside_single_ones_was_tested_against_nothing() -> None:
     """Its A said that a test had been made."""
     rows = [row("best", around(10, 1)), row("single", (20.0,))]
-    assert group_site_rows(rows).letters == (UNTESTED, UNTESTED)
+    assert group_site_rows(rows).letters == (NO_OTHER, "one run, no interval")
 
 
 def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
@@ -109,10 +99,10 @@ def test_more_is_better_for_rates() -> None:
 
 def test_a_result_without_a_value_stands_last_without_a_letter() -> None:
     found = group_site_rows(
-        [replace(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))]
+        [change_result(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))]
     )
     assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == (
-        UNTESTED,
+        "one run, no interval",
         "",
     )
 
@@ -127,7 +117,7 @@ def test_the_order_of_the_input_decides_nothing() -> None:
 
 @pytest.mark.parametrize("field", ["round", "profile", "division", "unit"])
 def test_what_may_not_be_compared_has_another_table(field: str) -> None:
-    assert build_site_table_key(ROW) != build_site_table_key(replace(ROW, **{field: "other"}))  # type: ignore[arg-type]
+    assert build_site_table_key(ROW) != build_site_table_key(change_result(ROW, **{field: "other"}))
 
 
 def test_letters_go_on_behind_z() -> None:
@@ -139,3 +129,25 @@ def test_letters_go_on_behind_z() -> None:
         "ZZ",
         "AAA",
     ]
+
+
+def test_requested_rates_have_no_letter() -> None:
+    """The site gave letters to rates that `podium compare` does not test."""
+    rates = {"metric": "result_completed_samples_per_sec", "unit": "samples/s"}
+    rows = [
+        row("one", around(10, 1), asked="12 samples/s", **rates),
+        row("two", around(20, 2), asked="a share of a probe's rate", **rates),
+        row("searched", around(30, 3), **rates),
+    ]
+    assert group_site_rows(rows).letters == (NO_OTHER, REQUESTED_RATE, REQUESTED_RATE)
+
+
+def test_two_bundles_of_one_system_have_two_names() -> None:
+    """All figures of one system stood under one name, in one cell."""
+    rows = [
+        row("box", around(10, 1), id="ab" * 32, date="2026-11-28"),
+        row("box", around(20, 2), id="cd" * 32, date="2026-11-29"),
+        row("other", around(30, 3)),
+    ]
+    names = group_site_rows(rows).names
+    assert names == ("box [abababab]", "box [cdcdcdcd]", "other")

@@ -3,13 +3,12 @@ worst.
 """
 
 import re
-from dataclasses import replace
 
 import pytest
+from changed_results import change_result
 
 from submissions.publish.groups import GroupedRows
 from submissions.publish.intervals_figure import LEFT, RIGHT, draw_intervals_figure
-from submissions.publish.rows import convert_reference_to_row
 from submissions.published_rows import read_published_rows
 
 
@@ -25,10 +24,8 @@ def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(
     values: tuple[float, ...], far: bool
 ) -> None:
     """Minutes of a chip beside those of a thousand."""
-    row = convert_reference_to_row(
-        next(row for row in read_published_rows("training-v0.7") if row.workload == "resnet50")
-    )
-    rows = tuple(replace(row, value=value, low=None, high=None) for value in values)
+    row = next(row for row in read_published_rows("training-v0.7") if row.workload == "resnet50")
+    rows = tuple(change_result(row, value=value, runs=(value,)) for value in values)
     drawn = str(draw_intervals_figure(GroupedRows(rows=rows, letters=("a",) * len(rows)), "figure"))
     places = [float(x) for x in re.findall(r'<circle [^>]*cx="([0-9.]+)"', drawn)]
     assert (
@@ -43,10 +40,10 @@ def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(
 
 def test_systems_of_one_machine_keep_their_engine_and_precision() -> None:
     """Names were cut at their end, which is all that differs."""
-    row = convert_reference_to_row(read_published_rows("training-v0.7")[0])
+    row = read_published_rows("training-v0.7")[0]
     means = ("onnxruntime-fp32", "onnxruntime-int8")
     rows = tuple(
-        replace(row, system=f"2c-intel-xeon-processor-{each}", value=1.0, low=None, high=None)
+        change_result(row, system=f"2c-intel-xeon-processor-{each}", value=1.0, runs=(1.0,))
         for each in means
     )
     drawn = str(draw_intervals_figure(GroupedRows(rows=rows, letters=("", "")), "figure"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from changed_results import change_result
 from click.testing import CliRunner
 
 from submissions.commands.publish import publish
@@ -17,7 +18,8 @@ from submissions.publish import site
 from submissions.publish.cards import SiteCards
 from submissions.publish.site import SiteEntry
 from submissions.report import build
-from submissions.report.document import Document, Headline
+from submissions.report.build import BuiltReport
+from suite.result import Result
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -26,37 +28,38 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 
 @pytest.fixture(scope="module")
-def report(bundle: Path) -> Document:
-    return build.judge_and_build_report([bundle], published=False)[0]
+def report(bundle: Path) -> BuiltReport:
+    return build.judge_and_build_report([bundle], published=False)
 
 
 def served(
-    report: Document, system: str, rate: float, latency_ms: float, **changes: object
-) -> list[Headline]:
+    report: BuiltReport, system: str, rate: float, latency_ms: float, **changes: object
+) -> list[Result]:
     """Results of Offline and SingleStream, of a system of its own."""
-    (part,) = report.parts
-    single = next(each for each in part.headlines if each.scenario == "SingleStream")
-    mine = replace(single, system=system, value=latency_ms * 1e6, accelerators=4, **changes)  # type: ignore[arg-type]
-    offline = replace(
+    single = next(each for each in report.results if each.scenario == "SingleStream")
+    machine = replace(single.machine, accelerators=4)
+    value = latency_ms * 1e6
+    mine = change_result(single, system=system, value=value, machine=machine, **changes)
+    offline = change_result(
         mine, scenario="Offline", metric="samples_per_second", unit="samples/s", value=rate
     )
     return [mine, offline]
 
 
 def built(
-    report: Document, headlines: Sequence[Headline], per: FigureRequest | None = None
+    report: BuiltReport, results: Sequence[Result], per: FigureRequest | None = None
 ) -> dict[str, bytes]:
-    part = replace(report.parts[0], headlines=tuple(headlines))
     entry = SiteEntry(
         name="a.tar.zst",
         path=Path("a.tar.zst"),
-        report=replace(report, parts=(part,)),
+        report=report.document,
+        rows=tuple(results),
         digest="a" * 64,
     )
     return dict(site.iterate_site_files("Ours", [entry], [], False, [], SiteCards(), per))
 
 
-def test_several_systems_have_a_page_and_data(report: Document) -> None:
+def test_several_systems_have_a_page_and_data(report: BuiltReport) -> None:
     files = built(report, [*served(report, "one", 100, 5), *served(report, HOSTILE, 50, 9)])
     page = files["tradeoff.html"].decode()
     assert "1 of 2 points are on the front" in page and "<svg" in page
@@ -69,7 +72,7 @@ def test_several_systems_have_a_page_and_data(report: Document) -> None:
     assert b'href="tradeoff.html"' in files["index.html"]
 
 
-def test_the_axis_may_be_per_accelerator(report: Document) -> None:
+def test_the_axis_may_be_per_accelerator(report: BuiltReport) -> None:
     request = FigureRequest(basis=FigureBasis.ACCELERATOR)
     files = built(report, [*served(report, "one", 100, 5), *served(report, "two", 50, 9)], request)
     rows = list(csv.DictReader(io.StringIO(files["data/tradeoff.csv"].decode())))
@@ -77,13 +80,13 @@ def test_the_axis_may_be_per_accelerator(report: Document) -> None:
     assert "samples/s per accelerator" in files["tradeoff.html"].decode()
 
 
-def test_one_system_alone_has_no_page(report: Document) -> None:
+def test_one_system_alone_has_no_page(report: BuiltReport) -> None:
     files = built(report, served(report, "one", 100, 5))
     assert not [name for name in files if "tradeoff" in name]
     assert b"tradeoff" not in files["index.html"]
 
 
-def test_a_result_that_does_not_count_is_named_and_no_point(report: Document) -> None:
+def test_a_result_that_does_not_count_is_named_and_no_point(report: BuiltReport) -> None:
     files = built(
         report,
         [
@@ -96,7 +99,7 @@ def test_a_result_that_does_not_count_is_named_and_no_point(report: Document) ->
     assert b"broken" not in files["data/tradeoff.csv"]
 
 
-def test_an_axis_that_no_system_has_is_a_page_with_the_reason(report: Document) -> None:
+def test_an_axis_that_no_system_has_is_a_page_with_the_reason(report: BuiltReport) -> None:
     """The page was missing, as if nothing had been asked for."""
     request = FigureRequest(basis=FigureBasis.WATT)
     files = built(report, [*served(report, "one", 100, 5), *served(report, "two", 50, 9)], request)
@@ -117,14 +120,14 @@ def test_a_site_without_the_axis_that_was_asked_for_says_so(bundle: Path, tmp_pa
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everybody_can_read_the_page_of_two_hundred_systems(
-    browser: "Browser", report: Document, tmp_path: Path, width: int, theme: str
+    browser: "Browser", report: BuiltReport, tmp_path: Path, width: int, theme: str
 ) -> None:
-    headlines = [
+    results = [
         each
         for number in range(200)
         for each in served(report, f"box {number}", 100 + number % 90, 5 + number)
     ]
-    content = built(report, headlines)["tradeoff.html"]
+    content = built(report, results)["tradeoff.html"]
     page = tmp_path / "tradeoff.html"
     page.write_bytes(content)
     with browser.opened(page, viewport={"width": width, "height": 780}, color_scheme=theme) as seen:

@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from changed_results import change_result
 from click.testing import CliRunner, Result
-from corpus import PUBLISHED, needs_corpus
+from corpus import PUBLISHED
 
 from submissions.commands.publish import publish
-from submissions.publish.tree_pages import format_trees_csv, group_tree_results
+from submissions.publish.tree_pages import (
+    format_accuracy,
+    format_trees_csv,
+    format_verdict_counts,
+    group_tree_results,
+)
 from submissions.publish.trees import TreeOptions, is_site_tree, read_site_trees
 from suite.errors import JudgedError, RequestError
 
@@ -243,18 +249,37 @@ def test_a_result_that_is_not_valid_ranks_behind_those_that_are() -> None:
     """Its value is in doubt, and is often the best."""
     (tree,) = read_site_trees([TRAINED], TreeOptions())
     (valid,) = tree.results
-    assert valid.value
-    broken = replace(valid, verdict="Not compliant", value=valid.value / 2)
-    unscored = replace(valid, value=None)
+    assert valid.result.value
+    half = valid.result.value / 2
+    broken = replace(valid, result=change_result(valid.result, verdict="broken", value=half))
+    unscored = replace(valid, result=change_result(valid.result, value=None))
     (table,) = group_tree_results([unscored, broken, valid])
     assert table.results == (valid, broken, unscored)
+
+
+def test_an_entry_without_a_score_is_not_counted_among_the_valid() -> None:
+    """27 were valid, and two of them could not be scored."""
+    (tree,) = read_site_trees([TRAINED], TreeOptions())
+    (valid,) = tree.results
+    without = change_result(valid.result, value=None, problem="no result in the detail logs")
+    unscored = replace(valid, result=without)
+    assert format_verdict_counts([valid, unscored, valid]) == "2 valid, 1 valid without a score"
+
+
+def test_a_count_among_accuracies_keeps_its_digits() -> None:
+    """`8.14614e+06` was broken in two inside its exponent."""
+    shown = [format_accuracy(score) for score in (8146140.0, 38.7771, 0.90862)]
+    assert shown == ["8,146,140", "38.7771", "0.90862"]
 
 
 def test_csv_has_all_digits_of_a_score() -> None:
     """A count of tokens has more than six."""
     (tree,) = read_site_trees([TRAINED], TreeOptions())
     (org,) = tree.organisations
-    counted = replace(org.results[0], accuracy={"GEN_LEN": 8151740.0, "ROUGE1": 38.486})
+    accuracy = {"GEN_LEN": 8151740.0, "ROUGE1": 38.486}
+    counted = replace(
+        org.results[0], result=change_result(org.results[0].result, accuracy=accuracy)
+    )
     whole = replace(tree, organisations=(replace(org, results=(counted,)),))
     (row,) = csv.DictReader(io.StringIO(format_trees_csv([whole])))
     assert row["accuracy"] == "GEN_LEN=8151740 ROUGE1=38.486"
@@ -404,7 +429,6 @@ def test_pages_ask_for_nothing_and_can_be_read_by_everybody(
 
 @pytest.mark.slow
 @pytest.mark.corpus
-@needs_corpus
 def test_a_real_rounds_scores_are_mlcommons_published_values(tmp_path: Path) -> None:
     """Of every result in v6.0's tree that the table at hand has."""
     table = PUBLISHED / "expected" / "inference_v6.0_published.json"

@@ -8,16 +8,21 @@ import shutil
 import struct
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from changed_results import change_result
 from click.testing import CliRunner
 
 from submissions.commands.report import report
-from submissions.report import pictures
+from submissions.compare.compared_results import read_compared_result
+from submissions.report import build, pictures
 from submissions.report.document import Axis, Chart, Document, Line, Section, Tile
 from submissions.report.drawing import card, raster
+from submissions.report.sections.headlines import format_tile_note
+from submissions.result_index import open_results
 from suite.errors import JudgedError, MissingError, RequestError
 
 BASE = Path(__file__).resolve().parents[2] / "examples" / "base"
@@ -106,6 +111,38 @@ def test_systems_of_one_card_can_be_told_apart() -> None:
         assert "".join(told[4:]) == name
 
 
+def test_a_card_says_that_the_machine_was_disturbed(bundle: Path) -> None:
+    """A green Valid stood alone above figures that the judge had warned about."""
+    (part,) = build.judge_and_build_report([bundle])[0].parts
+    calm = [each | {"noise": []} for each in part.headlines]
+    shaken = [each | {"noise": ["noise.others"]} for each in part.headlines]
+    for headlines, told in (
+        (calm, ""),
+        (shaken, "disturbed machine"),
+        ([shaken[0], *calm[1:]], f"disturbed machine: 1 of {len(calm)} results"),
+    ):
+        svg = card.draw_result_card(replace(part, headlines=tuple(headlines)))
+        words = re.findall("<text[^>]*>([^<]*)", svg)
+        assert [word for word in words if "disturbed" in word] == list(filter(None, [told]))
+
+
+def test_tries_and_counts_stand_on_a_tile(bundle: Path) -> None:
+    """Nine tries at a rate, and `unended 1.0000` as if it were an accuracy."""
+    with open_results(bundle) as results:
+        side = read_compared_result(bundle, results[-1])
+    several = change_result(
+        side,
+        attempts=9,
+        noise=("noise.others",),
+        accuracy={"rouge1": 0.42, "gen_len": 14202.0, "unended": 1.0},
+        target={"rouge1": 0.4},
+    )
+    told = format_tile_note(several)
+    assert "one run, no interval, 9 tries, disturbed" in told
+    assert "rouge1 0.4200 of 0.4000, 14,202 characters generated" in told
+    assert "1 answers cut at their limit" in told and "1.0000" not in told
+
+
 def test_the_card_of_a_study_is_about_the_study_alone(tmp_path: Path) -> None:
     target = tmp_path / "card.svg"
     run(next((BASE / "study" / "studies").iterdir()), "--card", target)
@@ -119,7 +156,7 @@ def test_without_its_library_png_is_one_sentence(
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     raster.load_svg_renderer.cache_clear()
     target = tmp_path / "card.png"
-    with pytest.raises(MissingError, match=r"^PNG needs resvg-py: pip install '[^']*'$"):
+    with pytest.raises(MissingError, match=r"^PNG needs resvg-py: pip install \S.*\[pictures\]'$"):
         run(bundle, "--card", target)
     assert not target.exists()
 

@@ -5,38 +5,49 @@ what is known of the difference, and nothing where nothing may be drawn.
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from changed_results import change_result, make_result
 from click.testing import CliRunner
 
 from submissions.commands.compare import compare
 from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.intervals import Interval
+from submissions.compare.table_rows import iterate_comparison_rows
 from submissions.compare.verdicts import SpeedVerdict
-from submissions.machines import ComparedMachine
 from submissions.report.document import BarChart, Tone
 from submissions.report.drawing.bars import BAR_LEFT, draw_bar_chart
-from submissions.report.sections.comparison import MAX_DRAWN_BARS, build_comparison_bars
+from submissions.report.sections.comparison import (
+    MAX_DRAWN_BARS,
+    build_comparison_bars,
+    iterate_reference_bars,
+)
 from suite.errors import JudgedError, RequestError
+from suite.measurement.intervals import Interval
 
 if TYPE_CHECKING:
     from browser import Browser
 
 
 def result(path: str, **changes: Any) -> ComparedResult:
+    own = {each.name for each in fields(ComparedResult)}
     found = ComparedResult(
         path=path,
-        system=f"box {path}",
-        machine=ComparedMachine(),
-        value=8e6,
+        result=make_result(
+            system=f"box {path}",
+            metric="latency_p90",
+            unit="ns",
+            value=8e6,
+            runs=(8e6, 8e6, 8e6),
+            compliant=True,
+        ),
         interval=Interval(low=7e6, high=9e6),
-        runs=(8e6, 8e6, 8e6),
         verdict=SpeedVerdict.NOT_TESTED,
     )
-    return replace(found, **changes)
+    measured = {name: changes.pop(name) for name in set(changes) - own}
+    return replace(found, result=change_result(found.result, **measured), **changes)
 
 
 def compared(*results: ComparedResult, **changes: Any) -> Comparison:
@@ -75,7 +86,7 @@ def test_the_verdict_is_written_on_the_bar(verdict: SpeedVerdict, told: str) -> 
 def test_a_ratio_of_single_runs_is_not_tested() -> None:
     chart = drawn(result("b", ratio=1.25, interval=None, runs=(8e6,)))
     assert chart.bars[1].verdict == "not tested: (1.25) times as fast"
-    assert chart.bars[1].told == "8.0000 ms" and chart.bars[1].low is None
+    assert chart.bars[1].told == "8.00 ms" and chart.bars[1].low is None
 
 
 def test_a_bar_and_its_interval_end_where_the_axis_has_them() -> None:
@@ -88,16 +99,64 @@ def test_a_bar_and_its_interval_end_where_the_axis_has_them() -> None:
     assert float(high) - BAR_LEFT == pytest.approx(widths[0] * 5 / 8, abs=0.1)
 
 
-def test_long_names_of_bars_keep_system_and_path() -> None:
-    """Cut at their end, bars of one system from two bundles had one name."""
+@pytest.mark.parametrize(
+    "path",
+    [
+        "resnet50-smoke-{system}-{day}.tar.zst",
+        "{day}/bundles/resnet50-smoke-{system}.tar.zst",
+        "resnet50-smoke-{system}-{day}-{system}-onnxruntime.tar.zst",
+        "results/{day}-{system}-{system}",
+    ],
+)
+def test_bars_of_one_system_have_two_names(path: str) -> None:
+    """Wherever the difference stands, it must not be what a long name loses."""
     system = "2c-intel-xeon-processor-onnxruntime-fp32"
-    paths = [f"resnet50-smoke-{system}-{day}.tar.zst" for day in ("monday", "friday")]
-    found = compared(*(result(path, system=system) for path in paths))
-    chart = build_comparison_bars(found)
+    results = [
+        result(path.format(system=system, day=day), system=system, verdict=None)
+        for day in ("monday", "friday")
+    ]
+    chart = build_comparison_bars(compared(results=tuple(results)))
     assert chart is not None
     drawn = str(draw_bar_chart(chart))
     for day in ("monday", "friday"):
-        assert re.search(rf">2c-intel[^<]*\u2026[^<]*{day}.tar.zst\)<", drawn), day
+        assert re.search(rf">[^<]*{day}[^<]*<", drawn), day
+
+
+def test_one_wide_interval_does_not_flatten_all_bars() -> None:
+    """An interval of three noisy runs may end at 300 times its value."""
+    wide = Interval(low=1e4, high=3e9)
+    svg = str(draw_bar_chart(drawn(result("b", value=9.7e6, interval=wide))))
+    widths = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)"', svg)]
+    assert min(widths) > 150
+    chart = drawn(result("b", value=9.7e6, interval=wide))
+    assert chart.bars[1].told == "9.7 ms (0.010 to 3,000)", "the whole interval is told"
+
+
+def test_published_rows_are_drawn_in_their_own_unit() -> None:
+    """Samples per query of an older round were printed as milliseconds."""
+    rows = [
+        result(
+            name,
+            system=name,
+            org="Lenovo",
+            round="inference-v0.7",
+            profile="published",
+            division="closed",
+            metric="samples_per_query",
+            unit="samples/query",
+            value=value,
+            runs=(value,),
+            interval=None,
+            document="a log",
+        )
+        for name, value in (("DGX", 1760.0), ("T4", 272.0))
+    ]
+    found = compared(references=tuple(rows))
+    (chart,) = iterate_reference_bars(found)
+    assert [bar.told for bar in chart.bars] == ["1,760.00 samples/query", "272.00 samples/query"]
+    assert chart.axis.unit == "samples/query"
+    cells = [row[1].split("\n")[0] for row in iterate_comparison_rows(found)]
+    assert cells == ["8.0 ms", "1,760.00 samples/query", "272.00 samples/query"]
 
 
 def test_what_does_not_count_or_is_not_comparable_has_no_bar() -> None:
@@ -105,7 +164,7 @@ def test_what_does_not_count_or_is_not_comparable_has_no_bar() -> None:
         result("b", compliant=False),
         result("c", reasons=("profile: smoke and full",)),
         result("d", ratio=1.0),
-        ComparedResult(path="e"),
+        ComparedResult(path="e", absent=True),
     )
     assert [bar.value for bar in chart.bars] == [8.0, None, None, 8.0]
     assert chart.bars[1].tone is Tone.BAD and chart.bars[1].verdict == "not compliant: not drawn"

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_results import change_result
 
+from compliance.results.indexed_result import IndexedResult
 from submissions.report import build
 from submissions.report.command import render_document_html
 from submissions.report.document import Section, convert_document_to_data, parse_document_data
 from submissions.report.sections import episodes
-from submissions.result_index import IndexedResult, open_results
-from submissions.score.score import Score, score_result
+from submissions.result_index import open_results
+from submissions.score.score import score_result
 from suite.events import EVAL_ACCURACY, EXAMPLE, TOKEN
 
 GAME = {
@@ -43,7 +45,7 @@ def drawn(tree: Path, workload: str, value: Any) -> Section | None:
         result: IndexedResult = next(each for each in results if each.scenario is None)
         if value is not None:
             with_examples(result.training_logs[0], value)
-        found: Score = replace(score_result(result), workload=workload)
+        found = change_result(score_result(result), workload=workload)
         return episodes.build_episode_section(result, found)
 
 

@@ -236,7 +236,7 @@ def test_answers_that_are_none_are_shown_as_wrong(
 
 
 def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None:
-    from submissions.score.log_values import read_loadgen_run_record
+    from compliance.kinds.podium.results.log_values import read_loadgen_run_record
 
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
     record = read_loadgen_run_record(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
@@ -249,11 +249,12 @@ def test_images_of_an_earlier_podium_are_not_shown(tmp_path: Path) -> None:
     """ResNet-50's images were changed and its labels were not: a report would show a picture that
     the system never saw.
     """
-    from submissions.score.log_values import read_loadgen_run_record
+    from compliance.kinds.podium.results.log_values import read_loadgen_run_record
 
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
     record = read_loadgen_run_record(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
     earlier = {
         key: value for key, value in record.settings.items() if key != "loss.label_smoothing"
     }
-    assert not has_generated_data(tree / "truth/resnet50", replace(record, settings=earlier))
+    system = replace(record.system, settings=earlier)
+    assert not has_generated_data(tree / "truth/resnet50", replace(record, system=system))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from compliance.documents import reader
+from compliance.kinds.podium import reader
 from submissions.report import build
 from submissions.score import score
 from suite import registry

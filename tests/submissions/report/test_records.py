@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compliance.kinds.podium.results.loadgen_runs import read_loadgen_percentiles
+from compliance.results.run_figures import LoadGenFigures
 from submissions.report import build, exports
 from submissions.report.document import Axis, Chart
-from submissions.report.records import loadgen_runs, queries, telemetry
+from submissions.report.records import queries, telemetry
 from submissions.report.sections import serving
 from suite.errors import JudgedError
 from suite.files.layout import TELEMETRY_FILE
@@ -111,7 +113,7 @@ def test_too_few_chunks_give_no_rate_over_time(
     run = replace(
         drawn(),
         scenario=Scenario.OFFLINE,
-        figures=loadgen_runs.LoadGenFigures(folder=path.parent),
+        figures=LoadGenFigures(folder=path.parent),
     )
     charts, notes = serving.build_serving_charts(run)
     assert len(charts) == drawn_charts
@@ -279,10 +281,10 @@ def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> No
 
 def test_attempts_are_those_of_the_ledger() -> None:
     """A result of the third attempt must not look like the first."""
-    found, _ = build.judge_and_build_report(
+    found, *_ = build.judge_and_build_report(
         [Path(__file__).resolve().parents[2] / "examples" / "base" / "ledger"]
     )
-    assert {each.scenario: each.attempts for each in found.parts[0].headlines} == {
+    assert {each["scenario"]: each["attempts"] for each in found.parts[0].headlines} == {
         None: 1,
         "SingleStream": 2,
     }
@@ -327,7 +329,7 @@ def test_every_query_is_in_a_group_whatever_its_speed(tmp_path: Path, count: int
 
 def drawn() -> serving.DrawnRun:
     return serving.DrawnRun(
-        figures=loadgen_runs.LoadGenFigures(folder=Path()),
+        figures=LoadGenFigures(folder=Path()),
         where="x",
         podium=True,
         row=None,
@@ -358,7 +360,7 @@ def test_percentiles_of_multistream_are_those_of_queries(
     (tmp_path / "mlperf_log_detail.txt").write_text(
         "".join(f":::MLLOG {json.dumps(line)}\n" for line in lines)
     )
-    assert loadgen_runs.read_loadgen_percentiles(tmp_path) == {90.0: 7.0}
+    assert read_loadgen_percentiles(tmp_path) == {90.0: 7.0}
 
 
 def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
@@ -381,7 +383,7 @@ def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
 
 
 def charts_of(path: Path) -> dict[str, list[Chart]]:
-    found, _ = build.judge_and_build_report([path])
+    found, *_ = build.judge_and_build_report([path])
     drawn = [
         chart
         for section in found.parts[0].sections
@@ -446,21 +448,13 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     """No chart of the temperature could mean a cool machine; a bundle that does not tell must say
     so.
     """
-    found, _ = build.judge_and_build_report([recorded])
+    found, *_ = build.judge_and_build_report([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     (part,) = [each for each in section.parts if each.charts]
     told = [note.text for note in (*section.notes, *part.notes)]
     assert told == ["Clocks, temperature and power: unknown, since the machine did not report it."]
     (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY_FILE}")
     path.unlink()
-    found, _ = build.judge_and_build_report([recorded])
+    found, *_ = build.judge_and_build_report([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     assert [note.text.partition(":")[0] for note in section.notes] == ["There is no telemetry"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(21_340.4, "21,340"), (0.12345, "0.1235"), (999.96, "1000"), (75.0, "75")]
-)
-def test_large_readings_have_no_exponent(value: float, text: str) -> None:
-    """Nobody reads 2.134e+04 MiB."""
-    assert telemetry.format_reading(value) == text

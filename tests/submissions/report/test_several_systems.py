@@ -61,6 +61,15 @@ def test_headings_and_figures_name_their_systems(several: Path) -> None:
     } | {"Training: box-torch-bf16"}
 
 
+def test_one_machine_does_not_look_like_two_systems(recorded: Path) -> None:
+    """The two names of a campaign that trains and serves stood 191 times on its page."""
+    (part,) = build.judge_and_build_report([recorded])[0].parts
+    assert not any(tile.origin for tile in part.tiles)
+    assert dict(part.facts)["System"] == f"box-torch-bf16, {SYSTEM}"
+    charts = [chart for section in part.sections for chart in iterate_section_charts(section)]
+    assert charts and not any("box-torch" in chart.title for chart in charts)
+
+
 def test_one_system_is_not_repeated_in_every_title(recorded: Path) -> None:
     shutil.rmtree(recorded / "open" / "acme" / "results" / "box-torch-bf16")
     (part,) = build.judge_and_build_report([recorded])[0].parts
@@ -72,7 +81,7 @@ def test_one_system_is_not_repeated_in_every_title(recorded: Path) -> None:
 def test_two_paths_name_their_systems_though_each_has_one(recorded: Path, tmp_path: Path) -> None:
     shutil.rmtree(recorded / "open" / "acme" / "results" / "box-torch-bf16")
     other = shutil.copytree(recorded, tmp_path / "other")
-    document, _ = build.judge_and_build_report([recorded, other])
+    document, *_ = build.judge_and_build_report([recorded, other])
     assert all(part.title.endswith(SYSTEM) for part in document.parts)
     assert {tile.origin for part in document.parts for tile in part.tiles} == {SYSTEM}
 

@@ -15,13 +15,16 @@ from submissions.commands.report import report
 from submissions.report.document import Tone
 from submissions.report.drawing.svg import draw_chart
 from submissions.report.page import build_chart_numbers
-from submissions.report.sections.studies.precision import format_speed_cells
+from submissions.report.sections.studies.speed import build_subject_table
 from submissions.report.sections.studies.sweep import (
     RATE_AND_LATENCY_COLUMNS,
     build_sweep_section,
 )
 from suite.studies.documents import Study, StudyRow, select_best_batches
-from suite.studies.rates import SpeedRow
+from suite.studies.kind import StudiedRow
+from suite.studies.points import MeasuredRun, StudiedPoint
+from suite.studies.rates import StudyStamps
+from suite.studies.speed import SPEED, SpeedFigures, SpeedPoint
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -102,15 +105,21 @@ def sweep() -> Study:
     [
         ("latency_ns", 13_044_600.0, ("latency", "13.04 ms")),
         ("samples_per_second", 65_432.1, ("samples per second", "65,432.1 samples/s")),
-        ("tokens_per_second", 1_515.94, ("tokens per second", "1,515.94 tokens/s")),
+        ("tokens_per_second", 1_515.94, ("tokens per second", "1,515.9 tokens/s")),
     ],
 )
 def test_figures_of_speed_alone_have_their_unit(
     metric: str, value: float, told: tuple[str, str]
 ) -> None:
     """A latency was 1.304e+07, of nothing."""
-    row = SpeedRow(scenario="Offline", folder="", verdict="VALID", metric=metric, value=value)
-    assert format_speed_cells(row)[2:] == told
+    figures = SpeedFigures(
+        verdict="VALID", metric=metric, value=value, percentile=90.0, ttft_ns=None, tpot_ns=None
+    )
+    point = SpeedPoint(scenario="Offline", samples_per_query=1, equal_issue=False)
+    run = MeasuredRun(folder="x", number=1, point=point, repeat=1, seconds=1.0, figures=figures)
+    studied = StudiedPoint(point=point, runs=(run,), figures=figures)
+    row = StudiedRow(studied=studied, request=None, answer=None)
+    assert SPEED.table.list_told_rows([row])[1][2:] == told
 
 
 def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
@@ -268,3 +277,31 @@ def test_a_point_without_an_interval_has_no_error_bar() -> None:
     chart = next(each for each in section.charts if each.title == "Throughput against batch size")
     assert len(re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', draw_chart(chart))) == 4
     assert [row[-1] for row in build_chart_numbers(chart)["rows"]].count("-") == 2
+
+
+def test_the_page_of_an_onnx_file_says_what_was_measured() -> None:
+    """Engine, precision, threads, sizes and hash stood in the record, and not on the page."""
+    stamps = StudyStamps(
+        workload="net-1a2b3c4d.onnx",
+        profile="smoke",
+        checkpoint_sha256="1a2b3c4d" * 8,
+        origin="the ONNX file net.onnx",
+        engine="onnxruntime",
+        precision="fp32",
+        framework="onnx",
+        device="cpu",
+        threads=2,
+        system="box",
+        version="1",
+    )
+    settings = {"onnx.shape.x": "Nx3x8", "onnx.value.sr": 16000.0, "batching.max_batch": 4}
+    assert dict(build_subject_table(stamps, settings).rows) == {
+        "weights": "the ONNX file net.onnx",
+        "SHA-256": "1a2b3c4d" * 8,
+        "engine": "onnxruntime",
+        "precision": "fp32",
+        "device": "cpu",
+        "CPU threads": "2",
+        "sizes of x": "Nx3x8",
+        "value of sr": "16000.0",
+    }

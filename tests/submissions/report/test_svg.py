@@ -2,6 +2,7 @@
 read without styles.
 """
 
+import math
 import re
 from xml.etree import ElementTree
 
@@ -17,7 +18,16 @@ from submissions.report.drawing.axis_scale import (
     format_tick,
 )
 from submissions.report.drawing.pictures import draw_example_picture as picture
-from submissions.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_chart
+from submissions.report.drawing.svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    NARROW_LETTER_WIDTH,
+    RIGHT,
+    TOP,
+    WIDTH,
+    draw_chart,
+)
 from suite.examples import Example, Outline
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"
@@ -267,3 +277,34 @@ def test_numbers_at_the_ends_of_what_a_file_may_state_are_drawn(
     assert all(0.0 <= scale.map_value(each) <= 100.0 for each in values)
     ticks = scale.choose_ticks()
     assert 0 < len(ticks) <= MAX_AXIS_TICKS + 1 and all(map(format_tick, ticks))
+
+
+@pytest.mark.parametrize("peak", [0.1, 0.2, 0.3])
+def test_names_of_marks_lie_beside_the_curve(peak: float) -> None:
+    """Percentiles of first tokens were written across the curve and one another."""
+    points = tuple((float(x), 100 * math.exp(-(((x / 50) - peak) ** 2) / 0.02)) for x in range(51))
+    marks = tuple(
+        Mark(name=f"p{share} 12.34 ms", value=50.0 * peak + share / 8, upright=True)
+        for share in (50, 90, 99)
+    )
+    chart = Chart(
+        id="a",
+        title="a",
+        description="a",
+        x=Axis(name="x", high=50.0),
+        y=Axis(name="y"),
+        lines=(Line(name="a", points=points),),
+        marks=marks,
+    )
+    svg = str(draw_chart(chart))
+    (path,) = re.findall(r'<path class="s0" d="M([^"]*)"', svg)
+    corners = [tuple(map(float, corner.split())) for corner in path.split("L")]
+    found = re.findall(
+        r'<text class="mark" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)"[^>]*>(p[^<]*)<', svg
+    )
+    assert len(found) == 3
+    for x, y, anchor, name in found:
+        begin = float(x) - (len(name) * NARROW_LETTER_WIDTH if anchor == "end" else 0)
+        end = begin + len(name) * NARROW_LETTER_WIDTH
+        met = [up for at, up in corners if begin <= at <= end and float(y) - 12 <= up <= float(y)]
+        assert not met, name

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compliance.results.training_runs import list_token_evaluations
 from submissions.report.records.queries import RecordedQueries, read_recorded_queries
 from submissions.report.records.tokens import RecordedTokens, read_recorded_tokens
-from submissions.report.records.training_runs import list_token_evaluations
 from submissions.report.sections.tokens import build_token_charts, describe_token_bounds
 from suite.errors import JudgedError
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
@@ -85,8 +85,8 @@ def test_bounds_and_the_percentile_that_counts_are_marked(tmp_path: Path) -> Non
     first, further = build_token_charts(found, "here", "", Scenario.SERVER, row)
     assert (first.id, further.id) == ("ttft-here", "tpot-here")
     assert [mark.name for mark in first.marks] == [
-        "measured p50 2 ms",
-        "measured p99 5 ms",
+        "p50 2 ms",
+        "p99 5 ms",
         "bound 200.00 ms",
     ]
     assert sum(share for _, share in first.lines[0].points) == pytest.approx(100.0)

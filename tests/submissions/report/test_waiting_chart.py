@@ -2,7 +2,7 @@
 
 import pytest
 
-from submissions.report.records.training_runs import DrawnTrainingRun
+from compliance.results.training_runs import DrawnTrainingRun
 from submissions.report.sections.training import build_epoch_stats_charts
 from suite.measurement.data_waiting import WAITED_FOR_DATA
 

@@ -19,7 +19,7 @@ from click.testing import Result
 
 from compliance.bundle import trailer
 from compliance.bundle.trailer import FrameKind, TrailerFrame
-from compliance.documents import json_document
+from compliance.kinds.podium.documents import json_document
 from compliance.rules import load_rules
 from submissions.pack.seal import inspect_bundle, read_bundle_manifest
 from submissions.signatures import bundled, signing, ssh_keygen, statement
@@ -284,4 +284,15 @@ def test_a_key_that_others_may_read_is_named(
     key = lab.key_with("-t", "ed25519", "-N", "", name="open")
     key.chmod(0o644)
     refused = podium("sign", bundle, "--key", key)
-    assert refused.exit_code == 2 and "are too open" in str(refused.exception)
+    assert refused.exit_code == 2 and "chmod 600 " in str(refused.exception)
+
+
+def test_a_byte_order_mark_before_the_signers_is_named(
+    signed: Path, lab: Any, podium: Callable[..., Any]
+) -> None:
+    """Two names that look equal were said to differ."""
+    signers = lab.signers()
+    signers.write_bytes(b"\xef\xbb\xbf" + signers.read_bytes())
+    for command in (("verify", signed), ("publish", signed, "-o", signed.parent / "site")):
+        refused = podium(*command, "--signers", signers)
+        assert refused.exit_code == 2 and "begins with a byte order mark" in str(refused.exception)

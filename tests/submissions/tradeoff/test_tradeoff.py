@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from submissions.commands.report import report
 from submissions.compare.per_unit import FigureBasis, FigureRequest, parse_figure_request
-from submissions.machines import ComparedMachine
 from submissions.report.document import Chart
 from submissions.report.drawing.svg import LEFT, RIGHT, draw_chart, iterate_held_corners
 from submissions.report.sections.tradeoff import (
@@ -29,6 +28,7 @@ from submissions.tradeoff.figures import Tradeoff, build_tradeoffs
 from submissions.tradeoff.points import MeasuredPoint, iterate_study_points
 from suite.errors import JudgedError, RequestError
 from suite.records import EnergyRecord
+from suite.result import Machine
 from suite.studies.documents import Study
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
@@ -45,7 +45,7 @@ def point(rate: float, latency_ms: float, **changes: Any) -> MeasuredPoint:
         "group": ("resnet50", "smoke"),
         "source": "a",
         "system": "box",
-        "machine": ComparedMachine(accelerators=2),
+        "machine": Machine(accelerators=2),
         "hardware": "2 x GPU",
         "engine": "torch",
         "precision": "fp32",
@@ -128,7 +128,7 @@ def test_per_accelerator_divides_value_and_interval() -> None:
 
 @pytest.mark.parametrize("count", [0, None])
 def test_a_machine_without_accelerators_has_no_point_per_accelerator(count: int | None) -> None:
-    alone = point(50, 5, machine=ComparedMachine(accelerators=count))
+    alone = point(50, 5, machine=Machine(accelerators=count))
     found = only([alone], FigureRequest(basis=FigureBasis.ACCELERATOR))
     assert found.points == () and "no accelerators" in found.left_out[0]
 

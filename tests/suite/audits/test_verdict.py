@@ -13,7 +13,11 @@ from suite.audits.rules import (
     read_audit_rules,
     require_audit_rules,
 )
-from suite.audits.verdict import compare_best_runs, count_differing_answers
+from suite.audits.verdict import (
+    compare_audit_runs,
+    count_differing_answers,
+    describe_compared_speeds,
+)
 from suite.errors import RequestError
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
@@ -29,7 +33,7 @@ def verdict(
     reference: tuple[float, ...],
     found: tuple[float, ...],
 ) -> bool:
-    return compare_best_runs(
+    return compare_audit_runs(
         require_audit_rules(rules),
         require_audit_rules(rules).tests[test],
         scenario,
@@ -115,6 +119,43 @@ def test_slow_turns_decide_nothing_while_one_was_undisturbed() -> None:
     )
     assert not verdict(
         "podium-v1", AuditTest.TEST05, Scenario.SERVER, (1.2e6, 1.3e6, 8e6), (8e6, 7e6, 9e6)
+    )
+
+
+LUCKY = 340_429.0
+USUAL = (274_618_097.0, 275_087_018.0, 256_657_268.0, 280_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("test", "reference", "found", "passed"),
+    [
+        (AuditTest.TEST05, (LUCKY, *USUAL), (*USUAL, USUAL[0]), True),
+        (AuditTest.TEST05, (LUCKY,) * 4 + USUAL[:1], (*USUAL, USUAL[0]), False),
+        (AuditTest.TEST05, (LUCKY,) * 5, (*USUAL, USUAL[0]), False),
+        (AuditTest.TEST04, (*USUAL, USUAL[0]), (LUCKY, *USUAL), True),
+        (AuditTest.TEST04, (*USUAL, USUAL[0]), (LUCKY,) * 4 + USUAL[:1], False),
+        (AuditTest.TEST04, (*USUAL, USUAL[0]), (LUCKY,) * 5, False),
+    ],
+)
+def test_one_fast_run_among_slow_ones_proves_nothing(
+    test: AuditTest, reference: tuple[float, ...], found: tuple[float, ...], passed: bool
+) -> None:
+    """Two reference runs 800-fold apart failed a test that was as fast as one of them; a cheat is
+    fast in all runs of one kind, even if one of them was disturbed.
+    """
+    assert verdict("podium-v1", test, Scenario.SERVER, reference, found) is passed
+
+
+def test_a_line_has_every_figure_with_its_unit_and_its_reference() -> None:
+    """`0.00 times the reference's speed` of two reference runs 800-fold apart said nothing."""
+    reference, found = (LUCKY, USUAL[0]), (275_087_018.0, 256_657_268.0)
+    rules = require_audit_rules("podium-v1")
+    compared = compare_audit_runs(
+        rules, rules.tests[AuditTest.TEST05], Scenario.SERVER, reference, found
+    )
+    assert describe_compared_speeds(compared, reference, found) == (
+        "median latency 256.7 to 275.1 ms against median latency 0.3404 to 274.6 ms in the"
+        " reference runs, 0.0013 times the speed"
     )
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,13 +17,14 @@ from suite.files.scratch import (
     ABANDONED_AFTER_S,
     SCRATCH_PREFIX,
     collect_temporary_files,
+    create_temporary_folder,
     remove_abandoned_folders,
 )
 
 KILLED = """
 import os, signal
-from suite.files.scratch import collect_temporary_files
-with collect_temporary_files() as folder:
+from suite.files.scratch import {name}
+with {name}() as folder:
     (folder / "weights").write_bytes(b"much")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -69,14 +71,16 @@ def test_a_nested_block_has_a_part_of_the_folder(parent: Path) -> None:
     assert list(parent.iterdir()) == []
 
 
-def test_the_next_one_removes_what_a_killed_process_left(parent: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED], check=False)
+@pytest.mark.parametrize("name", ["collect_temporary_files", "create_temporary_folder"])
+def test_the_next_one_removes_what_a_killed_process_left(parent: Path, name: str) -> None:
+    """Each killed `check` or `report` left an unpacked bundle for ever."""
+    killed = subprocess.run([sys.executable, "-c", KILLED.format(name=name)], check=False)
     assert killed.returncode == -signal.SIGKILL
     (left,) = parent.iterdir()
     with collect_temporary_files():
         assert left.exists(), "too young: its process may not have locked it yet"
     age(left)
-    with collect_temporary_files():
+    with create_temporary_folder():
         assert not left.exists()
 
 
@@ -108,3 +112,14 @@ def test_no_folder_for_temporary_files_is_one_sentence(
     why = "temporary files: No such file or directory; set TMPDIR"
     with pytest.raises(MissingError, match=why), collect_temporary_files():
         pass
+
+
+def test_no_module_has_temporary_folders_that_a_kill_would_leave() -> None:
+    """Those beside a file that is being written are removed by whoever writes it next."""
+    root = Path(__file__).parents[3]
+    packages = ("compliance", "harness", "submissions", "suite", "workloads")
+    modules = [path for package in packages for path in (root / package).rglob("*.py")]
+    text = {path: path.read_text() for path in modules if path.name != "scratch.py"}
+    assert len(text) > 300
+    unlocked = re.compile(r"TemporaryDirectory\((?!dir=)|mkdtemp\((prefix|\))")
+    assert [path for path, content in text.items() if unlocked.search(content)] == []

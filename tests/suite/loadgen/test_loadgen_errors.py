@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite import registry
+from compliance.kinds.inference_text.round import load_inference_text_round
 from suite.loadgen.loadgen_errors import (
     LOADGEN_MESSAGES,
     count_equal_errors,
@@ -57,10 +57,7 @@ def test_only_what_comes_from_the_machine_passes():
 @pytest.mark.parametrize("name", ["inference-v0.5", "inference-v0.7"])
 def test_rounds_name_errors_of_the_list(name: str):
     """A name that is not listed would end the judge at the first error in a log."""
-    assert (
-        set(registry.load_inference_text_round(name).loadgen.accepted_errors)
-        <= LOADGEN_MESSAGES.keys()
-    )
+    assert set(load_inference_text_round(name).loadgen.accepted_errors) <= LOADGEN_MESSAGES.keys()
 
 
 def test_equal_errors_are_counted_in_the_order_of_their_first():

@@ -165,6 +165,21 @@ def test_a_block_that_does_not_look_is_interrupted_all_the_same():
     assert (found, told.strip()) == (130, "podium: interrupted by SIGINT") and seconds < 15
 
 
+TAKEN_BY_ANOTHER_THREAD = """
+    import signal, threading
+    with signals.raise_signals_in_block():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        print('ready', flush=True)
+        threading.Event().wait()
+"""
+
+
+def test_a_signal_that_another_thread_takes_ends_a_wait_of_the_main_thread():
+    """The kernel gives it to any thread that does not block it; `podium serve` waited for ever."""
+    found, told, seconds = run(TAKEN_BY_ANOTHER_THREAD, (0, signal.SIGTERM))
+    assert (found, told.strip()) == (143, "podium: interrupted by SIGTERM") and seconds < 15
+
+
 def test_a_loaders_worker_ends_quietly():
     """Forked workers have our handler: Ctrl-C reaches them too, and their parent ends them by
     SIGTERM; torch reports any status but 0.

@@ -1,18 +1,22 @@
 """Whether scores reach their targets, from above and from below."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from suite import registry
 from suite.errors import RequestError
-from suite.rounds.load import check_lower_metrics
+from suite.loadgen.scenario import Scenario
 from suite.rounds.quality import (
     format_target_sign,
     format_target_value,
     has_reached_target,
+    is_possible_value,
     select_worst_scores,
 )
+from suite.rounds.row_checks import check_row
+from suite.terms import Profile
 
 LOWER = ("loss", "fid")
 
@@ -64,10 +68,78 @@ def test_words_and_signs_say_the_direction() -> None:
 def test_a_row_has_a_lower_metric_and_does_not_serve_it() -> None:
     """Of a served score 99 % of the reference is required, which a loss of any height has."""
     row = registry.load_round().benchmark("minigo")
-    check_lower_metrics("minigo", replace(row, lower_is_better=("win_rate",)))
+    check_row("minigo", replace(row, lower_is_better=("win_rate",), evaluations_below={}))
     with pytest.raises(RequestError, match=r"minigo\.lower_is_better: 'loss' is not one of its"):
-        check_lower_metrics("minigo", replace(row, lower_is_better=("loss",)))
+        check_row("minigo", replace(row, lower_is_better=("loss",)))
     with pytest.raises(RequestError, match="'win_rate' is served, too"):
-        check_lower_metrics(
-            "minigo", replace(row, lower_is_better=("win_rate",), served_metrics=())
-        )
+        check_row("minigo", replace(row, lower_is_better=("win_rate",), served_metrics=()))
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "possible"),
+    [
+        (1.0, "top1", True),
+        (1.0000001, "top1", False),
+        (85.0, "top1", False),
+        (-0.1, "top1", False),
+        (float("nan"), "top1", False),
+        (0.0, "top1", True),
+        (1.0, "bleu", False),
+        (0.9999, "bleu", True),
+        (7.3, "loss", True),
+        (float("inf"), "loss", False),
+    ],
+)
+def test_a_perfect_score_is_possible_unless_the_row_says_otherwise(
+    value: float, metric: str, possible: bool
+) -> None:
+    """MLCommons' checker refuses it of its own benchmarks alone."""
+    assert is_possible_value(value, metric, LOWER, {"bleu": 1.0}) is possible
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"target": {"top1": 85.0}}, "training.smoke.target.top1: 85: expected"),
+        ({"target": {"top1": float("nan")}}, "training.smoke.target.top1: nan"),
+        ({"target": {"top1": 0.0}}, "training.smoke.target.top1: 0: expected"),
+        ({"target": {"top1": 1.0}}, "target.top1: 1: expected a finite number, at least 0 and bel"),
+        ({"target": {"top5": 0.5}}, "training.smoke.target.top5: is not one of the metrics, top1"),
+        ({"target": {}}, "training.smoke.target: names no metric"),
+        ({"runs": 0}, "training.smoke.runs: 0 is below 1"),
+        ({"max_epochs": 0}, "training.smoke.max_epochs: 0 is below 1"),
+        ({"evaluate_every_epochs": 0}, "evaluate_every_epochs: 0 is below 1"),
+        ({"expected_epochs": -1.0}, "expected_epochs: -1 is not a number above 0"),
+    ],
+)
+def test_a_row_with_which_no_run_ends_well_is_refused(
+    change: dict[str, Any], sentence: str
+) -> None:
+    """Hours of training end at a target that no score can have."""
+    row = registry.load_round().benchmark("resnet50")
+    wrong = replace(row, training={Profile.SMOKE: replace(row.training[Profile.SMOKE], **change)})
+    with pytest.raises(RequestError) as caught:
+        check_row("resnet50", wrong)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "change", "sentence"),
+    [
+        (Scenario.OFFLINE, {"percentile": 900.0}, "scenarios.offline.percentile: 900 is not betw"),
+        (Scenario.OFFLINE, {"min_queries": 0}, "scenarios.offline.min_queries: 0 is below 1"),
+        (Scenario.SERVER, {"bound_ns": None}, "scenarios.server.bound_ns: is missing"),
+        (Scenario.SERVER, {"bound_ns": 0}, "scenarios.server.bound_ns: 0 is below 1"),
+    ],
+)
+def test_conditions_that_no_run_can_meet_are_refused(
+    scenario: Scenario, change: dict[str, Any], sentence: str
+) -> None:
+    """LoadGen would call each run INVALID."""
+    row = registry.load_round().benchmark("resnet50")
+    inference = row.inference[Profile.SMOKE]
+    scenarios = {scenario: replace(inference.scenarios[scenario], **change)}
+    wrong = replace(row, inference={Profile.SMOKE: replace(inference, scenarios=scenarios)})
+    with pytest.raises(RequestError) as caught:
+        check_row("resnet50", wrong)
+    assert sentence in str(caught.value)

@@ -166,3 +166,32 @@ def test_a_setting_may_stand_for_all_names_that_begin_so(tmp_path: Path) -> None
     for key in ("header.", "header", "headers.X"):
         with pytest.raises(RequestError, match="unknown setting"):
             read_chosen_settings(known, None, [f"{key}=3"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "# mlperf user.conf\n*.Server.target_qps = 100.0\n",
+            r"no TOML; a LoadGen user.conf\? write server.target_qps = 100.0$",
+        ),
+        (
+            "*.Offline.min_duration = 600000  # ms\n",
+            "a LoadGen user.conf\\? write offline.min_duration = 600000$",
+        ),
+        ("server:\n  target_qps: 100\n", "no TOML, but YAML; write server.target_qps = 100.0,"),
+        ("# mine\nsut.batch_size: 3\n", r"c\.conf: no TOML, but YAML; "),
+        ("---\n- a\n", r"c\.conf: no TOML, but YAML; "),
+        ('{\n "server": {"target_qps": 100}}\n', r"c\.conf: no TOML, but JSON; "),
+        ("<html><title>404</title>", r"c\.conf is a web page; TOML is wanted$"),
+        ("version https://git-lfs.github.com/spec/v1\n", r"c\.conf is a Git LFS pointer of "),
+        ("server.target_qps = : 3\n", r"c\.conf: Invalid value \(at line 1, "),
+        ("[server\n", r"c\.conf: Expected '\]' "),
+    ],
+)
+def test_a_file_of_settings_in_another_form_is_named(text: str, said: str, tmp_path: Path) -> None:
+    """ "Invalid statement (at line 2, column 1)" said nothing to who brought a user.conf."""
+    path = tmp_path / "c.conf"
+    path.write_text(text)
+    with pytest.raises(RequestError, match=f"--config .*{said}"):
+        read_settings_file({}, path)

@@ -24,7 +24,7 @@ def arrays(*rows: tuple[float, float, float, int]) -> list[numpy.ndarray]:
 def test_figures_of_two_users() -> None:
     """Two in flight for 100 ms: 4 + 5 + 1 tokens."""
     figures = compute_curve_figures(
-        *arrays((0, 10, 40, 4), (0, 20, 100, 5), (40, 90, 100, 1)), samples=2
+        *arrays((0, 10, 40, 4), (0, 20, 100, 5), (40, 90, 100, 1)), samples=2, logged_tps=99.0
     )
     assert figures is not None
     assert (figures.answers, figures.tokens, figures.passes) == (3, 10, 1.5)
@@ -41,7 +41,10 @@ def test_without_a_second_token_there_are_no_figures(
     rows: tuple[tuple[float, float, float, int], ...],
 ) -> None:
     empty = [numpy.zeros(0, "<i8")] * 4
-    assert compute_curve_figures(*(arrays(*rows) if rows else empty), samples=1) is None
+    assert (
+        compute_curve_figures(*(arrays(*rows) if rows else empty), samples=1, logged_tps=1.0)
+        is None
+    )
 
 
 def test_an_answer_that_ends_as_another_begins_is_not_beside_it() -> None:

@@ -21,6 +21,7 @@ SOUGHT: Final = PeakRequest(
     min_duration_ms=5000,
     tolerance=0.02,
     seen=90.0,
+    budget_s=600.0,
     per_token_ns=10_000_000,
 )
 

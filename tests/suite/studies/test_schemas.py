@@ -12,25 +12,23 @@ from jsonschema import Draft202012Validator
 
 from suite.studies.documents import PointIdentity, Study
 from suite.studies.precision import PrecisionStudy
-from suite.studies.rates import PeakStudy, RateAttemptRecord, SpeedStudy
+from suite.studies.records import PointRecord, StudyRecord
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "tests" / "examples" / "base"
 KINDS = {
+    "study": StudyRecord,
+    "study-point": PointRecord,
     "study-sweep": Study,
     "point": PointIdentity,
-    "study-peak": PeakStudy,
     "study-precision": PrecisionStudy,
-    "study-speed": SpeedStudy,
-    "trial": RateAttemptRecord,
 }
 FILES = {
+    "study": "curve/**/study.json",
+    "study-point": "curve/**/point.json",
     "study-sweep": "study/**/study.json",
     "point": "study/**/point.json",
-    "study-peak": "peak/**/study.json",
     "study-precision": "precision/**/study.json",
-    "study-speed": "speed/**/study.json",
-    "trial": "peak/**/trial.json",
 }
 
 

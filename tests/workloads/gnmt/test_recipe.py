@@ -10,7 +10,7 @@ from suite.rounds import Profile
 from suite.rounds.settings import resolve_settings
 from suite.workload import Run
 from workloads.gnmt import WORKLOAD
-from workloads.gnmt.recipe import GNMT_LOGGED_HYPERPARAMETERS, GNMTRecipe, build_gnmt_schedule
+from workloads.gnmt.recipe import GNMTRecipe, build_gnmt_schedule
 
 MakeRun = Callable[..., Run]
 RATE = build_gnmt_schedule(
@@ -41,11 +41,7 @@ def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> No
     settings = resolve_settings(round, "gnmt", profile, {"data.workers": 1})
     GNMTRecipe.build_from_settings(settings)
     logged = WORKLOAD.select_hyperparameters(round, settings)
-    assert (
-        set(logged)
-        == set(GNMT_LOGGED_HYPERPARAMETERS)
-        >= set(round.benchmark("gnmt").training[profile].required)
-    )
+    assert set(logged) >= set(round.benchmark("gnmt").training[profile].required)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +58,7 @@ def test_alternative_functions_are_refused(make_run: MakeRun, key: str) -> None:
     [
         ("global_batch_size", 0),
         ("model.width", -1),
-        ("data.merges", 1.5),
+        ("data.workers", 1.5),
         ("loss.label_smoothing", "x"),
     ],
 )

@@ -239,13 +239,23 @@ def test_another_shape_is_refused(exported: Path) -> None:
         read_llama_shape(exported, replace(SHAPE, width=96))
 
 
-@pytest.mark.parametrize("content", [None, b"{}", b'{"eos_token_id": "end"}'])
-def test_a_checkpoint_says_what_ends_an_answer(exported: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "neither generation_config.json nor config.json has an eos_token_id"),
+        (b"{}", "neither generation_config.json nor config.json has an eos_token_id"),
+        (b'{"eos_token_id": "end"}', "no readable generation_config.json"),
+    ],
+)
+def test_a_checkpoint_says_what_ends_an_answer(
+    exported: Path, content: bytes | None, said: str
+) -> None:
+    change_document(exported / "config.json", eos_token_id=None)
     path = exported / "generation_config.json"
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(RequestError, match=r"no readable generation_config\.json"):
+    with pytest.raises(RequestError, match=said):
         read_end_tokens(exported)
 
 

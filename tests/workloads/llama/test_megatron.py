@@ -134,6 +134,12 @@ def delete_file(suffix: str) -> Callable[[Path], None]:
     return lambda prefix: prefix.with_suffix(suffix).unlink()
 
 
+def point_to(suffix: str) -> Callable[[Path], None]:
+    """What a clone without Git LFS has in place of a file."""
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'ab' * 32}\nsize 84000000\n"
+    return lambda prefix: prefix.with_name(prefix.name + suffix).write_text(pointer) and None
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -144,6 +150,8 @@ def delete_file(suffix: str) -> Callable[[Path], None]:
         (cut_file(".idx", 8), r"\.idx: it has 834 bytes, and 40 texts with 41 .* need 842"),
         (cut_file(".bin", 2), r"\.bin: it has .* bytes, no multiple of a token's 4"),
         (change_bytes(0, b"MMIDXXX"), "no Megatron index: it does not begin with MMIDIDX"),
+        (point_to(".idx"), r"\.idx is a Git LFS pointer of 133 bytes, not the file: git lfs pull"),
+        (point_to(".bin"), r"\.bin is a Git LFS pointer of 133 bytes, not the file: git lfs pull"),
         (change_bytes(9, b"\x02"), "a Megatron index of version 2; supported: 1"),
         (change_bytes(17, b"\x07"), r"tokens of the type with code 7; supported: 4 \(int32\)"),
         (change_bytes(18, b"\x29"), r"it has 842 bytes, and 41 texts with 41 .* need 854"),

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from compliance.kinds.inference_mllog.round import load_inference_mllog_round
+from compliance.kinds.training.convergence_points import find_convergence_reference
+from compliance.kinds.training.round import load_training_round
 from suite import registry
 from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Benchmark, Profile, Round
-from suite.rounds.convergence import find_convergence_reference
 from suite.rounds.legality import check_hyperparameter_constraints, check_served_settings
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 from suite.terms import Division
@@ -18,8 +20,8 @@ from workloads.llama.news import DOCUMENT_TOKENS, compute_floor
 from workloads.llama.recipe import select_llama_hyperparameters
 from workloads.llama.served_news import SERVING_DOCUMENTS, generate_serving_documents
 
-TRAINED = registry.load_published_training("training-v5.1")
-SERVED = registry.load_inference_mllog_round("inference-v5.1").models["llama3.1-8b"]
+TRAINED = load_training_round("training-v5.1")
+SERVED = load_inference_mllog_round("inference-v5.1").models["llama3.1-8b"]
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +114,13 @@ def test_every_setting_is_free_or_held(round: Round, row: Benchmark) -> None:
     assert not [
         key
         for key, setting in collect_workload_settings(round, row).items()
-        if bool(setting.free) is (key in held)
+        if bool(setting.free) is (key in held or key == "endpoint.temperature")
     ]
     served = resolve_settings(round, "llama", Profile.FULL, {}, serving=True)
     assert not list(check_served_settings(round, "llama", Profile.FULL, served))
+    warmer = {**served, "endpoint.temperature": "0.7"}
+    (found,) = check_served_settings(round, "llama", Profile.FULL, warmer)
+    assert (found.key, found.required) == ("endpoint.temperature", "unset")
 
 
 @pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])

@@ -46,21 +46,24 @@ def test_old_files_name_no_key_value_heads() -> None:
     [
         ({"model_type": "mistral"}, "it: model_type is 'mistral'; supported: llama"),
         ({"hidden_act": "gelu"}, "it: hidden_act is 'gelu'; supported: silu"),
-        ({"attention_bias": True}, "it: attention_bias is True; supported: False"),
-        ({"mlp_bias": True}, "it: mlp_bias is True; supported: False"),
-        ({"quantization_config": {"bits": 4}}, "it: quantization_config is {'bits': 4}"),
+        ({"attention_bias": True}, "it: attention_bias is true; supported: false"),
+        ({"mlp_bias": True}, "it: mlp_bias is true; supported: false"),
+        (
+            {"quantization_config": {"bits": 4}},
+            'it: quantization_config is {"bits": 4}; supported: none',
+        ),
         ({"head_dim": 16}, "it: head_dim is 16; only width / heads, 8, is supported"),
         ({"num_key_value_heads": 4}, "it: llama: 6 heads are no multiple of 4 key/value heads"),
         ({"hidden_size": 50}, "it: llama: width 50 is no multiple of twice its 6 heads"),
         ({"num_hidden_layers": 0}, "it: llama: layers is 0; allowed: 1 or more"),
-        ({"vocab_size": None}, "it: vocab_size is None, not a number (int)"),
-        ({"vocab_size": 3.5}, "it: vocab_size is 3.5, not a number (int)"),
-        ({"vocab_size": True}, "it: vocab_size is True, not a number (int)"),
-        ({"rms_norm_eps": "small"}, "it: rms_norm_eps is 'small', not a number (float)"),
+        ({"vocab_size": None}, "it: vocab_size is missing; a whole number is wanted"),
+        ({"vocab_size": 3.5}, "it: vocab_size is 3.5, not a whole number"),
+        ({"vocab_size": True}, "it: vocab_size is true, not a whole number"),
+        ({"rms_norm_eps": "small"}, "it: rms_norm_eps is 'small', not a number"),
         ({"rope_theta": 0}, "rope_theta is 0 and norm_epsilon 1e-05"),
         ({"rope_scaling": "much"}, "it: rope_scaling is 'much', not a table"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "it: rope scaling of type 'yarn'"),
-        ({"rope_scaling": {"rope_type": "llama3"}}, "it: factor is None, not a number (float)"),
+        ({"rope_scaling": {"rope_type": "llama3"}}, "it: factor is missing; a number is wanted"),
     ],
 )
 def test_what_it_cannot_be_is_said(changes: dict[str, Any], said: str) -> None:
@@ -77,5 +80,5 @@ def test_a_stretch_has_an_order() -> None:
 
 def test_a_difference_is_named() -> None:
     other = replace(SHAPE, width=96, tied=True)
-    assert SHAPE.describe_differences(other) == "width 48 instead of 96, tied False instead of True"
+    assert SHAPE.describe_differences(other) == "width 48 instead of 96, tied false instead of true"
     assert SHAPE.describe_differences(SHAPE) == ""

@@ -26,6 +26,7 @@ def gnugo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{DEBIAN_GAMES}")
     if shutil.which("gnugo") is None:
         pytest.skip("gnugo is not installed: apt-get install gnugo")
+    monkeypatch.syspath_prepend(BENCHMARKS)
     spec = importlib.util.spec_from_file_location("gnugo", BENCHMARKS / "gnugo.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

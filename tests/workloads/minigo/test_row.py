@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from compliance.documents import json_document
+from compliance.kinds.podium.documents import json_document
 from suite import registry
 from suite.files.layout import compute_folder_sha256, compute_names_sha256
 from suite.rounds import Profile

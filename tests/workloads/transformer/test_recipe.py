@@ -17,10 +17,8 @@ from suite.rounds.settings import collect_workload_settings, resolve_settings
 from workloads.common.text import synthetic_language
 from workloads.transformer import WORKLOAD, scoring, subwords
 from workloads.transformer.recipe import (
-    TRANSFORMER_LOGGED_HYPERPARAMETERS,
     DecodingParameters,
     TransformerRecipe,
-    select_transformer_hyperparameters,
 )
 
 ROUND = registry.load_round()
@@ -43,9 +41,8 @@ def test_every_profile_is_complete(profile: Profile) -> None:
     """
     settings = settled(profile)
     TransformerRecipe.build_from_settings(settings)
-    assert set(select_transformer_hyperparameters(settings)) == set(
-        TRANSFORMER_LOGGED_HYPERPARAMETERS
-    )
+    logged = WORKLOAD.select_hyperparameters(ROUND, settings)
+    assert set(logged) == set(ROW.training[Profile.FULL].required)
     assert settings.keys() <= collect_workload_settings(ROUND, ROW).keys()
 
 
@@ -74,7 +71,8 @@ def test_full_s_own_values_are_legal(chosen: dict[str, int]) -> None:
     settings = settled(Profile.FULL, **chosen)
     assert not list(
         check_hyperparameter_constraints(
-            ROW.training[Profile.FULL].constraints, select_transformer_hyperparameters(settings)
+            ROW.training[Profile.FULL].constraints,
+            WORKLOAD.select_hyperparameters(ROUND, settings),
         )
     )
     assert settings["opt_learning_rate_warmup_steps"] == (1000 if chosen else 16000)
@@ -99,7 +97,8 @@ def test_what_the_rules_forbid_is_seen(key: str, value: Any) -> None:
     assert [
         breach.key
         for breach in check_hyperparameter_constraints(
-            ROW.training[Profile.FULL].constraints, select_transformer_hyperparameters(settings)
+            ROW.training[Profile.FULL].constraints,
+            WORKLOAD.select_hyperparameters(ROUND, settings),
         )
     ] == [key]
 
@@ -127,12 +126,7 @@ def test_the_closed_division_fixes_network_loss_and_search(key: str, value: Any)
 
 
 def test_naming_hyperparameters_imports_no_framework() -> None:
-    """`check --config` runs where no torch is installed; the log's names come from the entry
-    point.
-    """
-    assert WORKLOAD.select_hyperparameters(ROUND, settled()) == select_transformer_hyperparameters(
-        settled()
-    )
+    """`check --config` runs where no torch is installed."""
     code = (
         "import sys; import workloads.transformer.recipe; assert not {'torch', 'numpy', 'tensorflow'} &"
         " set(sys.modules)"

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UTF16_MARKS, UnreadableError
+from workloads.common.data_messages import format_leading_names
 from workloads.common.detection import rle
-from workloads.common.name_lists import format_leading_names
 
 # Legend: I images, A annotations of a split, O objects of an image, 4 left, top, right, bottom in
 # pixels.

@@ -9,14 +9,12 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from suite.dataset import Survey
-from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.detection import coco
 from workloads.common.detection.coco import CocoCategory, CocoSplit
 from workloads.common.pictures import file_checks
-from workloads.common.setting_values import require_flag_setting
 
 COCO_TRAIN_SPLIT, COCO_VAL_SPLIT = COCO_SPLITS = ("train", "val")
 COCO_IMAGE_FOLDERS: Final[Mapping[str, str]] = {split: f"{split}2017" for split in COCO_SPLITS}
@@ -39,7 +37,10 @@ class CocoDataSet:
         model is only served.
         """
         val = coco.read_coco_split(self.root, COCO_VAL_SPLIT)
-        train = self._read_training_split()
+        train = file_checks.read_optional_split(
+            lambda: coco.read_coco_split(self.root, COCO_TRAIN_SPLIT).drop_empty_pictures(),
+            self.root / COCO_ANNOTATION_FILES[COCO_TRAIN_SPLIT],
+        )
         coco.check_file_names(val)
         if isinstance(train, CocoSplit):
             coco.check_equal_categories(train, val)
@@ -57,20 +58,9 @@ class CocoDataSet:
             categories=categories,
         )
 
-    def _read_training_split(self) -> CocoSplit | RequestError:
-        try:
-            return coco.read_coco_split(self.root, COCO_TRAIN_SPLIT).drop_empty_pictures()
-        except RequestError as error:
-            if (self.root / COCO_ANNOTATION_FILES[COCO_TRAIN_SPLIT]).exists():
-                raise
-            return error
-
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject broken images, unless the run skips them."""
-        folders = {split: self.root / folder for split, folder in COCO_IMAGE_FOLDERS.items()}
-        file_checks.check_surveyed_splits(
-            found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
-        )
+        file_checks.check_surveyed_splits(found, self._run, self.root, COCO_IMAGE_FOLDERS)
 
 
 def parse_surveyed_categories(found: Mapping[str, Any]) -> tuple[CocoCategory, ...]:

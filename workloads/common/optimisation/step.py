@@ -35,14 +35,6 @@ WHOLE_STATE_FILE: Final = "state.pt"
 """What all ranks share; a sharded model has none."""
 RANK_STATE_FORMAT: Final = "rank-{rank}.pt"
 B = TypeVar("B")
-B_co = TypeVar("B_co", covariant=True)
-
-
-class BatchSource(Protocol[B_co]):
-    """A source of batches: an input pipeline's reader, or a loader."""
-
-    def read(self, batches: Sequence[Sequence[SampleKey]], /) -> Iterator[B_co]:
-        """Yield the batches."""
 
 
 class DivisibleBatch(Protocol):
@@ -96,20 +88,22 @@ class Stepper:
 
     def take_planned_steps(
         self,
-        plan: Sequence[OptimizerStep],
-        first: int,
+        planned: Sequence[OptimizerStep],
+        epoch: int,
+        first_step: int,
         schedule: RateSchedule,
-        loader: BatchSource[B],
+        read_batches: Callable[[Sequence[Sequence[SampleKey]]], Iterator[B]],
         loss_of: Callable[[B], torch.Tensor],
     ) -> Generator[int, None, None]:
-        """Take the steps of a plan, whose first step has number `first` in the run, and yield the
-        samples of each; no other sample is decoded.
+        """Take the steps of an epoch from `first_step`, and yield the samples of each; no sample of
+        an earlier one is decoded. Every epoch has as many steps.
         """
+        plan = planned[first_step:]
         batches = self.read_to_device(
-            loader.read([keys for step in plan for keys in step.micro_batches])
+            read_batches([keys for step in plan for keys in step.micro_batches])
         )
         self.network.train()
-        for number, step in enumerate(plan, first):
+        for number, step in enumerate(plan, (epoch - 1) * len(planned) + first_step):
             self.take_step(step, schedule(number), batches, loss_of)
             yield step.samples
 

@@ -1,7 +1,7 @@
 """Surveys image files: each is read once, checked and hashed, before any clock starts."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -17,9 +17,10 @@ from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.files.untrusted_files import open_regular_file
 from suite.input import Extent
-from workloads.common.broken_samples import advise_about_broken_samples
-from workloads.common.name_lists import MAX_LISTED_NAMES
+from suite.workload import Run
+from workloads.common.data_messages import MAX_LISTED_NAMES, advise_about_broken_samples
 from workloads.common.pictures.decoding import PictureSet
+from workloads.common.setting_values import require_flag_setting
 
 PICTURE_CHECK_THREADS: Final = (
     16  # reading many small files is limited by the disk, not by computing
@@ -189,14 +190,27 @@ def parse_split_survey(found: Mapping[str, Any], split: str) -> PictureSplitSurv
 
 
 def check_surveyed_splits(
-    found: Mapping[str, Any], folders: Mapping[str, Path], *, skip: bool
+    found: Mapping[str, Any], run: Run, root: Path, folders: Mapping[str, str]
 ) -> None:
     """Reject a data set if one of its existing splits is unusable for a run; `folders`: split ->
-    its folder.
+    its part of the data set.
     """
+    skip = require_flag_setting(run.settings, "data.skip_broken")
     for split, folder in folders.items():
         if MISSING_SPLIT_KEY not in found[split]:
-            parse_split_survey(found, split).check_usability(folder, split, skip=skip)
+            parse_split_survey(found, split).check_usability(root / folder, split, skip=skip)
+
+
+def read_optional_split(read_split: Callable[[], P], path: Path) -> P | RequestError:
+    """Read a split that may be missing if a model is only served: the error is returned then, and
+    raised if its path is there.
+    """
+    try:
+        return read_split()
+    except RequestError as error:
+        if path.exists():
+            raise
+        return error
 
 
 def collect_picture_survey(

@@ -7,12 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from suite.errors import RequestError
 from suite.files.archives import refuse_archive
 from suite.files.untrusted_files import UTF16_MARKS
-from workloads.common.broken_samples import advise_about_broken_samples
+from suite.rounds import HyperValue
+from workloads.common.data_messages import advise_about_broken_samples
+from workloads.common.text.bleu import BleuForm, format_bleu_signature
 
 TEXT_TRAIN_SPLIT, TEXT_TEST_SPLIT = TEXT_SPLITS = ("train", "test")
 CORPUS_SIZE_KEY: Final = "corpus"
@@ -232,3 +234,15 @@ def write_parallel_text(corpus: ParallelCorpus, root: Path) -> None:
         (root / f"{corpus.split}.{suffix}").write_bytes(
             "".join(f"{line}\n" for line in lines).encode()
         )
+
+
+def list_translation_facts(found: Mapping[str, Any], form: BleuForm) -> Mapping[str, HyperValue]:
+    """Return the facts of a training: the sizes of both splits, the training size before the length
+    limit, and the signature of the metric.
+    """
+    return {
+        "train_samples": found[TEXT_TRAIN_SPLIT],
+        "corpus_samples": found[CORPUS_SIZE_KEY],
+        "eval_samples": found[TEXT_TEST_SPLIT],
+        "metric_signature": format_bleu_signature(form),
+    }

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import RequestError
+from suite.files.foreign_content import describe_foreign_file, describe_pointer_file
 
 # Legend: D texts, M document marks, B sequences, T tokens of a sequence.
 Tokens: TypeAlias = npt.NDArray[np.int32]
@@ -93,6 +94,10 @@ def open_indexed_tokens(prefix: Path) -> IndexedTokens:
     version 1 or has another size than its counts ask for, or if its tokens' type is unknown.
     """
     index, tokens = format_index_path(prefix), format_tokens_path(prefix)
+    if said := describe_foreign_file(index, "a Megatron index"):
+        raise RequestError(f"{index} {said}")
+    if said := describe_pointer_file(tokens):
+        raise RequestError(f"{tokens} {said}")
     index_U = map_file_bytes(index)
     if len(index_U) < INDEX_HEADER.size or index_U[:9].tobytes() != INDEX_MAGIC:
         raise RequestError(f"{index}: no Megatron index: it does not begin with MMIDIDX")

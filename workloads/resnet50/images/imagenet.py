@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.files.foreign_names import is_foreign_name
-from workloads.common.name_lists import format_leading_names
+from workloads.common.data_messages import format_leading_names
 
 IMAGENET_FILE_SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 TAR_SUFFIXES: Final = (".tar", ".tar.gz", ".tgz")

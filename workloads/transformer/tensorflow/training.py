@@ -19,8 +19,8 @@ from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request, tensorflow_threads, weights_description
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.run_request import require_run_training_row
-from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
-from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.parallel_text import list_translation_facts
 from workloads.transformer import data, survey
 from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
 from workloads.transformer.recipe import (
@@ -81,15 +81,8 @@ class TransformerTraining:
         return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the
-        signature of the metric.
-        """
-        counts = {
-            "train_samples": self._found[TEXT_TRAIN_SPLIT],
-            "corpus_samples": self._found[CORPUS_SIZE_KEY],
-            "eval_samples": self._found[TEXT_TEST_SPLIT],
-        }
-        return {**counts, "metric_signature": format_bleu_signature(BleuForm.T2T)}
+        """Return the sizes of both splits, and the signature of the metric."""
+        return list_translation_facts(self._found, BleuForm.T2T)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""

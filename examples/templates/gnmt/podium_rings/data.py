@@ -32,8 +32,8 @@ ENDINGS: Final = ("a", "o")
 alone.
 """
 IRREGULAR: Final = 0.05
-"""Share of adjectives with the other ending: a perfect score would be no measurement, and the judge
-refuses one.
+"""Share of adjectives with the other ending: where every model
+scores 1, none is compared.
 """
 SEED: Final = 20_26
 

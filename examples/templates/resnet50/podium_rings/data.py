@@ -27,8 +27,8 @@ COUNTS: Final = {"train": 200, "val": 64}
 PATTERNS: Final = ("checks", "columns", "diagonals", "rows")
 """Generated classes."""
 MISTAKEN: Final = 0.05
-"""Share of generated pictures in the folder of another class, as in real data sets: a perfect score
-would be no measurement, and the judge refuses one.
+"""Share of generated pictures in the folder of another class, as in real data sets: where every
+model scores 1, none is compared.
 """
 NOISE: Final = 0.35
 """Standard deviation of each pixel, as a share of white."""

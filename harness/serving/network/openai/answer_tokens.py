@@ -2,11 +2,17 @@
 
 import hashlib
 from array import array
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from suite.errors import RequestError
-from suite.files.tokenizer_files import MAX_TOKENIZER_BYTES, parse_tokenizer_file
+from suite.files.foreign_content import describe_foreign_file
+from suite.files.tokenizer_files import (
+    MAX_TOKENIZER_BYTES,
+    TOKENIZER_FILE,
+    parse_tokenizer_file,
+)
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
 CLIENT_EXTRA: Final = "openai"
@@ -19,13 +25,15 @@ class AnswerTokenizer:
         path: a `tokenizer.json`. RequestError if it is none; MissingError if the package for
             tokenizers is not installed.
         end_token: of answers that the model ended itself.
+        ends: all tokens that end an answer, as the judge knows them.
     """
 
-    def __init__(self, path: Path, end_token: int) -> None:
-        self.sha256, self.end_token = "", end_token
+    def __init__(self, path: Path, end_token: int, ends: Collection[int]) -> None:
+        self.sha256, self.end_token, self.ends = "", end_token, frozenset(ends)
         content = read_tokenizer_file(path)
         self.sha256 = hashlib.sha256(content).hexdigest()
-        self._encode = parse_tokenizer_file(content, str(path), CLIENT_EXTRA).encode
+        tokenizer = parse_tokenizer_file(content, str(path), CLIENT_EXTRA)
+        self._encode, self._name_token = tokenizer.encode, tokenizer.id_to_token
 
     def encode_answer(self, text: str, ended: bool) -> "array[int]":
         """Return the ids of a whole text, with the end token if the model ended the answer."""
@@ -34,6 +42,15 @@ class AnswerTokenizer:
             ids.append(self.end_token)
         return ids
 
+    def find_end_text(self, tokens: "array[int]", ended: bool) -> str:
+        """Return the name of an end token that an answer's text has; "" if it has none. `ended`:
+        the last token is none of the text.
+        """
+        if self.ends.isdisjoint(tokens):
+            return ""
+        text = tokens[:-1] if ended else tokens
+        return next((str(self._name_token(token)) for token in text if token in self.ends), "")
+
     def find_first_token(self, text: str) -> "array[int]":
         """Return the first id of the begin of an answer; empty if that is less than a token."""
         return array("i", self._encode(text, add_special_tokens=False).ids[:1])
@@ -41,6 +58,10 @@ class AnswerTokenizer:
 
 def read_tokenizer_file(path: Path) -> bytes:
     """Read a tokenizer's file; RequestError if there is none."""
+    if said := describe_foreign_file(path, TOKENIZER_FILE):
+        raise RequestError(f"the tokenizer (endpoint.tokenizer): {path} {said}")
+    if (path / TOKENIZER_FILE).is_file():
+        path /= TOKENIZER_FILE
     try:
         return read_untrusted_file(path, bytes, MAX_TOKENIZER_BYTES)
     except UnreadableError as error:

@@ -2,7 +2,7 @@
 
 import statistics
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,9 +15,14 @@ from harness.serving.network.access import (
     ClientCredentials,
     read_option_file,
 )
-from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import CLIENT_EXTRA, AnswerTokenizer
+from harness.serving.network.openai.first_answer import find_closing_forms
 from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
-from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
+from harness.serving.network.openai.prompt_requests import (
+    MAX_TOKENS_FIELD,
+    PromptApi,
+    RequestStyle,
+)
 from harness.serving.network.openai.prompt_system import PromptServers, PromptSystem
 from harness.serving.network.openai.server_checks import (
     CheckedServer,
@@ -43,20 +48,36 @@ from harness.serving.network.wire import (
     is_loopback_host,
 )
 from harness.serving.setup import ServingSetup, read_batching_settings
+from suite import registry
 from suite.cli import RunOptions
+from suite.console.screen import ACTIVITY
 from suite.errors import RequestError
-from suite.files.tokenizer_files import TOKENIZER_FILE
+from suite.files.tokenizer_files import TOKENIZER_FILE, import_tokenizers
+from suite.loadgen.scenario import Scenario
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.rounds import HyperValue, InferenceRow
+from suite.terms import Division
 
 HEADER_PREFIX: Final = "endpoint.header."
 HEADER_NAME_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~")
 """RFC 9110, section 5.6.2, token."""
 RESERVED_HEADERS: Final = frozenset(
-    {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept"}
+    {
+        "host",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "connection",
+        "accept",
+        "accept-encoding",
+    }
 )
 MAX_HEADER_LENGTH: Final = 4096
 """House rule: of common servers, header fields end at 8 KiB."""
+TEMPERATURE_SETTING: Final = "endpoint.temperature"
+ABSENT: Final = "absent"
+MAX_TEMPERATURE: Final = 2.0
+"""OpenAI, API reference."""
 MAX_OPENINGS_S: Final = 0.2
 """How long the opening of connections is timed, for each server."""
 SERVER_FACTS: Final = ("version", "software", "engine", "engine_package", "framework", "device")
@@ -69,25 +90,29 @@ def set_up_prompt_serving(
     checkpoint: Path | None,
     endpoints: tuple[Endpoint, ...],
     access: ClientCredentials,
+    scenarios: Collection[Scenario],
 ) -> ServingSetup:
-    """Resolve a request to measure servers by their OpenAI-compatible API.
+    """Resolve a request to measure servers by their OpenAI-compatible API. The servers are looked
+    for before a checkpoint is.
 
     RequestError for what does not match, MissingError for what is not installed or not there,
     JudgedError for a server that does not answer as it has to.
     """
     import_http_parser()
+    import_tokenizers(workload, CLIENT_EXTRA)
     request = resolve_request(
         replace(options, device="cpu"), workload, serving=True
     )  # another one is looked for by importing a framework
     check_protocol_settings(request, endpoints[0].scheme)
     row = require_prompt_row(request)
-    chosen = choose_checkpoint(request, checkpoint)
-    source = request.workload.build_prompts(
-        request.build_run(chosen.record.seed, request.precision), chosen.folder
-    )
-    path = choose_tokenizer_path(request, chosen)
-    tokenizer = AnswerTokenizer(path, source.end_token)
+    request.workload.require_prompts()
     style = read_request_style(request, access)
+    streamed = read_streaming(request)
+    if streamed is False and any(each is not Scenario.OFFLINE for each in scenarios):
+        raise RequestError(
+            "setting endpoint.stream: Server measures the time to the first token: stream answers,"
+            " or measure Offline alone (--scenario offline)"
+        )
     in_flight = get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT)
     if in_flight < len(endpoints):
         raise RequestError(
@@ -97,6 +122,7 @@ def set_up_prompt_serving(
     checked = [
         check_prompt_server(endpoint, access, style.headers, style.model) for endpoint in endpoints
     ]
+    chosen = choose_checkpoint(request, checkpoint)
     descriptions = [
         each.description or describe_foreign_server(request, chosen, endpoint, each.name)
         for endpoint, each in zip(endpoints, checked, strict=True)
@@ -107,14 +133,35 @@ def set_up_prompt_serving(
         endpoints=endpoints,
         access=access,
         style=style,
-        streamed=read_streaming(request),
-        tokenizer=path,
+        streamed=streamed,
+        tokenizer=choose_tokenizer_path(request, chosen),
         in_flight=in_flight,
         timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
         description=descriptions[0],
+        ends=frozenset(registry.list_end_tokens(workload, request.profile.value)),
     )
+    servers, tokenizer = ask_servers_first(request, chosen, servers, scenarios)
     record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
     return build_prompt_setup(request, row, chosen, servers, record)
+
+
+def ask_servers_first(
+    request: RunRequest,
+    chosen: ExportedCheckpoint,
+    servers: PromptServers,
+    scenarios: Collection[Scenario],
+) -> tuple[PromptServers, AnswerTokenizer]:
+    """Ask each server a first prompt in all forms that will be used; return the servers with how
+    they ended, and the tokenizer.
+    """
+    source = request.workload.build_prompts(
+        request.build_run(chosen.record.seed, request.precision), chosen.folder
+    )
+    tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token, servers.ends)
+    ACTIVITY.mark_shown(f"{request.name}: waiting for a first answer")
+    forms = {servers.style.streamed, *map(servers.is_streamed_in, scenarios)}
+    closing = find_closing_forms(servers, source, tokenizer, forms)
+    return replace(servers, closing=closing), tokenizer
 
 
 def require_prompt_row(request: RunRequest) -> InferenceRow:
@@ -132,6 +179,30 @@ def choose_tokenizer_path(request: RunRequest, chosen: ExportedCheckpoint) -> Pa
     """Return the tokenizer's file that the user names, else the checkpoint's."""
     named = request.settings.get("endpoint.tokenizer")
     return Path(str(named)) if named is not None else chosen.folder / TOKENIZER_FILE
+
+
+def read_switch(request: RunRequest, key: str) -> bool:
+    """Return a setting that is on unless the user turns it off."""
+    return request.settings.get(key) is not False
+
+
+def read_temperature(request: RunRequest) -> float | None:
+    """Return the temperature that is asked for, None if it is to be left out; RequestError for
+    what is none.
+    """
+    text = str(request.settings.get(TEMPERATURE_SETTING, "0"))
+    if text == ABSENT:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_TEMPERATURE:
+        raise RequestError(
+            f"setting {TEMPERATURE_SETTING}: {text!r}: give a number from 0 to"
+            f" {MAX_TEMPERATURE:g}, or {ABSENT}"
+        )
+    return value or 0
 
 
 def read_streaming(request: RunRequest) -> bool | None:
@@ -156,6 +227,11 @@ def read_request_style(request: RunRequest, access: ClientCredentials) -> Reques
         model=str(request.settings.get("endpoint.model", request.name)),
         streamed=True if streamed is None else streamed,
         headers=headers,
+        asks_usage=read_switch(request, "endpoint.usage"),
+        max_tokens_field=str(request.settings.get("endpoint.max_tokens_field", MAX_TOKENS_FIELD)),
+        temperature=read_temperature(request),
+        greedy_alone=require_prompt_row(request).division is Division.CLOSED,
+        reuses_connections=read_switch(request, "endpoint.reuse"),
     )
 
 

@@ -9,7 +9,6 @@ every answer is counted by podium as well, since LoadGen's log has its token ids
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any
 
@@ -17,6 +16,7 @@ from harness.children.process import Abort
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.query_times import WorkerCompletions
+from harness.serving.loadgen.result_files import read_logged_tokens
 from harness.serving.loadgen.session import (
     AnsweredTokens,
     LoadGenJob,
@@ -28,6 +28,12 @@ from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     import_loadgen,
 )
+from harness.serving.network.openai.answer_checks import (
+    AnswerTotals,
+    check_counted_tokens,
+    compare_logged_counts,
+    encode_fit_answer,
+)
 from harness.serving.network.openai.answer_reader import ReadAnswer
 from harness.serving.network.openai.prompt_system import (
     PoolThread,
@@ -35,41 +41,21 @@ from harness.serving.network.openai.prompt_system import (
     PromptServers,
     PromptSystem,
 )
-from harness.serving.network.openai.server_pool import (
-    NOTHING_COUNTS,
-    AnswerTimeout,
-    SentRequest,
-)
+from harness.serving.network.openai.server_pool import AnswerTimeout, SentRequest
 from harness.serving.network.qdl import (
     MIN_SILENCE_LIMIT_S,
     SILENCE_LATENCY_BOUNDS,
     SUT_NAME_PREFIX,
 )
-from suite.errors import JudgedError, RequestError
+from suite.files.layout import ROOM_RECORD_FILE, START_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import (
     TOKEN_BYTES,
-    TOKEN_COUNT_TOLERANCE,
     TOKEN_RECORD_FIELDS,
-    is_token_count_credible,
 )
 from suite.units import NS_PER_S
 from suite.workload import Mode
-
-
-@dataclass(slots=True)
-class AnswerTotals:
-    """What was counted of all answers."""
-
-    logged: int = 0
-    """Tokens that LoadGen was told."""
-    recounted: int = 0
-    """Tokens by the checkpoint's tokenizer."""
-    differing: int = 0
-    """Answers of another number of tokens, or that begin otherwise, than LoadGen was told."""
-    in_one_read: int = 0
-    """Answers of several tokens, all of which one read of the connection brought."""
 
 
 class PromptDispatcher:
@@ -92,7 +78,9 @@ class PromptDispatcher:
         self.token_rows = array("q")
         """TOKEN_RECORD_FIELDS of each answer, in the order of completion."""
         self.starts = array("q")
-        """When each answer's request was sent, in the same order."""
+        """When each answer's request was sent, in the same order ..."""
+        self.rooms = array("q")
+        """... and when there was room for it: a response had ended."""
         self.totals = AnswerTotals()
 
     def open_connections(self) -> None:
@@ -124,19 +112,18 @@ class PromptDispatcher:
 
     def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
         """Tell LoadGen that an answer begins."""
-        token = self.tokenizer.find_first_token("".join(answer.content or answer.hidden))
+        token = self.tokenizer.find_first_token(answer.begin)
         address, count = token.buffer_info()
         request.first_token, request.first_ns = token.tobytes(), now_ns
         self.first_token_complete([self.response(request.identity, address, count * TOKEN_BYTES)])
 
     def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
         """Tell LoadGen a whole answer and its number of tokens."""
-        tokens = self.tokenizer.encode_answer("".join(answer.content), answer.ended)
-        recounted = len(tokens) + self.count_hidden(answer)
-        counted = answer.counted or recounted
+        tokens = encode_fit_answer(self.tokenizer, answer)
+        counted = answer.counted or len(tokens)
         totals = self.totals
         totals.logged += counted
-        totals.recounted += recounted
+        totals.recounted += len(tokens)
         totals.in_one_read += counted > 1 and answer.content_reads == 1
         if counted != len(tokens) or tokens.tobytes()[: len(request.first_token)] != (
             request.first_token
@@ -149,14 +136,9 @@ class PromptDispatcher:
         if len(self.token_rows) < len(TOKEN_RECORD_FIELDS) * MAX_QUERY_RECORD_ROWS:
             self.token_rows.extend((request.sample, request.first_ns, now, counted))
             self.starts.append(request.sent_ns)
+            self.rooms.append(request.room_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
-
-    def count_hidden(self, answer: ReadAnswer) -> int:
-        """Count the tokens of reasoning."""
-        return len(self.tokenizer.encode_answer("".join(answer.hidden), False)) * bool(
-            answer.hidden
-        )
 
     def handle_failure(self, error: Exception) -> None:
         """End the process: LoadGen would wait for ever."""
@@ -183,16 +165,6 @@ def choose_answer_timeout(
     return servers.choose_timeout(max(MIN_SILENCE_LIMIT_S, SILENCE_LATENCY_BOUNDS * bound_s))
 
 
-def check_counted_tokens(totals: AnswerTotals, answers: int) -> None:
-    """JudgedError if LoadGen was told other numbers of tokens than the answers' texts have."""
-    if not is_token_count_credible(totals.logged, totals.recounted, answers):
-        raise JudgedError(
-            f"the servers count {totals.logged:,} tokens in {answers:,} answers whose texts have"
-            f" {totals.recounted:,}: more than one an answer and {TOKEN_COUNT_TOLERANCE:.0%} apart,"
-            f" so the `usage` or the tokenizer (endpoint.tokenizer) is wrong; {NOTHING_COUNTS}"
-        )
-
-
 def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Run LoadGen in this process over the servers; it returns when all queries are answered."""
     lg = import_loadgen()
@@ -200,12 +172,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     inference, recorder = job.system.open_inference()
     assert isinstance(inference, PromptInference)
     servers = job.system.servers
-    offline = job.schedule.scenario is Scenario.OFFLINE
-    streamed = not offline if servers.streamed is None else servers.streamed
-    if not (offline or streamed):
-        raise RequestError(
-            "setting endpoint.stream: Server measures the time to the first token: stream answers"
-        )
+    streamed = servers.is_streamed_in(job.schedule.scenario)
     inference.choose_streaming(streamed)
     library = SampleLibrary(inference, abort)
     timeout = choose_answer_timeout(job.schedule, servers, inference.source.max_new_tokens)
@@ -218,6 +185,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     dispatcher.close_connections()
     inference.close()
     check_counted_tokens(dispatcher.totals, dispatcher.answered)
+    compare_logged_counts(read_logged_tokens(job.folder))
     return LoadGenOutcome(
         sample_count=count,
         batches=dispatcher.answered,
@@ -254,6 +222,10 @@ def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterato
         job.folder, dispatcher.issued, completions, dispatcher.token_rows
     )
     if job.has_starts:
-        yield query_times.write_start_times(
-            job.folder, dispatcher.issued, completions, dispatcher.starts
-        )
+        for name, times in (
+            (START_RECORD_FILE, dispatcher.starts),
+            (ROOM_RECORD_FILE, dispatcher.rooms),
+        ):
+            yield query_times.write_prompt_times(
+                job.folder / name, dispatcher.issued, completions, times
+            )

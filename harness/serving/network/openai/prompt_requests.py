@@ -12,12 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from harness.serving.network.openai.api_names import CHAT_ROUTE, COMPLETIONS_ROUTE
-from harness.serving.network.wire import Endpoint
+from harness.serving.network.wire import ROUTE_PREFIX, Endpoint
 from suite import __version__
 from suite.workload import PromptSource
 
+MAX_TOKENS_FIELD: Final = "max_tokens"
+NEW_MAX_TOKENS_FIELD: Final = "max_completion_tokens"
+"""OpenAI's own name of it since 2024."""
 LINE_END: Final = "\r\n"
-ROUTE_PREFIX: Final = "/v1"
 encode_body: Final = msgspec.json.Encoder().encode
 
 
@@ -37,6 +39,15 @@ class RequestStyle:
     streamed: bool
     headers: Mapping[str, str]
     """Beside those of every request; values may be secret."""
+    asks_usage: bool = True
+    """Streams are asked for the server's count of tokens."""
+    max_tokens_field: str = MAX_TOKENS_FIELD
+    temperature: float | None = 0
+    """None: the field is left out."""
+    greedy_alone: bool = False
+    """The closed division takes no other temperature than 0."""
+    reuses_connections: bool = True
+    """Otherwise each request has a connection of its own."""
 
     def build_route(self, endpoint: Endpoint) -> str:
         """Return the path of the route; a base that ends in /v1 is the whole beginning of it."""
@@ -44,7 +55,9 @@ class RequestStyle:
         return build_route_path(endpoint, route)
 
     def build_body(self, source: PromptSource, sample: int) -> bytes:
-        """Return a sample's request without its head: greedy, cut at the workload's length."""
+        """Return a sample's request without its head: greedy unless the user says otherwise, cut at
+        the workload's length.
+        """
         asked: dict[str, Any] = {"model": self.model}
         if self.api is PromptApi.CHAT:
             asked["messages"] = [
@@ -54,11 +67,12 @@ class RequestStyle:
         else:
             asked["prompt"] = list(source.tokenize_prompt(sample))
         asked |= {
-            "max_tokens": source.max_new_tokens,
-            "temperature": 0,
+            self.max_tokens_field: source.max_new_tokens,
             "stream": self.streamed,
         }
-        if self.streamed:
+        if self.temperature is not None:
+            asked["temperature"] = self.temperature
+        if self.streamed and self.asks_usage:
             asked["stream_options"] = {"include_usage": True}
         return encode_body(asked)
 
@@ -68,12 +82,28 @@ class RequestStyle:
             "Host": endpoint.target,
             "User-Agent": f"podium/{__version__}",
             "Accept": "text/event-stream" if self.streamed else "application/json",
+            "Accept-Encoding": "identity",
             "Content-Type": "application/json",
+            **({} if self.reuses_connections else {"Connection": "close"}),
             **self.headers,
         }
         lines = [f"POST {self.build_route(endpoint)} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in fields.items()]
         return (LINE_END.join(lines) + f"{LINE_END}Content-Length: ").encode("ascii")
+
+    def advise_on_refusal(self, said: str) -> str:
+        """Return which setting leaves out or changes the field that a server refuses, behind "; ";
+        "" if there is none, or if it is set already.
+        """
+        if self.streamed and self.asks_usage and "stream_options" in said:
+            return "; --set endpoint.usage=false leaves it out"
+        if self.max_tokens_field == MAX_TOKENS_FIELD and NEW_MAX_TOKENS_FIELD in said:
+            return f"; --set endpoint.max_tokens_field={NEW_MAX_TOKENS_FIELD} asks so"
+        if self.greedy_alone and "temperature" in said:
+            return "; the closed division asks for greedy decoding, which is temperature 0"
+        if self.temperature == 0 and "temperature" in said:
+            return "; --set endpoint.temperature=absent leaves it out, 0.001 is nearly greedy"
+        return ""
 
 
 def build_route_path(endpoint: Endpoint, route: str) -> str:

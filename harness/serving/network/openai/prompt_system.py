@@ -4,15 +4,15 @@ requests that are ready to send.
 
 import asyncio
 import threading
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final, cast
 
-from harness.serving.loadgen.session import EngineRecorder, SystemUnderTest
+from harness.serving.loadgen.session import EngineRecorder, LoadedSystem
 from harness.serving.network.access import ClientCredentials
+from harness.serving.network.openai.answer_checks import encode_fit_answer
 from harness.serving.network.openai.answer_reader import ReadAnswer
 from harness.serving.network.openai.answer_tokens import AnswerTokenizer
 from harness.serving.network.openai.open_files import allow_open_files
@@ -27,6 +27,7 @@ from harness.serving.network.openai.server_pool import (
 from harness.serving.network.qdl import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.remote import RequestInference
 from harness.serving.network.wire import Endpoint, ServerDescription
+from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S
 from suite.workload import Inference, Predictor, PromptSource, Workload
 
@@ -51,6 +52,14 @@ class PromptServers:
     timeout_ms: int | None
     """Longest time from a request to its answer's end; None: from the latency bound."""
     description: ServerDescription
+    ends: frozenset[int]
+    """Tokens that end an answer, as the judge knows them."""
+    closing: frozenset[bool] = frozenset()
+    """Behind which answers a server closes the connection: streamed ones (True), others (False)."""
+
+    def is_streamed_in(self, scenario: Scenario) -> bool:
+        """Return whether a scenario's answers are streamed."""
+        return scenario is not Scenario.OFFLINE if self.streamed is None else self.streamed
 
     def choose_timeout(self, bound_s: float | None = None) -> AnswerTimeout:
         """Return how long an answer is waited for: what the user says, else a bound on each answer,
@@ -76,7 +85,7 @@ class PromptServers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptSystem(SystemUnderTest):
+class PromptSystem(LoadedSystem):
     """A System that answers prompts elsewhere."""
 
     servers: PromptServers
@@ -98,11 +107,13 @@ class PromptInference(RequestInference):
     def __init__(self, source: PromptSource, servers: PromptServers) -> None:
         super().__init__()
         self.source, self.servers, self.style = source, servers, servers.style
-        self.tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token)
+        self.tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token, servers.ends)
+        self.choose_streaming(self.style.streamed)
 
     def choose_streaming(self, streamed: bool) -> None:
         """Choose whether answers are streamed, before samples are loaded."""
-        self.style = replace(self.style, streamed=streamed)
+        reuses = self.servers.style.reuses_connections and streamed not in self.servers.closing
+        self.style = replace(self.servers.style, streamed=streamed, reuses_connections=reuses)
 
     @property
     def sample_count(self) -> int:
@@ -196,10 +207,7 @@ class PromptPredictor:
 
     def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
         """Keep an answer."""
-        tokens: array[int] = self.owner.tokenizer.encode_answer(
-            "".join(answer.content), answer.ended
-        )
-        self.answers[request.identity] = tokens.tobytes()
+        self.answers[request.identity] = encode_fit_answer(self.owner.tokenizer, answer).tobytes()
         if len(self.answers) == self.wanted:
             self.over.set()
 

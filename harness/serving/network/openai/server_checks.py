@@ -13,9 +13,13 @@ import msgspec
 
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.connection import CONNECT_TIMEOUT_S, check_server_reachable
-from harness.serving.network.openai.answer_reader import describe_refusal, shorten_text
 from harness.serving.network.openai.api_names import FACTS_ROUTE, MODELS_ROUTE
 from harness.serving.network.openai.prompt_requests import build_route_path
+from harness.serving.network.openai.refusal_text import (
+    PLAIN_CODINGS,
+    describe_refusal,
+    shorten_text,
+)
 from harness.serving.network.tls import build_client_context
 from harness.serving.network.wire import (
     SERVER_DESCRIPTION_DECODER,
@@ -26,6 +30,8 @@ from suite.errors import JudgedError, MissingError, RequestError
 
 MAX_REPLY_BYTES: Final = 1 << 22
 """House rule: a list of ten thousand models has some 2 MB."""
+MAX_SHOWN_BYTES: Final = 1 << 10
+"""Of a reply that is none, before it is shortened."""
 HTTP_1_1: Final = 11
 """As http.client writes it."""
 UNAUTHORISED: Final = frozenset({401, 403})
@@ -59,6 +65,8 @@ class HttpReply:
     server: str
     """The header `Server`."""
     location: str
+    coding: str
+    """How the body is compressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +99,11 @@ def check_prompt_server(
         )
         raise MissingError(f"{endpoint.url}: {why}")
     if reply.status == OK_STATUS:
-        check_model_served(endpoint, reply.body, model)
+        check_model_served(endpoint, reply, model)
     elif reply.status not in LACKING:
         raise JudgedError(
             f"{endpoint.url} answers {reply.status} to GET {MODELS_ROUTE}"
-            f"{describe_refusal(reply.body)}"
+            f"{describe_refusal(reply.body, reply.coding)}"
         )
     description = request_podium_description(endpoint, access, headers)
     return CheckedServer(
@@ -104,13 +112,22 @@ def check_prompt_server(
     )
 
 
-def check_model_served(endpoint: Endpoint, body: bytes, model: str) -> None:
-    """RequestError if a list of models lacks the one that is asked for."""
-    try:
-        served = [each.id for each in MODEL_LIST_DECODER.decode(body).data]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+def check_model_served(endpoint: Endpoint, reply: HttpReply, model: str) -> None:
+    """RequestError if a list of models lacks the one that is asked for; JudgedError if it is no
+    list.
+    """
+    if reply.coding not in PLAIN_CODINGS:
         raise JudgedError(
-            f"{endpoint.url} answers GET {MODELS_ROUTE} with what is no list of models"
+            f"{endpoint.url} sent a compressed list of models ({shorten_text(reply.coding)}): turn"
+            " that off at the proxy"
+        )
+    try:
+        served = [each.id for each in MODEL_LIST_DECODER.decode(reply.body).data]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        shown = shorten_text(reply.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace"))
+        raise JudgedError(
+            f"{endpoint.url} answers GET {build_route_path(endpoint, MODELS_ROUTE)} with {shown!r},"
+            " which is no list of models: is that the API's address?"
         ) from error
     if model not in served:
         raise RequestError(
@@ -175,6 +192,7 @@ def request_page(
         body=body,
         server=response.getheader("Server", ""),
         location=response.getheader("Location", ""),
+        coding=response.getheader("Content-Encoding", "").strip().lower(),
     )
 
 

@@ -2,17 +2,22 @@
 least busy server first.
 
 No request is ever sent twice: whatever happens to one that was sent ends the run. A connection that
-a server closed while nothing was asked of it is replaced when it is needed.
+a server closed while nothing was asked of it is replaced when it is needed. A server that closes a
+connection behind an answer without a word gets a connection for each request from then on: the next
+request on one could meet its end.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic_ns
 from typing import Any, Final, Protocol
 
 from harness.serving.network.access import ClientCredentials
+from harness.serving.network.openai.answer_checks import NOTHING_COUNTS
 from harness.serving.network.openai.answer_reader import ReadAnswer
 from harness.serving.network.openai.client_connection import ClientConnection
 from harness.serving.network.openai.prompt_requests import RequestStyle, join_request
@@ -27,7 +32,8 @@ OPENING_TIMEOUT_S: Final = 10.0
 OPENED_AT_ONCE: Final = 64
 """A listening socket has a queue of limited length: Linux, listen(2), often 128."""
 TIMEOUT_CHECK_S: Final = 0.1
-NOTHING_COUNTS: Final = "nothing of that run counts"
+SILENT_CLOSE_NS: Final = 100_000_000
+"""House rule: a connection that ends so soon behind an answer was not closed for being idle."""
 
 
 def import_http_parser() -> Any:
@@ -64,6 +70,8 @@ class SentRequest:
     """The whole request, once its server is chosen."""
     first_token: bytes = b""
     """Of the answer, as int32; empty before it has come."""
+    room_ns: int = 0
+    """When a response had ended whose place it takes."""
     sent_ns: int = 0
     first_ns: int = 0
 
@@ -78,8 +86,17 @@ class AnswerTimeout:
     once it has begun, of any answer of the server before, since answers may wait in its queue.
     """
 
-    def describe_overrun(self) -> str:
-        """Say what a server did that outlasted it."""
+    def describe_overrun(self, kept_open: int = 0) -> str:
+        """Say what a server did that outlasted it. `kept_open`: answers that have ended, and their
+        responses not.
+        """
+        if kept_open:
+            answers, responses = (
+                ("an answer", "its response")
+                if kept_open == 1
+                else (f"{kept_open:,} answers", "their responses")
+            )
+            return f"ended {answers} and kept {responses} open for {self.seconds:g} s"
         if self.per_answer:
             return f"did not end an answer within {self.seconds:g} s"
         return f"gave no answer for {self.seconds:g} s"
@@ -121,6 +138,8 @@ class PooledServer:
     answered: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    is_reusing: bool = True
+    """Whether a connection serves several requests."""
 
     @property
     def has_room(self) -> bool:
@@ -129,14 +148,40 @@ class PooledServer:
 
     def start_request(self, request: SentRequest) -> None:
         """Send a request on an idle connection, or on a new one in place of a closed one."""
+        request.room_ns = monotonic_ns()
         request.content = join_request(self.head, request.body)
         self.busy += 1
         while self.idle:
             connection = self.idle.pop()
-            if not connection.is_closed:
+            if self.can_send_on(connection):
                 self.send_on(connection, request)
                 return
-        self.pool.start_task(self.send_on_new(request))
+            self.drop_connection(connection)
+        self.pool.start_task(partial(self.send_on_new, request))
+
+    def can_send_on(self, connection: ClientConnection) -> bool:
+        """Return whether an idle connection is open, as far as is known now."""
+        is_fit = self.is_reusing or not connection.answers
+        return is_fit and not connection.is_closed and not connection.has_unread_bytes()
+
+    def drop_connection(self, connection: ClientConnection) -> None:
+        """Close an idle connection on which nothing can be sent."""
+        if not connection.is_closed:
+            connection.close_transport()
+            self.open_count -= 1
+            self.note_close(connection)
+
+    def note_close(self, connection: ClientConnection) -> None:
+        """Stop reusing connections if the server has closed one behind an answer."""
+        if connection.answers and monotonic_ns() - connection.content_ns < SILENT_CLOSE_NS:
+            self.stop_reusing()
+
+    def stop_reusing(self) -> None:
+        """Take a connection for each request from now on, and say so in each."""
+        if self.is_reusing:
+            self.is_reusing = False
+            style = replace(self.pool.style, reuses_connections=False)
+            self.head = style.build_head(self.endpoint)
 
     def send_on(self, connection: ClientConnection, request: SentRequest) -> None:
         """Send a request on an open connection."""
@@ -161,6 +206,7 @@ class PooledServer:
                     server_hostname=self.endpoint.host if self.endpoint.tls else None,
                 )
         except (OSError, TimeoutError) as error:
+            self.open_count -= 1
             raise self.build_opening_error(error) from error
         return connection
 
@@ -184,33 +230,50 @@ class PooledServer:
     def take_back_connection(self, connection: ClientConnection, keeps: bool) -> None:
         """Take back a connection whose answer has been read."""
         self.busy -= 1
-        self.answered += 1
-        if keeps:
+        if keeps and self.is_reusing:
             self.idle.append(connection)
         else:
             connection.close_transport()
             self.open_count -= 1
+            self.open_ahead()
         self.pool.send_waiting()
+
+    def open_ahead(self) -> None:
+        """Open a connection in place of a closed one, unless a request waits, which opens one."""
+        pool = self.pool
+        if pool.is_running and not pool.waiting and self.open_count < self.share:
+            pool.start_task(self.add_idle_connection)
+
+    async def add_idle_connection(self) -> None:
+        """Open a connection for a later request, which will say why none can be."""
+        with suppress(PodiumError):
+            self.idle.append(await self.open_connection())
 
     def forget_connection(self, connection: ClientConnection) -> None:
         """Note that the server closed a connection on which it owed nothing."""
         self.open_count -= 1
+        self.note_close(connection)
         if connection in self.idle:
             self.idle.remove(connection)
         else:  # between an answer's last event and its end
             self.busy -= 1
-            self.answered += 1
             self.pool.send_waiting()
 
-    def fail_request(self, connection: ClientConnection, what: str) -> None:
-        """End the run: a request was sent, and its answer is none."""
+    def count_kept_open(self) -> int:
+        """Return how many answers have ended whose responses have not."""
+        return sum(each.is_owed and each.request is None for each in self.live)
+
+    def fail_request(self, connection: ClientConnection, what: str, joint: str = " ") -> None:
+        """End the run: a request was sent, and its answer is none. `joint`: between the server's
+        name and what it did.
+        """
         request = connection.request
         connection.close_transport()
         sample = f" to sample {request.sample}" if request is not None else ""
         self.pool.fail_run(
             JudgedError(
-                f"{self.endpoint.target} {what}{sample and f', in answer{sample}'},"
-                f" {self.pool.format_progress()}; {NOTHING_COUNTS}"
+                f"{self.endpoint.target}{joint}{what}{sample and f', in answer{sample}'},"
+                f" {self.pool.describe_loss()}"
             )
         )
 
@@ -246,13 +309,22 @@ class ServerPool:
             for place in range(len(endpoints))
         ]
         self.servers = [
-            PooledServer(self, endpoint, style.build_head(endpoint), share, handler)
+            PooledServer(
+                self,
+                endpoint,
+                style.build_head(endpoint),
+                share,
+                handler,
+                is_reusing=style.reuses_connections,
+            )
             for endpoint, share in zip(endpoints, shares, strict=True)
         ]
         self.waiting: deque[SentRequest] = deque()
         self.tasks: set[asyncio.Task[None]] = set()
         self.asked = self.turn = self.connections = 0
         self.is_running = self.has_failed = False
+        self.is_rehearsing = False
+        """Nothing is measured yet."""
 
     async def open_connections(self) -> None:
         """Open all connections; MissingError says why one cannot be."""
@@ -263,7 +335,7 @@ class ServerPool:
                 server.idle += opened
         self.connections = sum(server.open_count for server in self.servers)
         self.is_running = True
-        self.start_task(self.watch_timeouts())
+        self.start_task(self.watch_timeouts)
 
     def submit_requests(self, requests: Sequence[SentRequest]) -> None:
         """Send requests, as far as there are connections; the others wait for one."""
@@ -290,16 +362,18 @@ class ServerPool:
         free = [server for server in in_turn if server.has_room]
         return min(free, key=lambda server: server.busy, default=None)
 
-    def start_task(self, work: Any) -> None:
-        """Run a coroutine; its error ends the run."""
+    def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a coroutine function; its error ends the run."""
         task = self.loop.create_task(self.run_guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def run_guarded(self, work: Any) -> None:
-        """Run a coroutine, and report its error."""
+    async def run_guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a coroutine function, and report its error. A task that is cancelled before it begins
+        leaves no coroutine behind.
+        """
         try:
-            await work
+            await work()
         except Exception as error:
             self.fail_run(error)
 
@@ -317,13 +391,20 @@ class ServerPool:
             ]
             if late:
                 first = min(late, key=lambda connection: connection.sent_ns)
-                first.server.fail_request(first, self.timeout.describe_overrun())
+                kept_open = first.server.count_kept_open() if first.request is None else 0
+                first.server.fail_request(first, self.timeout.describe_overrun(kept_open))
 
     def fail_run(self, error: Exception) -> None:
         """Report the first failure; nothing is sent after it."""
         if not self.has_failed:
             self.has_failed = True
             self.handler.handle_failure(error)
+
+    def describe_loss(self) -> str:
+        """Say what a failure ends."""
+        if self.is_rehearsing:
+            return "before the run"
+        return f"{self.format_progress()}; {NOTHING_COUNTS}"
 
     def format_progress(self) -> str:
         """Report the run's progress."""
@@ -332,6 +413,7 @@ class ServerPool:
 
     async def close_connections(self) -> None:
         """End all tasks, and close all connections."""
+        self.is_running = False
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

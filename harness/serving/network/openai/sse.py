@@ -11,6 +11,13 @@ MAX_EVENT_BYTES: Final = 1 << 20
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PLAIN_PREFIX: Final = b"data: "
 PLAIN_END: Final = b"\n\n"
+STREAM_BEGINS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""What the first line of a stream begins with."""
+
+
+def begins_stream(body: bytes) -> bool:
+    """Return whether the begin of a body is that of a stream of events: no JSON begins so."""
+    return body.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n").startswith(STREAM_BEGINS)
 
 
 class EventTooLongError(Exception):

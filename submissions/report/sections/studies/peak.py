@@ -1,74 +1,71 @@
 """A search for the highest rate in a report: its probes and runs against the bound."""
 
-from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table
+from collections.abc import Sequence
+from dataclasses import replace
+
+from submissions.report.document import Axis, Chart, Line, Mark, Note, Section
 from submissions.report.sections.studies.cells import NO_RESULT_NOTE
+from submissions.report.sections.studies.measured import build_measured_section
+from suite.human_numbers import format_plain_number
+from suite.loadgen.headline import VALID_RUN
 from suite.loadgen.scenario import Scenario
+from suite.studies.measured import MeasuredStudy
+from suite.studies.peak import build_attempt
 from suite.studies.rates import (
     RUN_PURPOSE,
-    VALID_VERDICT,
-    PeakStudy,
+    PeakAnswer,
+    PeakRequest,
     RateAttempt,
+    describe_pass_chance,
     format_peak_bound,
 )
 
 
-def build_peak_section(study: PeakStudy, name: str) -> Section:
-    """Build the section of a search: its chart, every probe and run, and what they show."""
-    sought, answer = study.sought, study.answer
-    unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
-    chance = (
-        ()
-        if answer.passes is None
-        else (
-            Note(
-                text=(
-                    "With the observed dispersion, a run like the best passes in about "
-                    f"{100 * answer.passes:.0f} % of cases."
-                )
-            ),
-        )
-    )
-    intro = (
-        f"{study.stamps.workload} within {format_peak_bound(sought)} at"
-        f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
-    )
-    return Section(
-        id=f"study-{name}",
-        title=f"Peak of {study.stamps.workload}",
-        intro=intro,
-        charts=(build_peak_chart(study, name, unit),),
-        tables=(build_peak_table(study, unit),),
-        notes=chance,
+def build_peak_section(study: MeasuredStudy, name: str) -> Section:
+    """Build the section of a search: that of any study, with its chart and what its runs show."""
+    request, answer = study.request, study.answer
+    attempts = [build_attempt(each) for each in study.points]
+    told = describe_pass_chance(answer, attempts)
+    workload = study.record.stamps.workload
+    return replace(
+        build_measured_section(study, name),
+        title=f"Peak of {workload}",
+        intro=(
+            f"{workload} within {format_peak_bound(request)} at p{request.percentile:g}."
+            f" {NO_RESULT_NOTE}"
+        ),
+        charts=(build_peak_chart(request, answer, attempts, name),),
+        notes=(Note(text=f"{told}."),) if told else (),
     )
 
 
-def build_peak_chart(study: PeakStudy, name: str, unit: str) -> Chart:
+def build_peak_chart(
+    sought: PeakRequest, answer: PeakAnswer, attempts: Sequence[RateAttempt], name: str
+) -> Chart:
     """Draw the share of queries over the bound against the rate, for every probe and run of a
     search.
     """
-    sought, answer = study.sought, study.answer
+    unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
     kinds = {
-        "probes": [each for each in study.trials if each.purpose != RUN_PURPOSE],
-        "VALID runs": [each for each in study.trials if is_full_run_of_verdict(each, True)],
-        "INVALID runs": [each for each in study.trials if is_full_run_of_verdict(each, False)],
+        "probes": [each for each in attempts if each.purpose != RUN_PURPOSE],
+        "VALID runs": [each for each in attempts if is_full_run_of_verdict(each, True)],
+        "INVALID runs": [each for each in attempts if is_full_run_of_verdict(each, False)],
     }
     lines = tuple(
         Line(
             name=kind,
             points=tuple(
-                sorted((each.rate, 100 * each.over / max(each.queries, 1)) for each in attempts)
+                sorted((each.rate, 100 * each.over / max(each.queries, 1)) for each in found)
             ),
             dots=True,
         )
-        for kind, attempts in kinds.items()
-        if attempts
+        for kind, found in kinds.items()
+        if found
     )
     allowed = 100 - sought.percentile
-    valid = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no VALID rate"
-    description = (
-        f"{valid}{f', {answer.invalid:,.4g} INVALID' if answer.invalid else ''}; {answer.runs} full"
-        f" runs, {answer.probes} probes."
-    )
+    valid = f"{format_plain_number(answer.valid)} {unit} VALID" if answer.valid else "no VALID rate"
+    invalid = f", {format_plain_number(answer.invalid)} INVALID" if answer.invalid else ""
+    description = f"{valid}{invalid}; {answer.runs} full runs, {answer.probes} probes."
     return Chart(
         id=f"study-{name}-peak",
         title="Late queries against rate",
@@ -80,26 +77,6 @@ def build_peak_chart(study: PeakStudy, name: str, unit: str) -> Chart:
     )
 
 
-def build_peak_table(study: PeakStudy, unit: str) -> Table:
-    """List every probe and run of a search."""
-    rows = tuple(
-        (
-            each.purpose,
-            f"{each.rate:,.4g}",
-            f"{each.over:,} of {each.queries:,}",
-            f"{each.dispersion:.1f}",
-            each.verdict,
-        )
-        for each in study.trials
-    )
-    return Table(
-        title="Probes and runs",
-        columns=("kind", unit, "over the bound", "dispersion", "verdict"),
-        rows=rows,
-        numeric=(1, 2, 3),
-    )
-
-
 def is_full_run_of_verdict(attempt: RateAttempt, valid: bool) -> bool:
     """Return whether a run is a full run with this verdict."""
-    return attempt.purpose == RUN_PURPOSE and (attempt.verdict == VALID_VERDICT) is valid
+    return attempt.purpose == RUN_PURPOSE and (attempt.verdict == VALID_RUN) is valid

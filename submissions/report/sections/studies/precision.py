@@ -1,4 +1,4 @@
-"""Engines and precisions beside one another in a report, and studies of speed alone."""
+"""Engines and precisions beside one another in a report."""
 
 from typing import Final
 
@@ -9,10 +9,7 @@ from submissions.report.sections.studies.cells import (
     format_ns_as_ms,
     format_threads,
 )
-from submissions.tables import format_metric_value
-from suite.loadgen.headline import LATENCY_METRIC, get_rate_unit
 from suite.studies.precision import SHOWN_PERCENTILES, PrecisionRow, PrecisionStudy
-from suite.studies.rates import SpeedRow, SpeedStudy
 
 PRECISION_COLUMNS: Final = (
     "engine",
@@ -26,32 +23,6 @@ PRECISION_COLUMNS: Final = (
     "times as fast",
     "valid",
 )
-
-
-def build_speed_section(study: SpeedStudy, name: str) -> Section:
-    """Show a study of speed alone."""
-    rows = tuple(map(format_speed_cells, study.rows))
-    table = Table(
-        title="Runs", columns=("scenario", "verdict", "metric", "value"), rows=rows, numeric=(3,)
-    )
-    intro = (
-        f"{study.stamps.workload}, weights"
-        f" {study.stamps.origin or study.stamps.checkpoint_sha256[:12]}: {study.note}."
-    )
-    return Section(
-        id=f"study-{name}", title=f"Speed of {study.stamps.workload}", intro=intro, tables=(table,)
-    )
-
-
-def format_speed_cells(row: SpeedRow) -> tuple[str, ...]:
-    """Format the run of one scenario."""
-    late = row.metric == LATENCY_METRIC
-    return (
-        row.scenario,
-        row.verdict,
-        "latency" if late else row.metric.replace("_", " "),
-        format_metric_value(row.value, "ns" if late else get_rate_unit(row.metric)),
-    )
 
 
 def build_precision_section(study: PrecisionStudy, name: str) -> Section:

@@ -14,19 +14,24 @@ from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
 from submissions.report.sections.studies.cells import NO_RESULT_NOTE
-from submissions.report.sections.studies.peak import build_peak_section
-from submissions.report.sections.studies.precision import (
-    build_precision_section,
-    build_speed_section,
+from submissions.report.sections.studies.measured import (
+    build_column_table,
+    build_measured_section,
 )
+from submissions.report.sections.studies.peak import build_peak_section
+from submissions.report.sections.studies.precision import build_precision_section
+from submissions.report.sections.studies.speed import build_speed_section
 from submissions.report.sections.studies.sweep import build_sweep_section
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points, iterate_study_points
+from suite import registry
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import STUDY_FILE, SWEEP_KIND, Study, StudyMachine
+from suite.studies.measured import read_measured_study
 from suite.studies.precision import PRECISION_KIND, PrecisionStudy
-from suite.studies.rates import PEAK_KIND, SPEED_KIND, PeakStudy, SpeedStudy
+from suite.studies.rates import PEAK_KIND
+from suite.studies.speed import SPEED_KIND
 
 
 class StudyHeader(msgspec.Struct, frozen=True):
@@ -42,14 +47,16 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
     """
     header = read_study_table(folder, StudyHeader)
     kind = header.kind
-    if kind == PEAK_KIND:
-        section = build_peak_section(read_study_table(folder, PeakStudy), folder.name)
+    if kind == CURVE_KIND:
+        section = build_traced_section(folder, findings)
+    elif kind == PEAK_KIND:
+        section = build_peak_section(read_measured_study(folder), folder.name)
+    elif kind == SPEED_KIND:
+        section = build_speed_section(read_measured_study(folder), folder.name)
+    elif kind in registry.list_entry_points(registry.STUDY_GROUP):
+        section = build_measured_section(read_measured_study(folder), folder.name)
     elif kind == PRECISION_KIND:
         section = build_precision_section(read_study_table(folder, PrecisionStudy), folder.name)
-    elif kind == CURVE_KIND:
-        section = build_traced_section(folder, findings)
-    elif kind == SPEED_KIND:
-        section = build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
     else:
         section = build_sweep_section(read_study_table(folder, Study), folder.name)
     return replace(
@@ -81,7 +88,13 @@ def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
     """Draw a curve that podium traced."""
     curve = read_podium_curve(folder, findings, folder)
     section = build_curve_section(curve, several=True)
-    return replace(section, notes=(Note(text=NO_RESULT_NOTE), *section.notes))
+    study = read_measured_study(folder)
+    repeated = (build_column_table(study),) if curve.runs > 1 else ()  # it has the intervals
+    return replace(
+        section,
+        notes=(Note(text=NO_RESULT_NOTE), *section.notes),
+        tables=(*section.tables, *repeated),
+    )
 
 
 def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:

@@ -13,6 +13,7 @@ from submissions.report.sections.studies.cells import (
     format_study_rate,
     format_threads,
 )
+from suite.human_numbers import format_whole_digits
 from suite.studies.documents import Study, StudyRow, select_shown_energy
 from suite.units import NS_PER_MS
 
@@ -276,15 +277,10 @@ def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str
     """
     tops = [(line.name, *max(line.points, key=lambda point: point[1])) for line in lines]
     return " ".join(
-        f"{name}: at most {format_study_number(y)} {unit}, at"
-        f" {location.format(format_study_number(x))}."
+        f"{name}: at most {format_whole_digits(y)} {unit}, at"
+        f" {location.format(format_whole_digits(x))}."
         for name, x, y in tops
     )
-
-
-def format_study_number(value: float) -> str:
-    """Format a number with four digits or more, never with an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
@@ -306,7 +302,11 @@ def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
     drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-", "-"
-    efficiency = "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
+    efficiency = (
+        "-"
+        if drawn.samples_per_s_per_w is None
+        else format_whole_digits(drawn.samples_per_s_per_w, 3)
+    )
     return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
 
 

@@ -17,8 +17,14 @@ from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRules, require_audit_rules
 from suite.audits.tokens import count_token_contradictions
-from suite.audits.verdict import compare_best_runs, select_compared_metric
-from suite.files.layout import ACCURACY_LOG, AUDIT_RECORD, DETAIL_LOG, REFERENCE_RUNS_FOLDER
+from suite.audits.verdict import compare_audit_runs, select_compared_metric
+from suite.files.layout import (
+    ACCURACY_LOG,
+    AUDIT_RECORD,
+    DETAIL_LOG,
+    REFERENCE_RUNS_FOLDER,
+    compute_file_sha256,
+)
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 from suite.terms import Profile
@@ -70,7 +76,8 @@ def write_test(
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
         figures[kind].append(float(value(run / DETAIL_LOG, key)))
-    told = record(test, rules, knobs, figures, subject)
+    digest = compute_file_sha256(place / "system.json")
+    told = record(test, rules, knobs, figures, subject, digest)
     files.write_audit_files(place, replace(told, **check_tokens(place, test)))
     return place
 
@@ -101,20 +108,16 @@ def record(
     knobs: Mapping[str, Any],
     figures: Mapping[str, list[float]],
     subject: Subject,
+    system_sha256: str,
 ) -> AuditRecord:
     """What podium says of such runs."""
-    compared = compare_best_runs(
+    compared = compare_audit_runs(
         rules, rules.tests[test], OFF, figures[REFERENCE_RUNS_FOLDER], figures["performance"]
     )
     answers = TURNS * LOADS[OFF].samples_per_query if test is AuditTest.TEST01 else 0
     return AuditRecord(
-        workload=subject.workload,
-        round=making.ROUND.name,
-        profile="smoke",
-        system=making.SERVER,
+        system_sha256=system_sha256,
         scenario=OFF.label,
-        nonce=NONCE,
-        checkpoint_sha256=SHA256,
         test=test.value,
         rules="podium-v1",
         settings=knobs,
@@ -130,7 +133,6 @@ def record(
         repeated=0,
         passed=compared.passed,
         command=("podium", "audit", subject.workload),
-        version="0.1.0",
     )
 
 
@@ -152,12 +154,14 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "audit.tokens": "audited-tokens",
 }
 INVALID: Final[Mapping[str, Builder]] = {
-    "audit.result": spoilt(AUDIT_RECORD, put(system="other")),
+    "audit.result": spoilt(AUDIT_RECORD, put(system_sha256="7b" * 32)),
     "audit.settings": spoilt(
         f"performance/run_1/{DETAIL_LOG}", setting("effective_performance_issue_same", False)
     ),
     "audit.turns": spoilt(f"{REFERENCE_RUNS_FOLDER}/run_2", remove),
-    "audit.speed": audited(AuditTest.TEST04, faster=4.0),
+    "audit.speed": then(
+        audited(AuditTest.TEST04, faster=4.0), f"**/TEST04/{AUDIT_RECORD}", put(passed=True)
+    ),
     "audit.answers": spoilt(
         f"performance/run_1/{ACCURACY_LOG}",
         first_answer(lambda line: line.replace("000000", "000001")),

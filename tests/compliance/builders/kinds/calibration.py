@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import making
 from spoiling import OFF, SINGLE, Builder, put, then
+from system_records import put_system
 
 from suite.loadgen.scenario import Scenario
 from workloads.resnet50.images.embedded import (
@@ -38,8 +39,8 @@ def calibration(**changes: Any) -> dict[str, Any]:
 def quantised(folder: Path, *scenarios: Scenario, **networks: Mapping[str, Any]) -> None:
     """A tree in INT8."""
     making.write_tree(folder, *scenarios)
-    for path in folder.glob("**/run.json"):
-        put(precision="int8")(path)
+    for path in folder.glob("**/system.json"):
+        put_system(precision="int8")(path)
     used = networks or {"resnet50": calibration()}
     described = dict.fromkeys(used, RANGES)
     for path in folder.glob(MEASURED):

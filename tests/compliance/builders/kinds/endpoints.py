@@ -509,6 +509,18 @@ WORDS: Final = {
     "pre_tokenizer": {"type": "WhitespaceSplit"},
     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "It": 1, "is": 2}, "unk_token": "[UNK]"},
 }
+CHARACTERS: Final = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {
+        "type": "Split",
+        "pattern": {"Regex": r"[\s\S]"},
+        "behavior": "Isolated",
+        "invert": False,
+    },
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
+}
+"""The published runs were made with a tokenizer of characters."""
 CLOSED_LOOP: Final = {"type": "concurrency", "target_qps": None, "target_concurrency": 1}
 
 

@@ -24,5 +24,11 @@ INVALID: Final[Mapping[str, Builder]] = {
     "ledger.order": edited(served_first),
     "ledger.times": edited(late),
     "ledger.complete": bundle(made=edited(one_more)),
-    "bundle.ledger": bundle(edit_member("manifest.json", b'"format": 1', b'"format": 2')),
+    "bundle.ledger": bundle(
+        edit_member(
+            "manifest.json",
+            b'"ledger": {}',
+            b'"ledger": {\n    "open/acme/ledger/resnet50.jsonl": "00"\n  }',
+        )
+    ),
 }

@@ -3,12 +3,13 @@ two machines.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import making
 from spoiling import MULTI, OFF, PERFORMANCE, Builder, put, run, setting, then
+from system_records import put_system
 
 from suite.files.layout import DETAIL_LOG
 from suite.terms import NETWORK_FIELDS
@@ -76,9 +77,17 @@ def prompted(folder: Path) -> None:
         put(network=dict(PROMPTS))(path)
 
 
-def in_division(**fields: Any) -> Callable[[Path], None]:
-    """Claim the division network for a run."""
-    return put(division="network", **fields)
+def in_division(**fields: Any) -> Builder:
+    """A campaign that claims the division network, with other fields of the network."""
+
+    def build(folder: Path) -> None:
+        networked(folder)
+        for path in folder.glob("**/system.json"):
+            put_system(division="network")(path)
+        for path in folder.glob(RUNS):
+            put(**fields)(path)
+
+    return build
 
 
 def other_network(path: Path) -> None:
@@ -110,7 +119,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         PERFORMANCE + "run.json",
         put(network__streamed=True, network__answers_in_one_read=11),
     ),
-    "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
+    "network.machines": in_division(network__loadgen_machine="1f" * 16),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),
     "network.fields": then(networked, SYSTEM, put(division="network", nic_sut=None)),
 }

@@ -10,9 +10,9 @@ from typing import Any, Final
 from kinds.records import BEGIN_NS, SECOND_NS, recorded
 from spoiling import OFF, Builder, then
 
-from harness.serving.loadgen.result_files import read_detail_log
 from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen import power_window
+from suite.loadgen.detail_log import read_detail_log
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
 from suite.records import convert_record_to_json

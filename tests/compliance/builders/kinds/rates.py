@@ -1,5 +1,6 @@
 """Examples of the rules about studies of rates, of engines and precisions, and of curves."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,8 +45,6 @@ def first(table: str, **changes: Any) -> Callable[[Path], None]:
     """Change the first element of a list."""
 
     def change(path: Path) -> None:
-        import json
-
         document = json.loads(path.read_text())
         document[table][0] |= changes
         path.write_text(json.dumps(document, indent=2) + "\n")
@@ -57,6 +56,18 @@ def begin_at_once(path: Path) -> None:
     """Let all prompts begin with the first."""
     starts = numpy.load(path)
     numpy.save(path, numpy.full_like(starts, starts.min()))
+
+
+def ask_for_fewer(path: Path) -> None:
+    """Let the command ask for one point of two."""
+    document = json.loads(path.read_text())
+    document["requests"][0]["request"]["concurrencies"] = [2]
+    path.write_text(json.dumps(document))
+
+
+def drop_last_start(path: Path) -> None:
+    """Leave a prompt out."""
+    numpy.save(path, numpy.load(path)[:-1])
 
 
 def begin_answers_later(path: Path) -> None:
@@ -84,15 +95,14 @@ BASES: Final[Mapping[str, Builder]] = {
 }
 KINDS: Final = {"peak": "peak", "speed": "speed", "precision": "precision", "curve": "curve"}
 INVALID: Final[Mapping[str, Builder]] = {
-    "peak.trials": then(peak, f"**/trial-01/{DETAIL_LOG}", setting("effective_target_qps", 40.0)),
-    "peak.figures": then(peak, TABLE, first("trials", over=7)),
-    "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
-    "peak.steps": then(peak, TABLE, put(sought__tolerance=0.01)),
-    "curve.points": then(curve, TABLE, put(note="the best there is")),
-    "curve.figures": then(curve, TABLE, first("points", tps_per_user=500.0)),
+    "study.points": then(curve, "**/in-flight-2/point.json", put(point__concurrency=3)),
+    "study.plan": then(curve, TABLE, ask_for_fewer),
+    "study.answer": then(curve, STARTS, drop_last_start),
+    "curve.figures": then(
+        curve, f"**/in-flight-2/{DETAIL_LOG}", setting("result_tokens_per_second", 500.0)
+    ),
     "curve.loop": then(curve, STARTS, begin_at_once),
     "curve.answers": then(curve, ANSWERS, answer_otherwise),
     "curve.steps": then(curve, FIRST_TOKENS, begin_answers_later),
     "precision.rows": then(precision, TABLE, first("rows", samples_per_second=500.0)),
-    "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
 }

@@ -164,7 +164,9 @@ def tested(folder: Path, scenario: str, name: str, **told: Any) -> None:
 
 def described(home: Path) -> None:
     """Write the system's description, with all fields of the round."""
-    text = files("suite.rounds").joinpath(f"{V51}.toml").read_text("utf-8")
+    text = (
+        files("compliance.kinds.inference_mllog.rounds").joinpath(f"{V51}.toml").read_text("utf-8")
+    )
     fields = merge_round_tables(V51, [text])[0]["rules"]["system_fields"]
     told = {
         "division": "closed",
@@ -256,6 +258,11 @@ def twice(path: Path) -> None:
 def metered(path: Path) -> None:
     """Put a power analyzer's log beside a run."""
     (path / "spl.txt").write_text("Time,08-24-2025 10:20:30.000,Watts,301.5\n")
+
+
+def move_out_of_division(path: Path) -> None:
+    """Keep the organisations of a division without its folder."""
+    path.rename(path.with_name("copies"))
 
 
 def answer_twice(path: Path) -> None:
@@ -366,6 +373,7 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
         swap("Result is : VALID", "Result is : INVALID"),
     ),
     "inference-mllog.power": then(since(), "**/Server/performance/run_1", metered),
+    "inference-mllog.division_folder": then(since(), "closed", move_out_of_division),
     "inference-mllog.test_settings": after(
         f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_accuracy_log_sampling_target", "value": 1024',

@@ -69,7 +69,7 @@ def study_in(path: Path) -> dict[str, Any]:
 BASES: Final[Mapping[str, Builder]] = {"study": study}
 KINDS: Final = {"study": "study"}
 INVALID: Final[Mapping[str, Builder]] = {
-    "study.points": then(study, f"{FIRST}{POINT_FILE}", put(threads=1)),
+    "sweep.points": then(study, f"{FIRST}{POINT_FILE}", put(threads=1)),
     "study.loop": then(study, f"{FIRST}{DETAIL_LOG}", setting("effective_samples_per_query", 4)),
     "study.figures": then(study, TABLE, row(samples_per_second=2000.0)),
     "study.queries": faster,

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy
 from making import load_of, write_run, write_tree
 from making_llama import build_llama_subject
-from spoiling import SINGLE, SRV, Builder, first_answer, put, set_value, then, value_in
+from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then, value_in
+from system_records import put_system
 
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
 from suite.files.tokenizer_files import TOKENIZER_FILE
@@ -43,8 +44,8 @@ def write_other_tokenizer(folder: Path) -> None:
     """The campaign as one of profile full, with a tokenizer of its own in the truth."""
     write_server_tree(folder)
     (folder / "open/acme/truth/llama" / TOKENIZER_FILE).write_text(format_tokenizer())
-    for path in folder.glob("open/acme/results/*/*/*/**/run.json"):
-        put(profile="full")(path)
+    for path in folder.glob("open/acme/results/*/*/*/system.json"):
+        put_system(profile="full")(path)
 
 
 def edit_table(change: Callable[[Table], Table]) -> Callable[[Path], None]:

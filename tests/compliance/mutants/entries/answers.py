@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..kinds import Kinds
-from .kinds import ANSWERS, CLAIM, SUMMARY, Answer, Entry, half
+from .kinds import ANSWERS, CLAIM, SUMMARY, Answer, Entry, half, once
 
 ANSWERED: Kinds[Entry] = Kinds()
 CLASSIFIED: Final = ("resnet", "mobilenet")
@@ -130,11 +130,6 @@ def changed(
 def field_of(name: str, change: Callable[[Any], Any]) -> Callable[[Answer], Answer]:
     """Change a field of an answer."""
     return lambda answer: {**answer, name: change(answer[name])}
-
-
-def once(padded: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
-    """Not for MultiStream, which pads."""
-    return lambda entry: entry.scenario != "MultiStream" and padded(entry)
 
 
 ANSWERED.put(

@@ -2,9 +2,22 @@
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from ..kinds import Kinds
-from .kinds import DETAIL, SUMMARY, Edit, Entry, field, to, without_line
+from .kinds import (
+    DETAIL,
+    SUMMARY,
+    Edit,
+    Entry,
+    field,
+    in_closed,
+    of_scenarios,
+    once,
+    substituted,
+    to,
+    without_line,
+)
 
 DETAILS: Kinds[Entry] = Kinds()
 STAMP = re.compile(r'"ts": (\d+)ns')
@@ -18,11 +31,6 @@ def in_detail(change: Edit) -> Callable[[Entry], bool]:
 def in_accuracy(change: Edit) -> Callable[[Entry], bool]:
     """Change the detail log of the accuracy run."""
     return lambda entry: entry.undo.edit(entry.accuracy / DETAIL, change)
-
-
-def in_closed(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
-    """Only in the closed division."""
-    return lambda entry: entry.closed and change(entry)
 
 
 def generated(name: str, change: Callable[[int], int]) -> Edit:
@@ -57,7 +65,13 @@ def of_revision(revision: str) -> Edit:
     return lambda text: re.sub(r"(version : \S+ @ )\w+", rf"\g<1>{revision}", text)
 
 
-for name, revision in {"unknown": "0123456789", "later": "deadbeef01", "empty": ""}.items():
+REVISIONS: Final = {
+    "unknown": "0123456789",
+    "later": "deadbeef01",
+    "empty": "",
+    "of_another_version": "55c0ea4e77",
+}
+for name, revision in REVISIONS.items():
     DETAILS.put(
         f"revision_{name}",
         in_closed(in_detail(of_revision(revision))),
@@ -69,6 +83,11 @@ DETAILS.put(
     "one accepted LoadGen revision",
 )
 DETAILS.put("version_missing", in_detail(without_line("version : ")), "a LoadGen version")
+DETAILS.put(
+    "version_unknown",
+    in_closed(in_detail(substituted(r"version : \S+ @", "version : .9z9 @"))),
+    "an accepted LoadGen version",
+)
 DETAILS.put("version_garbage", in_detail(field("version", to("mine"))), "a LoadGen version")
 DETAILS.put(
     "loadgen_cc_modified",
@@ -80,6 +99,18 @@ DETAILS.put(
         )
     ),
     "an accepted loadgen.cc",
+)
+DETAILS.put(
+    "loadgen_cc_of_another_revision",
+    in_closed(
+        in_detail(
+            substituted(
+                r"^[0-9a-f]{40} /loadgen\.cc",
+                "5310bbe20daf6ed879b640ea6b92ff4da12afe2c /loadgen.cc",
+            )
+        )
+    ),
+    "the revision's loadgen.cc",
 )
 DETAILS.put(
     "loadgen_cc_missing",
@@ -131,6 +162,61 @@ DETAILS.put(
 )
 
 
+DETAILS.put(
+    "half_of_the_queries_generated",
+    of_scenarios(
+        ("Server", "MultiStream"), in_detail(generated("queries", lambda count: count // 2))
+    ),
+    "the scenario's number of queries",
+)
+DETAILS.put(
+    "generated_duration_of_a_third",
+    in_detail(generated("duration", lambda length: length // 3)),
+    "the queries last so long",
+)
+DETAILS.put(
+    "generated_duration_doubled",
+    in_detail(generated("duration", lambda length: length * 2)),
+    "the queries last so long",
+)
+DETAILS.put(
+    "phase_missing",
+    in_detail(substituted(r"^.*Starting performance mode.*\n", "")),
+    "a run that was started",
+)
+EFFECTIVE: Final = (
+    "qsl_rng_seed",
+    "sample_index_rng_seed",
+    "schedule_rng_seed",
+    "accuracy_log_rng_seed",
+    "min_duration (ms)",
+    "max_duration (ms)",
+    "max_query_count",
+)
+
+
+def effective(name: str) -> Callable[[Entry], bool]:
+    """Change a setting where it is in effect, not where it is asked for."""
+    pattern = rf"(ns : {re.escape(name)} ?: )(\d+)(?=\n(?:(?!Requested)[\s\S])*Requested)"
+    return in_detail(substituted(pattern, lambda match: f"{match[1]}{int(match[2]) + 7}", 1))
+
+
+DETAILS.made(EFFECTIVE, effective, "effective", "what was asked for is in effect")
+DETAILS.put(
+    "effective_min_query_count",
+    not_offline(effective("min_query_count")),
+    "what was asked for is in effect",
+)
+POWER: Final[dict[str, Edit]] = {
+    "of_no_time": substituted(r'(POWER_END: .*"time" : )(.*)', r"\g<1>01-01-2019 00:00:00.000"),
+    "without_an_end": substituted(r'^.*POWER_END: "mode" : Perf.*\n', ""),
+    "at_no_date": substituted(r'(POWER_BEGIN: .*"time" : ).*', r"\g<1>yesterday"),
+    "of_another_mode": substituted(r'(POWER_END: "mode" : )Performance', r"\g<1>Accuracy"),
+}
+for name, change in POWER.items():
+    DETAILS.put(f"power_{name}", in_detail(change), "the times of the run's power")
+
+
 @DETAILS.add("the scenario's number of queries lasts so long")
 def short_generated_duration(entry: Entry) -> bool:
     return entry.scenario in ("Server", "MultiStream") and entry.detail(
@@ -170,6 +256,9 @@ DETAILS.put(
     in_detail(stamped(lambda stamp: stamp if stamp < 10**6 else 10**6 + stamp // 5000)),
     "60 s",
 )
+
+
+DETAILS.put("run_of_a_tenth_of_the_time", in_detail(stamped(lambda stamp: stamp // 10)), "60 s")
 
 
 @DETAILS.add("times go forward")
@@ -230,6 +319,28 @@ DETAILS.put(
 )
 
 
+DETAILS.put(
+    "two_samples_fewer_loaded",
+    once(in_detail(substituted(r'"set" : "\[\d+,\d+,\d+,', '"set" : "['))),
+    "as many as were set",
+)
+DETAILS.put(
+    "first_sample_loaded_twice_each_time",
+    once(in_detail(substituted(r'"set" : "\[(\d+),\d+,', r'"set" : "[\g<1>,\g<1>,'))),
+    "each sample once",
+)
+DETAILS.put(
+    "garbage_loaded",
+    in_detail(substituted(r'"set" : "\[\d+,', '"set" : "[x,')),
+    "samples of the data set",
+)
+DETAILS.put(
+    "accuracy_run_loads_fewer",
+    once(in_accuracy(substituted(r'"set" : "\[\d+,\d+,', '"set" : "[', 1))),
+    "the accuracy run loads each sample",
+)
+
+
 @DETAILS.add("each sample once, but for what fills MultiStream's last query up")
 def sample_loaded_twice(entry: Entry) -> bool:
     return entry.scenario != "MultiStream" and entry.detail(
@@ -268,6 +379,13 @@ DETAILS.put("detail_cut_before_the_end", in_detail(cut_before_the_end), "a whole
 DETAILS.put("detail_cut_in_the_settings", in_detail(cut_in_the_settings), "a whole log")
 
 
+DETAILS.put(
+    "detail_without_its_last_lines",
+    in_detail(lambda text: text[: text.rindex("Log Contention")]),
+    "a whole log",
+)
+
+
 @DETAILS.add("a log of one run")
 def detail_twice(entry: Entry) -> bool:
     return entry.detail(lambda text: text + text)
@@ -300,10 +418,27 @@ DETAILS.put("detail_of_another_entry", from_another(DETAIL), "its own logs")
 
 @DETAILS.add("the accuracy run's log is in accuracy mode")
 def performance_logs_in_the_accuracy_folder(entry: Entry) -> bool:
-    if ": Submission" in (entry.runs[0] / DETAIL).read_text("latin-1"):
-        return False
-    return all(
+    return not entry.is_submission_run and all(
         entry.undo.copy(entry.runs[0] / name, entry.accuracy / name) for name in (SUMMARY, DETAIL)
+    )
+
+
+@DETAILS.add("the accuracy run's log is in accuracy mode")
+def performance_detail_in_the_accuracy_folder(entry: Entry) -> bool:
+    return not entry.is_submission_run and entry.undo.copy(
+        entry.runs[0] / DETAIL, entry.accuracy / DETAIL
+    )
+
+
+@DETAILS.add("the accuracy run's log is in accuracy mode")
+def performance_summary_in_the_accuracy_folder(entry: Entry) -> bool:
+    return entry.undo.copy(entry.runs[0] / SUMMARY, entry.accuracy / SUMMARY)
+
+
+@DETAILS.add("the performance run's log is in performance mode")
+def accuracy_detail_in_the_performance_folder(entry: Entry) -> bool:
+    return not entry.is_submission_run and entry.undo.copy(
+        entry.accuracy / DETAIL, entry.runs[0] / DETAIL
     )
 
 

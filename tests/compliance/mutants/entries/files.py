@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..kinds import Kinds
-from .kinds import ANSWERS, CLAIM, DETAIL, SUMMARY, Entry, field, half, to
+from .kinds import ANSWERS, CLAIM, DETAIL, SUMMARY, Entry, field, half, in_closed, to
 
 FILES: Kinds[Entry] = Kinds()
 Where = Callable[[Entry], Path]
@@ -191,6 +191,16 @@ FILES.put(
     whole(PLACES["system_file"], setting("status", "sometime")),
     "available, preview or research",
 )
+FILES.put(
+    "described_retrained",
+    in_closed(whole(PLACES["described"], setting("retraining", "yes"))),
+    "closed: no retraining",
+)
+FILES.put(
+    "described_of_odd_numbers",
+    in_closed(whole(PLACES["described"], setting("weight_data_types", "fp8"))),
+    "closed: the round's number formats",
+)
 FILES.put("system_is_a_list", becomes(PLACES["system_file"], to("[]")), "an object")
 FILES.put("described_is_a_list", becomes(PLACES["described"], to("[1]")), "an object")
 FILES.put(
@@ -235,6 +245,13 @@ def implementation_missing(entry: Entry) -> bool:
         if f"_{path.name}" in entry.described.stem
     ]
     return bool(named) and entry.undo.delete(named[0])
+
+
+@FILES.add("answers lie in the accuracy run")
+def answers_in_the_performance_run(entry: Entry) -> bool:
+    answers = '[\n{ "seq_id" : 0, "qsl_idx" : 1, "data" : "00000000" }\n]\n'
+    path = entry.runs[0] / ANSWERS
+    return not entry.is_submission_run and path.is_file() and entry.undo.write(path, answers)
 
 
 @FILES.add("all performance files")

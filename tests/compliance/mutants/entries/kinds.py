@@ -83,6 +83,11 @@ class Entry:
         """Its audit folder."""
         return self.home / "audit" / self.system / self.model / self.scenario
 
+    @property
+    def is_submission_run(self) -> bool:
+        """Whether its performance run is its accuracy run, too."""
+        return ": Submission" in (self.runs[0] / DETAIL).read_text("latin-1")
+
     def summary(self, change: Edit) -> bool:
         """Change the summary of the first run."""
         return self.undo.edit(self.runs[0] / SUMMARY, change)
@@ -155,6 +160,28 @@ def times(factor: float) -> Callable[[str], str]:
 def without_line(part: str) -> Edit:
     """Take lines with this text out."""
     return lambda text: "".join(line for line in text.splitlines(keepends=True) if part not in line)
+
+
+def in_closed(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
+    """Only in the closed division."""
+    return lambda entry: entry.closed and change(entry)
+
+
+def of_scenarios(
+    scenarios: tuple[str, ...], change: Callable[[Entry], bool]
+) -> Callable[[Entry], bool]:
+    """Only for some scenarios."""
+    return lambda entry: entry.scenario in scenarios and change(entry)
+
+
+def once(padded: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
+    """Not for MultiStream, which pads."""
+    return lambda entry: entry.scenario != "MultiStream" and padded(entry)
+
+
+def substituted(pattern: str, by: str | Callable[[re.Match[str]], str], count: int = 0) -> Edit:
+    """Replace what a pattern finds; ^ is the start of a line."""
+    return lambda text: re.sub(pattern, by, text, count=count, flags=re.MULTILINE)
 
 
 def half(text: str) -> str:

@@ -5,7 +5,19 @@ from collections.abc import Callable
 from typing import Final
 
 from ..kinds import Kinds
-from .kinds import DETAIL, SUMMARY, Edit, Entry, field, times, to, without_line
+from .kinds import (
+    DETAIL,
+    SUMMARY,
+    Edit,
+    Entry,
+    field,
+    in_closed,
+    of_scenarios,
+    substituted,
+    times,
+    to,
+    without_line,
+)
 
 RUNS: Kinds[Entry] = Kinds()
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
@@ -55,11 +67,6 @@ def in_both(change: Edit) -> Callable[[Entry], bool]:
     return lambda entry: entry.both(change)
 
 
-def in_closed(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
-    """Only in the closed division."""
-    return lambda entry: entry.closed and change(entry)
-
-
 for label in SETTINGS:
     RUNS.put(
         f"summary_{simple(label)}", in_summary(field(label, grown)), "summary and detail log agree"
@@ -79,7 +86,7 @@ for label in PERCENTILES:
         "all percentiles",
     )
 for label, factor in {
-    "Min latency (ns)": 1000.0,
+    "Min latency (ns)": 1_000_000.0,
     "Max latency (ns)": 0.01,
     "Mean latency (ns)": 1000.0,
 }.items():
@@ -121,31 +128,47 @@ RUNS.put(
 )
 
 
+NEARLY: Final[dict[str, tuple[float, float]]] = {
+    "90th percentile latency (ns)": (0.9, 1.1),
+    "Scheduled samples per second": (1.05, 0.9),
+    "Samples per second": (1.05, 0.9),
+}
+"""Result of a scenario -> factors that make it a little better, and a little worse."""
+for label, (better, worse) in NEARLY.items():
+    RUNS.put(
+        f"{simple(label)}_a_little_better",
+        in_summary(field(label, times(better))),
+        "the result is the log's own",
+    )
+    RUNS.put(
+        f"{simple(label)}_a_little_worse",
+        in_summary(field(label, times(worse))),
+        "the result is the log's own",
+    )
+
+
 @RUNS.add("5 % more is a lie as well")
 def headline_a_little_better(entry: Entry) -> bool:
     factor = 0.95 if entry.scenario == "SingleStream" else 1.05
     return entry.scenario != "MultiStream" and headline(times(factor))(entry)
 
 
-def of_scenario(scenario: str, change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
-    """Only for one scenario."""
-    return lambda entry: entry.scenario == scenario and change(entry)
-
-
 MEAN: Final = "Mean latency (ns)"
 RUNS.put(
     "percentile_90_a_little_other",
-    of_scenario("SingleStream", in_summary(field("90.00 percentile latency (ns)", times(0.99)))),
+    of_scenarios(
+        ("SingleStream",), in_summary(field("90.00 percentile latency (ns)", times(0.99)))
+    ),
     "the headline is this percentile",
 )
 RUNS.put(
     "mean_a_little_other",
-    of_scenario("SingleStream", in_summary(field(MEAN, times(0.93)))),
+    of_scenarios(("SingleStream",), in_summary(field(MEAN, times(0.93)))),
     "1 / mean latency is the rate",
 )
 RUNS.put(
     "offline_max_a_little_other",
-    of_scenario("Offline", in_summary(field("Max latency (ns)", times(1.1)))),
+    of_scenarios(("Offline",), in_summary(field("Max latency (ns)", times(1.1)))),
     "samples / max latency is the rate",
 )
 RUNS.put(
@@ -169,6 +192,93 @@ RUNS.put(
     "queries / duration",
 )
 
+RUNS.put(
+    "completed_rate_a_little_higher",
+    in_summary(field("Completed samples per second", times(1.3))),
+    "queries / duration",
+)
+RUNS.put(
+    "completed_rate_lower",
+    in_summary(field("Completed samples per second", times(0.6))),
+    "queries / duration",
+)
+RUNS.put(
+    "qps_of_few_queries",
+    in_summary(field("QPS w/ loadgen overhead", times(0.001))),
+    "queries / duration",
+)
+RUNS.put(
+    "headline_of_another_percentile",
+    in_summary(substituted("90th percentile", "50th percentile")),
+    "the scenario's result",
+)
+RUNS.put(
+    "headlines_of_other_scenarios",
+    in_summary(
+        substituted(
+            "^Mode     :.*",
+            "Mode     : Performance\nSamples per second: 5\nSamples per query : 5",
+            1,
+        )
+    ),
+    "the scenario's result alone",
+)
+RUNS.put(
+    "percentile_99_of_a_nanosecond",
+    in_summary(field("99.00 percentile latency (ns)", to(1))),
+    "percentiles ascend",
+)
+RUNS.put(
+    "percentile_nan", in_summary(field("97.00 percentile latency (ns)", to("nan"))), "a number"
+)
+RUNS.put(
+    "min_latency_negative",
+    in_summary(field("Min latency (ns)", lambda text: f"-{text}")),
+    "a latency is not negative",
+)
+RUNS.put(
+    "interval_skipped",
+    in_summary(substituted(r"^((?:97|99)\.00 percentile : )1", r"\g<1>2")),
+    "each query is answered in its interval",
+)
+RUNS.put(
+    "interval_of_another_length",
+    in_summary(substituted(r'"ms" : [\d.]+', '"ms" : 70.5')),
+    "the benchmark's interval",
+)
+RUNS.put(
+    "interval_of_another_bound",
+    in_summary(substituted(r'"target_ns" : \d+', '"target_ns" : 77000000')),
+    "the benchmark's interval",
+)
+RUNS.put(
+    "recommended",
+    in_summary(
+        substituted(
+            "Min queries satisfied : Yes",
+            "Min queries satisfied : Yes\nRecommendations:\n * Reduce target QPS to improve"
+            " latency.",
+        )
+    ),
+    "a valid run gets no advice",
+)
+RUNS.put(
+    "parameters_missing",
+    in_summary(substituted(r"^Test Parameters Used[\s\S]*?(?=\n\n)", "Test Parameters Used")),
+    "the settings that were used",
+)
+RUNS.put(
+    "parameter_missing",
+    in_summary(substituted(r"^min_query_count.*\n", "")),
+    "the settings that were used",
+)
+
+
+RUNS.put(
+    "summary_with_errors",
+    in_summary(substituted("^No errors encountered.*", "3 ERRORS encountered.")),
+    "errors that the detail log has",
+)
 RUNS.put("invalid", in_summary(field("Result is", to("INVALID"))), "VALID")
 RUNS.put(
     "invalid_and_valid",
@@ -204,6 +314,16 @@ RUNS.put(
     in_detail(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")),
     "the folder's scenario",
 )
+RUNS.put(
+    "summary_scenario_unknown",
+    in_summary(field("Scenario", to("Multi Stream Free"))),
+    "the folder's scenario",
+)
+RUNS.put(
+    "detail_scenario_unknown",
+    in_detail(field("Scenario", to("Multi Stream Free"))),
+    "the folder's scenario",
+)
 RUNS.put("detail_mode", in_detail(field("Test mode", to("Accuracy"))), "performance mode")
 RUNS.put(
     "both_modes_accuracy",
@@ -229,13 +349,37 @@ RUNS.put(
 
 @RUNS.add("60 s; fewer only where a number of queries makes it longer")
 def asked_for_ten_seconds(entry: Entry) -> bool:
-
-    def change(text: str) -> str:
-        return field("min_duration (ms)", to(10000))(field("min_duration_ms", to(10000))(text))
-
-    return entry.closed and entry.scenario == "Server" and entry.both(change)
+    return (
+        entry.closed and entry.scenario == "Server" and entry.both(lasting("min_duration", 10_000))
+    )
 
 
+MANY: Final = ("SingleStream", "MultiStream", "Server")
+
+
+def lasting(name: str, length_ms: int) -> Edit:
+    """Set a duration, in both ways to write it."""
+    return lambda text: field(f"{name} (ms)", to(length_ms))(
+        field(f"{name}_ms", to(length_ms))(text)
+    )
+
+
+RUNS.put(
+    "asked_for_a_second",
+    of_scenarios(("SingleStream", "MultiStream"), in_both(lasting("min_duration", 1000))),
+    "60 s",
+)
+RUNS.put("half_a_second_at_most", in_both(lasting("max_duration", 500)), "60 s")
+RUNS.put(
+    "few_queries_at_most",
+    of_scenarios(MANY, in_both(field("max_query_count", to(500)))),
+    "the scenario's number of queries",
+)
+RUNS.put(
+    "answers_sampled",
+    in_closed(in_both(field("accuracy_log_probability", to(0.1)))),
+    "closed settings",
+)
 for seed in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
     RUNS.put(f"other_{seed}", in_closed(in_both(field(seed, to(1234567890)))), "the round's seeds")
 RUNS.put(
@@ -368,6 +512,25 @@ RUNS.put(
 )
 RUNS.put("server_run_copied", of_server(copied_run), "runs of their own")
 RUNS.put("server_run_copied_with_another_date", of_server(copied_run_shifted), "runs of their own")
+for name, log in {"summary": SUMMARY, "detail": DETAIL}.items():
+    RUNS.put(
+        f"server_run_with_the_{name}_of_another",
+        of_server(
+            lambda entry, log=log: entry.undo.copy(  # type: ignore[misc]
+                entry.runs[0] / log, entry.runs[1] / log
+            )
+        ),
+        "runs of their own",
+    )
+RUNS.put(
+    "server_run_of_another_loadgen",
+    of_server(
+        lambda entry: entry.undo.edit(
+            entry.runs[1] / DETAIL, substituted(r"(version : \S+ @ )\w+", r"\g<1>1b1cabc04b")
+        )
+    ),
+    "one LoadGen version per entry",
+)
 RUNS.put(
     "server_run_invalid",
     of_server(

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from suite import registry
-from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
+from compliance.kinds.inference_mllog.round import (
+    InferenceMllogModel,
+    InferenceMllogRound,
+    load_inference_mllog_round,
+)
 
 from ..judging import Court, Outcome, copied
 from ..kinds import Kind
@@ -170,7 +173,7 @@ class LaterBase:
             folder=self.folder,
             origin=self.origin,
             undo=Undo(aside),
-            round=registry.load_inference_mllog_round(round_name),
+            round=load_inference_mllog_round(round_name),
         )
 
 

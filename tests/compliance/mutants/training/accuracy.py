@@ -91,6 +91,8 @@ LAST: Final[dict[str, Any]] = {
     "empty_object": {},
     "beyond_all_scales": 7600.0,
     "nested": [[[0.9]]],
+    "nan_as_text": "nan",
+    "of_another_metric": {"top5": 0.93},
 }
 for name, value in LAST.items():
     ACCURACY.put(f"last_accuracy_{name}", valued(value), "an accuracy is a number in its range")
@@ -114,6 +116,29 @@ def last_accuracy_beyond_one(log: Log) -> bool:
     )
 
 
+@ACCURACY.add("an accuracy is a number in its range")
+def last_accuracy_endless(log: Log) -> bool:
+    return log.edit(
+        lambda record: replace(record, value=mapped(record.value, lambda part: 1e300)), *last(log)
+    )
+
+
+def in_words(value: Any) -> Any:
+    """Write each number of an accuracy as text."""
+    if isinstance(value, list):
+        return [in_words(part) for part in value]
+    if isinstance(value, dict):
+        return {name: in_words(part) for name, part in value.items()}
+    return str(value)
+
+
+@ACCURACY.add("an accuracy is a number")
+def last_accuracy_digits_as_text(log: Log) -> bool:
+    return not log.old and log.edit(
+        lambda record: replace(record, value=in_words(record.value)), *last(log)
+    )
+
+
 @ACCURACY.add("v0.7 logs BLEU as a fraction")
 def bleu_in_percent(log: Log) -> bool:
     fits = not log.old and log.benchmark in ("gnmt", "transformer")
@@ -126,6 +151,15 @@ def bleu_in_percent(log: Log) -> bool:
 def percent_instead_of_fraction(log: Log) -> bool:
     return log.benchmark in ("resnet", "ssd") and log.edit(
         lambda record: replace(record, value=record.value * 100), *log.of_key("eval_accuracy")
+    )
+
+
+@ACCURACY.add("fractions, not percent")
+def boxes_and_masks_in_percent(log: Log) -> bool:
+    fits = not log.old and log.benchmark == "maskrcnn"
+    return fits and log.edit(
+        lambda record: replace(record, value=mapped(record.value, lambda part: part * 100)),
+        *log.of_key("eval_accuracy"),
     )
 
 
@@ -217,6 +251,21 @@ for name, status in {
 @ACCURACY.add("success, abort or aborted")
 def status_missing(log: Log) -> bool:
     return log.edit(lambda record: record.where(status=None), *log.of_key("run_stop"))
+
+
+@ACCURACY.add("success, abort or aborted")
+def status_null(log: Log) -> bool:
+    return log.edit(lambda record: record.where_null("status"), *log.of_key("run_stop"))
+
+
+@ACCURACY.add("a run that reached the target was not aborted")
+def success_called_aborted(log: Log) -> bool:
+    stop = log.one("run_stop")
+    return (
+        stop is not None
+        and stop.metadata.get("status") == "success"
+        and log.edit(lambda record: record.where(status="aborted"), *log.of_key("run_stop"))
+    )
 
 
 @ACCURACY.add("success means that the target was reached")

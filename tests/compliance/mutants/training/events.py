@@ -31,6 +31,17 @@ def without(key: str) -> Callable[[Log], bool]:
     return lambda log: log.delete(*log.of_key(key))
 
 
+def without_first(start: str) -> Callable[[Log], bool]:
+    """Take the first start out; not where stops are numbered otherwise than starts."""
+
+    def change(log: Log) -> bool:
+        found, stops = log.of_key(start)[:1], log.of_key(start.replace("start", "stop"))[:1]
+        numbers = {log.records[index].number for index in (*found, *stops)}
+        return len(numbers) == 1 and log.delete(*found)
+
+    return change
+
+
 def without_one(key: str) -> Callable[[Log], bool]:
     """Take one record out of the middle."""
     return lambda log: (index := log.middle(key)) is not None and log.delete(index)
@@ -50,6 +61,11 @@ def twice_in_the_middle(key: str) -> Callable[[Log], bool]:
     )
 
 
+def of_new_logs(change: Callable[[Log], bool]) -> Callable[[Log], bool]:
+    """Only in logs of v0.7."""
+    return lambda log: not log.old and change(log)
+
+
 def other(record: Record) -> Record:
     """Give a record another value."""
     return Record(
@@ -61,7 +77,26 @@ def other(record: Record) -> Record:
 
 
 EVENTS.made((*IDENTITY, *ONCE), without, "missing", "required in each log")
+EVENTS.made(
+    ("train_samples", "eval_samples"),
+    lambda key: of_new_logs(without(key)),
+    "missing",
+    "required in each log since v0.7",
+)
 EVENTS.made(PAIRED, without_one, "gap", "no gap in the middle")
+EVENTS.made(
+    ("block_start", "epoch_start", "eval_start"),
+    without_first,
+    "first_missing",
+    "no gap at the start",
+)
+EVENTS.made(
+    ("block_stop", "epoch_stop"),
+    lambda key: of_new_logs(without(key)),
+    "never",
+    "what starts also stops",
+)
+EVENTS.put("never_eval_stop", without("eval_stop"), "what starts also stops")
 EVENTS.made(
     ("init_stop", "run_start", "run_stop"),
     lambda key: twice(key, lambda record: record),
@@ -76,7 +111,7 @@ EVENTS.made(
 )
 EVENTS.made(IDENTITY, lambda key: twice(key, other), "two_values", "one value")
 EVENTS.made(
-    ("epoch_start", "epoch_stop", "block_start", "block_stop", "eval_start", "eval_stop"),
+    PAIRED,
     twice_in_the_middle,
     "repeated",
     "each once",
@@ -122,6 +157,46 @@ def missing_first_half_of_evaluations(log: Log) -> bool:
     )
 
 
+@EVENTS.add("each epoch is evaluated as often as the first ones")
+def missing_first_evaluation(log: Log) -> bool:
+    evaluations = list(log.evaluations())
+    return len(evaluations) >= 2 and log.delete(*evaluations[0])
+
+
+def missing_pair(what: str) -> Callable[[Log], bool]:
+    """Take a start in the middle and its stop out."""
+
+    def change(log: Log) -> bool:
+        keys = (f"{what}_start", f"{what}_stop")
+        if (index := log.centre(keys[0])) is None:
+            return False
+        number = log.records[index].number
+        return log.delete(*(at for at in log.of_key(*keys) if log.records[at].number == number))
+
+    return change
+
+
+for what in ("epoch", "block"):
+    EVENTS.put(f"missing_{what}", missing_pair(what), "no gap in the middle")
+
+
+@EVENTS.add("each evaluation once")
+def repeated_evaluation(log: Log) -> bool:
+    evaluations = list(log.evaluations())
+    if len(evaluations) < 5:
+        return False
+    middle = evaluations[len(evaluations) // 2]
+    again = [log.records[index].at(log.records[middle[-1]].seconds) for index in middle]
+    return log.insert(middle[-1] + 1, *again)
+
+
+@EVENTS.add("one division")
+def second_division_open(log: Log) -> bool:
+    return log.closed and twice(
+        "submission_division", lambda record: replace(record, value="open")
+    )(log)
+
+
 @EVENTS.add("exactly once")
 def stopped_twice_with_other_status(log: Log) -> bool:
     return twice("run_stop", lambda record: record.later(1).where(status="aborted"))(log)
@@ -152,6 +227,12 @@ def start_after_first_epochs(log: Log) -> bool:
         return False
     begin = log.records[second[0]].seconds
     return log.move(log.of_key("run_start"), second[0] + 1, lambda record: record.at(begin + 0.01))
+
+
+@EVENTS.add("run events are in the order of their times")
+def start_line_behind_a_block(log: Log) -> bool:
+    blocks = log.of_key("block_start")
+    return len(blocks) > 1 and log.move(log.of_key("run_start"), blocks[1] + 1)
 
 
 @EVENTS.add("initialisation ends before the run starts")
@@ -214,6 +295,40 @@ def epochs_after_stop(log: Log) -> bool:
     half = found[len(found) // 2 :]
     end = log.records[log.of_key("run_stop")[0]].seconds
     return len(found) >= 6 and log.move(half, len(log.lines), lambda record: record.at(end + 5))
+
+
+def trained_behind_stop(what: str) -> Callable[[Log], bool]:
+    """Train epoch 99 behind the end of the run."""
+
+    def change(log: Log) -> bool:
+        last = [log.of_key(f"{what}_{end}")[-1:] for end in ("start", "stop")]
+        stop = log.one("run_stop")
+        if log.old or stop is None or not all(last):
+            return False
+        field = "first_epoch_num" if what == "block" else "epoch_num"
+        again = [
+            log.records[index].where(**{field: 99}).at(stop.seconds + 5 * (place + 1))
+            for place, (index,) in enumerate(last)
+        ]
+        return log.insert(len(log.lines), *again)
+
+    return change
+
+
+for what in ("epoch", "block"):
+    EVENTS.put(
+        f"another_{what}_behind_stop",
+        trained_behind_stop(what),
+        "nothing is trained after the stop",
+    )
+
+
+@EVENTS.add("the run ends after its last evaluation")
+def stop_in_the_middle_of_the_file(log: Log) -> bool:
+    if (index := log.centre("eval_accuracy")) is None:
+        return False
+    time = log.records[index].seconds
+    return log.move(log.of_key("run_stop"), index + 1, lambda record: record.at(time + 0.001))
 
 
 @EVENTS.add("nothing is trained before the start")

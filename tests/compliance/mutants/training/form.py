@@ -1,6 +1,7 @@
 """Mutants of one training log: form - what cannot be read, hides, or says two things."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -77,7 +78,7 @@ FORM.made(
     "metadata",
 )
 FORM.made(
-    ("eval_accuracy", "global_batch_size", "submission_org"),
+    ("run_start", "eval_accuracy", "global_batch_size", "submission_org"),
     lambda key: without("value", key),
     "value_missing",
     "a value",
@@ -131,6 +132,14 @@ def key_missing(log: Log) -> bool:
     )
 
 
+@FORM.add("a key is text")
+def key_is_a_number(log: Log) -> bool:
+    return not log.old and log.edit(
+        lambda record: replace(record, key=7),  # type: ignore[arg-type]
+        *log.of_key("run_start"),
+    )
+
+
 @FORM.add("metadata is an object")
 def metadata_is_text(log: Log) -> bool:
     return log.edit(lambda record: replace(record, metadata="none"), *log.of_key("run_stop"))  # type: ignore[arg-type]
@@ -177,6 +186,21 @@ def stop_hidden_in_an_epoch_line(log: Log) -> bool:
     log.lines[found[-1]] = log.lines[stop].rstrip("\n") + " " + log.lines[found[-1]]
     del log.lines[stop]
     return True
+
+
+FORM.put(
+    "stop_behind_a_bare_token",
+    lined("run_stop", lambda line: re.sub(r"(:::MLL\w*) ", r"\1 \1 ", line, count=1)),
+    "one record on a line",
+)
+FORM.put(
+    "token_in_a_value", lined("run_stop", in_value('":::MLLOG {}"')), "no record within a record"
+)
+
+
+@FORM.add("records of one round")
+def stop_in_the_other_dialect(log: Log) -> bool:
+    return log.edit(lambda record: record.in_other_dialect(), *log.of_key("run_stop"))
 
 
 def doubled(field: str, value: str) -> Callable[[str], str]:

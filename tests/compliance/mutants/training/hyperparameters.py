@@ -187,6 +187,8 @@ for name, value in {"null": None, "text": "default", "nan": math.nan, "empty_lis
 OUTSIDE: Final[dict[str, tuple[str, Any, str | None, bool | None]]] = {
     "resnet_optimizer": ("opt_name", "adam", "resnet", None),
     "transformer_optimizer": ("opt_name", "sgd", "transformer", None),
+    "optimizer_null": ("opt_name", None, None, None),
+    "optimizer_number": ("opt_name", 3, None, None),
     "lars_end_rate": ("lars_opt_end_learning_rate", 0.0002, "resnet", True),
     "lars_power": ("lars_opt_learning_rate_decay_poly_power", 3, "resnet", True),
     "lars_power_zero": ("lars_opt_learning_rate_decay_poly_power", 0, "resnet", None),
@@ -194,20 +196,32 @@ OUTSIDE: Final[dict[str, tuple[str, Any, str | None, bool | None]]] = {
     "lars_epsilon_negative": ("lars_epsilon", -1e-5, "resnet", None),
     "lars_weight_decay": ("lars_opt_weight_decay", 0.00015, "resnet", True),
     "lars_weight_decay_zero": ("lars_opt_weight_decay", 0, "resnet", None),
+    "lars_weight_decay_of_v06": ("lars_opt_weight_decay", 0.00015, "resnet", False),
+    "lars_weight_decay_negative": ("lars_opt_weight_decay", -0.0001, "resnet", None),
+    "lars_end_rate_negative": ("lars_opt_end_learning_rate", -0.001, "resnet", None),
+    "lars_decay_steps_zero": ("lars_opt_learning_rate_decay_steps", 0, "resnet", None),
     "lars_momentum": ("lars_opt_momentum", 0.95, "resnet", True),
+    "lars_momentum_above_one": ("lars_opt_momentum", 1.1, "resnet", True),
     "lars_decay_steps_negative": ("lars_opt_learning_rate_decay_steps", -1, "resnet", None),
     "lars_base_rate_zero": ("lars_opt_base_learning_rate", 0, "resnet", True),
     "lars_base_rate_negative": ("lars_opt_base_learning_rate", -7.4, "resnet", True),
     "lars_warmup_negative": ("lars_opt_learning_rate_warmup_epochs", -2, "resnet", True),
     "base_rate_zero": ("opt_base_learning_rate", 0, None, None),
     "base_rate_negative": ("opt_base_learning_rate", -0.1, None, None),
+    "base_rate_text": ("opt_base_learning_rate", "high", None, None),
+    "base_rate_null": ("opt_base_learning_rate", None, None, None),
     "warmup_steps_negative": ("opt_learning_rate_warmup_steps", -100, None, None),
+    "warmup_steps_text": ("opt_learning_rate_warmup_steps", "some", None, None),
     "warmup_factor_negative": ("opt_learning_rate_warmup_factor", -1, None, None),
     "bn_span_zero": ("model_bn_span", 0, None, None),
+    "bn_span_fraction": ("model_bn_span", 12.5, None, None),
     "ssd_warmup_steps_zero": ("opt_learning_rate_warmup_steps", 0, "ssd", None),
     "ssd_max_samples": ("max_samples", 25, "ssd", True),
     "ssd_max_samples_zero": ("max_samples", 0, "ssd", None),
+    "ssd_max_samples_fraction": ("max_samples", 1.5, "ssd", None),
     "ssd_weight_decay_negative": ("opt_weight_decay", -0.0005, "ssd", None),
+    "ssd_weight_decay_above_one": ("opt_weight_decay", 1.5, "ssd", None),
+    "ssd_boundaries_a_number": ("opt_learning_rate_decay_boundary_epochs", 44, "ssd", True),
     "ssd_first_boundary": ("opt_learning_rate_decay_boundary_epochs", [43, 55], "ssd", True),
     "ssd_second_boundary": ("opt_learning_rate_decay_boundary_epochs", [44, 57], "ssd", True),
     "ssd_boundaries_of_two_k": ("opt_learning_rate_decay_boundary_epochs", [44, 60], "ssd", True),
@@ -222,22 +236,41 @@ OUTSIDE: Final[dict[str, tuple[str, Any, str | None, bool | None]]] = {
         "maskrcnn",
         True,
     ),
+    "mask_second_decay_step": (
+        "opt_learning_rate_decay_steps",
+        [12000, 16777],
+        "maskrcnn",
+        True,
+    ),
     "mask_one_decay_step": ("opt_learning_rate_decay_steps", [24000], "maskrcnn", True),
     "mask_candidates": ("num_image_candidates", 1500, "maskrcnn", True),
     "mask_candidates_zero": ("num_image_candidates", 0, "maskrcnn", None),
+    "mask_candidates_fraction": ("num_image_candidates", 1500.5, "maskrcnn", None),
     "mask_min_image_size": ("min_image_size", 600, "maskrcnn", True),
     "mask_max_image_size": ("max_image_size", 1000, "maskrcnn", True),
     "gnmt_decay_factor": ("opt_learning_rate_decay_factor", 0.6, "gnmt", None),
     "gnmt_decay_steps": ("opt_learning_rate_decay_steps", 8, "gnmt", True),
+    "gnmt_decay_steps_of_v06": ("opt_learning_rate_decay_steps", 8, "gnmt", False),
     "gnmt_decay_interval_zero": ("opt_learning_rate_decay_interval", 0, "gnmt", None),
+    "gnmt_decay_interval_negative": ("opt_learning_rate_decay_interval", -5, "gnmt", None),
     "gnmt_remain_steps_negative": ("opt_learning_rate_remain_steps", -1, "gnmt", None),
     "gnmt_decay_function": ("opt_learning_rate_alt_decay_func", 7, "gnmt", None),
+    "gnmt_decay_function_unknown": ("opt_learning_rate_alt_decay_func", "cosine", "gnmt", None),
+    "gnmt_decay_function_null": ("opt_learning_rate_alt_decay_func", None, "gnmt", None),
+    "gnmt_warmup_function": ("opt_learning_rate_alt_warmup_func", 7, "gnmt", None),
+    "gnmt_warmup_function_unknown": ("opt_learning_rate_alt_warmup_func", "cosine", "gnmt", None),
     "sequence_length_zero": ("max_sequence_length", 0, None, None),
     "sequence_length_negative": ("max_sequence_length", -64, None, None),
+    "sequence_length_fraction": ("max_sequence_length", 50.5, None, None),
     "adam_epsilon": ("opt_adam_epsilon", 1e-8, "transformer", True),
+    "adam_epsilon_of_v06": ("opt_adam_epsilon", 1e-6, "transformer", False),
     "adam_epsilon_negative": ("opt_adam_epsilon", -1e-9, "transformer", None),
     "adam_beta_1_negative": ("opt_adam_beta_1", -0.9, "transformer", None),
     "adam_beta_2_negative": ("opt_adam_beta_2", -0.98, "transformer", None),
+    "adam_beta_1_of_one": ("opt_adam_beta_1", 1.0, "transformer", None),
+    "adam_beta_1_above_one": ("opt_adam_beta_1", 1.9, "transformer", None),
+    "adam_beta_2_of_one": ("opt_adam_beta_2", 1.0, "transformer", None),
+    "adam_beta_2_above_one": ("opt_adam_beta_2", 1.98, "transformer", None),
     "adam_beta_1": ("opt_adam_beta_1", 0.7, "transformer", False),
     "adam_beta_2": ("opt_adam_beta_2", 0.5, "transformer", False),
 }
@@ -281,6 +314,7 @@ for key, name, value, in_tree in (
     ("submission_benchmark", "unknown", "resnet152", False),
     ("submission_benchmark", "empty", "", False),
     ("submission_benchmark", "null", None, False),
+    ("submission_benchmark", "number", 5, False),
     ("submission_org", "empty", "", False),
     ("submission_org", "null", None, False),
     ("submission_org", "of_another", "Contoso", True),
@@ -295,6 +329,29 @@ for key, name, value, in_tree in (
         valued(key, value, closed=False),
         "says what was run, by whom",
         in_tree=in_tree,
+    )
+
+
+SIZES: Final[dict[str, tuple[str, Any]]] = {
+    "train_samples_text": ("train_samples", "many"),
+    "eval_samples_zero": ("eval_samples", 0),
+    "eval_samples_negative": ("eval_samples", -5000),
+}
+for name, (key, value) in SIZES.items():
+    HYPER.put(name, valued(key, value, new=True, closed=False), "a whole number above 0")
+
+
+@HYPER.add("one size of the training set")
+def two_values_train_samples(log: Log) -> bool:
+    return not log.old and second("train_samples")(log)
+
+
+@HYPER.add("hyper-parameters are those of the run")
+def batch_after_stop(log: Log) -> bool:
+    stop = log.of_key("run_stop")[0]
+    end = log.records[stop].seconds
+    return log.closed and log.move(
+        log.of_key("global_batch_size"), stop + 1, lambda record: record.at(end + 0.001)
     )
 
 

@@ -58,6 +58,16 @@ class Record:
             },
         )
 
+    def where_null(self, name: str) -> Self:
+        """Give a field of the metadata no value."""
+        return replace(self, metadata={**self.metadata, name: None})
+
+    def in_other_dialect(self) -> Self:
+        """Write it as the other of the two rounds does."""
+        if self.rest is None:
+            return replace(self, time=round(self.seconds * 1000), rest={})
+        return replace(self, time=self.seconds, rest=None)
+
     @property
     def number(self) -> Any:
         """The epoch that it is about."""
@@ -215,6 +225,11 @@ class Log:
             if len(found) > max(spared, 2)
             else None
         )
+
+    def centre(self, key: str) -> int | None:
+        """Find the record in the middle of five or more; None where there are fewer."""
+        found = self.of_key(key)
+        return found[len(found) // 2] if len(found) >= 5 else None
 
     def evaluations(self) -> Iterator[list[int]]:
         """Yield the lines of each evaluation, grouped by accuracy records in the order of the

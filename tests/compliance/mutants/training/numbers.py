@@ -129,6 +129,22 @@ def block_of_unknown_epochs(log: Log) -> bool:
     )
 
 
+@NUMBERS.add("a block says how many epochs it has")
+def block_without_a_count(log: Log) -> bool:
+    index = log.centre("block_start")
+    return (
+        index is not None
+        and log.records[index].metadata.get("epoch_count", 1) > 1
+        and log.edit(lambda record: record.where(epoch_count=None), index)
+    )
+
+
+@NUMBERS.add("a number of an epoch")
+def eval_accuracy_number_null(log: Log) -> bool:
+    index = log.centre("eval_accuracy")
+    return index is not None and log.edit(lambda record: record.where_null("epoch_num"), index)
+
+
 @NUMBERS.add("the next block starts where this one ends")
 def block_of_many_epochs(log: Log) -> bool:
     index = log.middle("block_start")

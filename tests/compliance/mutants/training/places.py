@@ -1,6 +1,7 @@
 """Mutants of training sets: system descriptions and folders."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,52 @@ FOLDERS.put(
 )
 FOLDERS.put("system_of_no_nodes", of_system(with_field("number_of_nodes", "0")), "numbers above 0")
 FOLDERS.put("system_of_a_blank_submitter", of_system(with_field("submitter", "  ")), "a submitter")
+FOLDERS.put(
+    "system_of_an_unknown_status", of_system(with_field("status", "sold out")), "a known status"
+)
+
+
+def lacking(name: str) -> Callable[[str], str]:
+    """Leave a field of the system description out; what is no JSON stays."""
+
+    def change(text: str) -> str:
+        try:
+            whole = json.loads(text)
+        except ValueError:
+            return text
+        rest = {key: value for key, value in whole.items() if key != name}
+        return json.dumps(rest) if name in whole else text
+
+    return change
+
+
+FOLDERS.made(
+    ("submitter", "division", "status", "system_name", "accelerator_model_name", "framework"),
+    lambda name: of_system(lacking(name)),
+    "system_lacks",
+    "required fields of a system",
+)
+
+
+def with_line(field: str, value: str) -> Callable[[str], str]:
+    """Change a line of a description of v0.6 that is no JSON."""
+    return lambda text: (
+        text
+        if text.startswith("{")
+        else re.sub(rf'(?m)^({field}: .*"value": )"[^"]*"', rf'\1"{value}"', text)
+    )
+
+
+FOLDERS.put(
+    "system_lines_of_another_submitter",
+    of_system(with_line("org", "Contoso")),
+    "the system is the submitter's",
+)
+FOLDERS.put(
+    "system_lines_of_another_division",
+    of_system(with_line("division", "open")),
+    "the system's division is the logs'",
+)
 FOLDERS.put("system_file_empty", of_system(lambda text: ""), "readable")
 FOLDERS.put("system_file_of_garbage", of_system(lambda text: "\x00\x01\x02" * 100), "readable")
 FOLDERS.put(
@@ -83,6 +130,15 @@ def benchmark_folder_of_another(a_set: TrainingSet) -> bool:
     folder = a_set.folder.with_name("minigo" if a_set.folder.name != "minigo" else "ssd")
     a_set.undo.rename(a_set.folder, folder)
     a_set.folder = folder
+    return True
+
+
+@FOLDERS.add("the organisation is the folder's")
+def organisation_folder_of_another(a_set: TrainingSet) -> bool:
+    home = a_set.home.with_name("Globex")
+    folder = home / a_set.folder.relative_to(a_set.home)
+    a_set.undo.rename(a_set.home, home)
+    a_set.home, a_set.folder = home, folder
     return True
 
 

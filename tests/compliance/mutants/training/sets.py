@@ -160,6 +160,16 @@ def copied_run_with_another_seed(a_set: TrainingSet) -> bool:
     ) and a_set.put(2, log)
 
 
+@SETS.add("each run is a run of its own")
+def copied_run_with_shifted_times_and_another_seed(a_set: TrainingSet) -> bool:
+    log = a_set.log(0)
+    if not log.records:
+        return False
+    shifted(log, 3600.0)
+    log.edit(lambda record: replace(record, value=424242), *log.of_key("seed"))
+    return a_set.put(1, log)
+
+
 @SETS.add("each run has a seed of its own")
 def same_seed_twice(a_set: TrainingSet) -> bool:
     seed = a_set.log(0).value("seed")
@@ -177,6 +187,14 @@ def in_one_run(key: str) -> Callable[[TrainingSet], bool]:
         )
 
     return lambda a_set: key not in FIXED and a_set.change(1, edit)
+
+
+def identified(key: str, value: Any) -> Callable[[Log], bool]:
+    """Give a record another value."""
+    return lambda log: (
+        log.value(key) != value
+        and log.edit(lambda record: replace(record, value=value), *log.of_key(key))
+    )
 
 
 FIXED: Final = (
@@ -202,6 +220,13 @@ SETS.made(
     ("global_batch_size", *(key for key in ALL if key not in FIXED)),
     in_one_run,
     "one_run_with_another",
+    "equal in all runs",
+)
+
+
+SETS.put(
+    "first_run_with_another_global_batch_size",
+    lambda a_set: a_set.change(0, identified("global_batch_size", 1234)),
     "equal in all runs",
 )
 
@@ -247,15 +272,9 @@ def two_runs_aborted(a_set: TrainingSet) -> bool:
     )
 
 
-def identity(key: str, value: str) -> Callable[[TrainingSet], bool]:
+def identity(key: str, value: Any) -> Callable[[TrainingSet], bool]:
     """Let one run say something else about itself."""
-    return lambda a_set: a_set.change(
-        1,
-        lambda log: (
-            log.value(key) != value
-            and log.edit(lambda record: replace(record, value=value), *log.of_key(key))
-        ),
-    )
+    return lambda a_set: a_set.change(1, identified(key, value))
 
 
 SETS.put("one_run_of_another_org", identity("submission_org", "Contoso"), "one organisation")
@@ -265,6 +284,20 @@ SETS.put("one_run_of_closed", identity("submission_division", "closed"), "one di
 SETS.put(
     "one_run_of_another_benchmark", identity("submission_benchmark", "minigo"), "one benchmark"
 )
+
+
+SETS.put("one_run_of_another_status", identity("submission_status", "preview"), "one status")
+SETS.put(
+    "one_run_on_another_platform", identity("submission_platform", "another box"), "one system"
+)
+SETS.put("one_run_of_another_data_set", identity("train_samples", 1000), "one data set")
+
+
+@SETS.add("one round")
+def one_run_in_the_other_dialect(a_set: TrainingSet) -> bool:
+    return a_set.change(
+        1, lambda log: log.edit(lambda record: record.in_other_dialect(), *log.records)
+    )
 
 
 def borrowed(a_set: TrainingSet, same_round: bool, same_benchmark: bool) -> Iterator[Path]:
@@ -320,6 +353,17 @@ SETS.put("one_run_without_records", file_becomes(b"Epoch 1\nEpoch 2\n"), "a log"
 def one_run_cut(a_set: TrainingSet) -> bool:
     content = a_set.runs[1].read_bytes()
     return a_set.undo.write(a_set.runs[1], content[: len(content) * 2 // 3])
+
+
+@SETS.add("one byte a character")
+def one_run_in_utf16(a_set: TrainingSet) -> bool:
+    text = a_set.runs[1].read_bytes().decode("latin-1")
+    return a_set.undo.write(a_set.runs[1], text.encode("utf-16"))
+
+
+@SETS.add("a link to nothing is no log")
+def a_broken_link_in_place_of_a_run(a_set: TrainingSet) -> bool:
+    return a_set.undo.link(a_set.runs[1], "nowhere.txt")
 
 
 @SETS.add("a folder is no log")

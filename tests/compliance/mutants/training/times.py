@@ -83,6 +83,13 @@ def init_of_two_hours_by_its_end(log: Log) -> bool:
     return log.edit(lambda record: record.later(7200), *later)
 
 
+@TIMES.add("initialisation takes at most 20 minutes")
+def start_21_minutes_after_initialisation(log: Log) -> bool:
+    start = log.of_key("run_start")[0]
+    later = [index for index, record in log.records.items() if index >= start and record.seconds]
+    return log.edit(lambda record: record.later(1260), *later)
+
+
 @TIMES.add("initialisation starts before it ends")
 def init_ends_before_it_starts(log: Log) -> bool:
     begin = min(log.records[index].seconds for index in log.of_key("init_start"))
@@ -131,6 +138,29 @@ for key in ("run_start", "run_stop"):
 @TIMES.add("a time that can be counted from")
 def run_stop_time_is_nan(log: Log) -> bool:
     return raw_time("run_stop", float("nan"))(log)
+
+
+@TIMES.add("a time is a number")
+def run_stop_time_is_digits_as_text(log: Log) -> bool:
+    stop = log.one("run_stop")
+    return not log.old and stop is not None and raw_time("run_stop", str(stop.time))(log)
+
+
+@TIMES.add("a time that can be counted from")
+def stop_in_another_century(log: Log) -> bool:
+    return log.edit(lambda record: record.at(9e9), *log.of_key("run_stop"))
+
+
+@TIMES.add("each evaluation has a time")
+def accuracy_without_a_time(log: Log) -> bool:
+    return not log.old and log.edit(
+        lambda record: replace(record, time=None), *log.of_key("eval_accuracy")[-1:]
+    )
+
+
+@TIMES.add("each evaluation has a time")
+def accuracies_at_zero(log: Log) -> bool:
+    return log.edit(lambda record: record.at(0.0), *log.of_key("eval_accuracy"))
 
 
 @TIMES.add("the order of the records is the order of their times")

@@ -11,7 +11,7 @@ import pytest
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sample_during_block
 from harness.serving.energy import compute_loadgen_energy
-from harness.serving.loadgen.result_files import DetailLog
+from suite.loadgen.detail_log import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork

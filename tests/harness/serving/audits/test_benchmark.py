@@ -17,13 +17,8 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
 RECORD: dict[str, Any] = {
-    "workload": "audited",
-    "round": "podium-v1",
-    "profile": "smoke",
-    "system": "testbed",
+    "system_sha256": "ab",
     "scenario": "Offline",
-    "nonce": "ab",
-    "checkpoint_sha256": "cd",
     "rules": "podium-v1",
     "settings": {},
     "beside": {},
@@ -38,18 +33,18 @@ RECORD: dict[str, Any] = {
     "repeated": 2,
     "passed": False,
     "command": [],
-    "version": "0",
 }
 """Of a test that failed since LoadGen called a run INVALID."""
+
+BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-    spec = importlib.util.spec_from_file_location(
-        "audits_benchmark", Path(__file__).parents[4] / "benchmarks" / "audits.py"
-    )
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    spec = importlib.util.spec_from_file_location("audits_benchmark", BENCHMARKS / "audits.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

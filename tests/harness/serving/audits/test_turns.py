@@ -12,7 +12,6 @@ from podium_fakes.served import schedule
 from harness.serving.audits import turns
 from harness.serving.audits.subject import AuditedResult
 from harness.serving.audits.turns import (
-    CLEAR_SPEED_FACTOR,
     SPARE_QUERY_FACTOR,
     extend_logged_schedule,
     find_last_reference,
@@ -39,8 +38,8 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
     last = folder / "reference" / "run_2"
     handed = find_last_reference(ran, folder)
     assert handed is not None and handed.folder == last
-    record = last / "run.json"
-    record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
+    log = last / "mlperf_log_detail.txt"
+    log.write_text(log.read_text().replace('"VALID"', '"INVALID"'))
     assert find_last_reference(ran, folder) is None
 
 
@@ -133,39 +132,65 @@ def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "taken"),
+    ("scenario", "passed", "differing", "reference", "found", "taken"),
     [
-        ({"passed": True}, 2),
-        ({}, 5),
-        ({"differing": 1}, 2),
-        ({"ratio": 1.1 * CLEAR_SPEED_FACTOR}, 5),
-        ({"ratio": 1.2 * CLEAR_SPEED_FACTOR}, 2),
-        ({"ratio": 0.01, "lowest": 0.2}, 2),
+        (Scenario.SINGLE_STREAM, True, 0, [1e6], [1e6], 2),
+        (Scenario.SINGLE_STREAM, False, 0, [1e6], [1.5e6], 5),
+        (Scenario.SINGLE_STREAM, False, 1, [1e6], [1e6], 2),
+        (Scenario.SINGLE_STREAM, False, 0, [1e6], [9.9e6], 5),
+        (Scenario.SINGLE_STREAM, False, 0, [1e6], [12e6], 2),
+        (Scenario.SINGLE_STREAM, False, 0, [1e6, 12e6], [12e6], 3),
+        (Scenario.SERVER, False, 0, [1e6], [90e6], 5),
+        (Scenario.SERVER, True, 0, [1e6], [1e6], 2),
     ],
 )
 def test_speed_alone_fails_a_system_after_five_turns(
-    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], taken: int
+    monkeypatch: pytest.MonkeyPatch,
+    scenario: Scenario,
+    passed: bool,
+    differing: int,
+    reference: list[float],
+    found: list[float],
+    taken: int,
 ) -> None:
     """What noise does not explain needs no more than the least of them: other answers, and a speed
-    that is ten times beyond its limit.
+    that is ten times beyond its limit whichever reference run counts. A queue explains any of
+    Server's.
     """
-    record = SimpleNamespace(
-        **{"passed": False, "differing": 0, "ratio": 1.5, "lowest": None, "highest": 1.15, **change}
-    )
     kinds: list[str] = []
-    monkeypatch.setattr(
-        turns, "run_audit_turn", lambda ran, kind, turn: kinds.append(f"{kind} {turn}")
-    )
-    monkeypatch.setattr(turns, "build_audit_record", lambda ran: record)
-    monkeypatch.setattr(turns, "has_invalid_run", lambda ran: False)
     rules = require_audit_rules("podium-v1")
     ran: Any = SimpleNamespace(
         rules=rules,
         test_rules=rules.tests[turns.AuditTest.TEST05],
+        subject=SimpleNamespace(scenario=scenario),
         test_settings={},
         previous_reference=None,
+        reference_figures=[],
+        test_figures=[],
     )
+
+    def run_turn(_: Any, kind: str, turn: int) -> None:
+        kinds.append(f"{kind} {turn}")
+        own, known = (
+            (ran.reference_figures, reference) if kind == "reference" else (ran.test_figures, found)
+        )
+        own.append(known[(turn - 1) % len(known)])
+
+    record = SimpleNamespace(passed=passed, differing=differing)
+    monkeypatch.setattr(turns, "run_audit_turn", run_turn)
+    monkeypatch.setattr(turns, "build_audit_record", lambda ran: record)
+    monkeypatch.setattr(turns, "has_invalid_run", lambda ran: False)
     assert turns.run_audit_turns(ran) is record
     assert kinds == [
         f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")
     ]
+
+
+def test_a_server_is_audited_at_a_rate_that_leaves_room() -> None:
+    """Near saturation a queue decides the latency; MLCommons' own rules keep the result's rate."""
+    asked = replace(schedule(Scenario.SERVER), rate=100.0)
+    row = ScenarioRow(percentile=99.0, bound_ns=1, min_duration_ms=5000, min_queries=662)
+    for rules, rate in (("podium-v1", 50.0), ("v4.1", 100.0)):
+        assert reduce_audit_schedule(asked, row, require_audit_rules(rules)).rate == rate
+    offline = replace(schedule(Scenario.OFFLINE), rate=100.0)
+    assert reduce_audit_schedule(offline, row, require_audit_rules("podium-v1")).rate == 100.0

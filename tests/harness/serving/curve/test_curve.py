@@ -18,11 +18,15 @@ from podium_fakes.remote import served
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.commands.curve import curve
-from harness.serving.curve import points
-from harness.serving.curve.command import CurveOptions, measure_curve, read_curve_study
 from harness.serving.network.setup import EndpointOptions
+from harness.serving.studies import runs
+from harness.serving.studies.driver import measure_study
+from harness.serving.studies.system import StudyOptions
 from suite.errors import RequestError
 from suite.files.layout import RUN_RECORD, START_RECORD_FILE, TOKEN_RECORD_FILE
+from suite.studies import concurrency_curve
+from suite.studies.concurrency_curve import find_row_region
+from suite.studies.measured import read_measured_study
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -30,8 +34,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 def trace(results: Path, *concurrencies: int, **more: Any) -> None:
     """Trace a curve in this process."""
     chosen = options(results, framework="torch", engine="torch")
-    asked = CurveOptions(concurrencies=concurrencies, seconds=None, endpoint_options=None)
-    measure_curve("llama", chosen, asked, None, "text")
+    values = {"concurrencies": concurrencies, "seconds": None}
+    measure_study("curve", "llama", chosen, StudyOptions(values=values, **more))
 
 
 def list_curve_words(results: Path, *more: str) -> list[str]:
@@ -75,9 +79,9 @@ def test_an_interrupted_curve_is_continued_to_its_end(
     assert find_run_files(results, 1) == kept and len(find_run_files(results, 2)) == 3
     assert "1 in flight, at least" not in told + shown
     (study_folder,) = (results / "studies").iterdir()
-    study = read_curve_study(study_folder)
-    assert study is not None and study.finished
-    assert [each.concurrency for each in study.points] == [1, 2]
+    study = read_measured_study(study_folder)
+    assert study.is_finished
+    assert [row.point.concurrency for row in study.rows] == [1, 2]
     check = start(["check", str(study_folder)], ("-m", "podium"))
     shown, _ = check.communicate(timeout=60)
     assert check.returncode == 0 and ": valid (podium-v1; 1 study" in shown
@@ -111,16 +115,16 @@ def test_a_curve_is_traced_judged_and_continued(
     keep_llama_checkpoint(tmp_path / "results")
     trace(tmp_path / "results", 2)
     (study_folder,) = (tmp_path / "results/studies").iterdir()
-    first = read_curve_study(study_folder)
+    first = read_measured_study(study_folder)
     trace(tmp_path / "results", 2, 40)
-    study = read_curve_study(study_folder)
-    assert first is not None and study is not None
-    assert study.points[0].system_tps == first.points[0].system_tps
-    assert [each.concurrency for each in study.points] == [2, 40] and study.finished
-    few, many = study.points
-    assert many.system_tps > few.system_tps and many.tps_per_user < few.tps_per_user
+    study = read_measured_study(study_folder)
+    assert study.points[0].figures == first.points[0].figures
+    assert [row.point.concurrency for row in study.rows] == [2, 40] and study.is_finished
+    few, many = (row.figures for row in study.rows)
+    assert many.system_tps > few.system_tps
     assert 1.5 < few.in_flight_mean <= 2 and 20 < many.in_flight_mean <= 40
-    assert (few.region, many.region) == ("low_latency", "high_concurrency")
+    regions = [find_row_region(row) for row in study.rows]
+    assert regions == ["low_latency", "high_concurrency"]
     assert "not an MLPerf Endpoints result" in capsys.readouterr().out
     findings = Judge().judge_path(str(study_folder)).findings
     assert [each for each in findings if each.severity is Severity.ERROR] == []
@@ -138,14 +142,18 @@ def test_a_curve_of_a_server_is_traced_and_judged(
     chosen = options(results, framework="torch", engine="torch", precision=None)
     with served(results, "--api", "openai", workload="llama", framework="torch") as server:
         servers = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
-        asked = CurveOptions(concurrencies=(3,), seconds=None, endpoint_options=servers)
-        measure_curve("llama", chosen, asked, None, "json")
+        asked = StudyOptions(
+            values={"concurrencies": (3,), "seconds": None},
+            endpoint_options=servers,
+            output_format="json",
+        )
+        measure_study("curve", "llama", chosen, asked)
     (study_folder,) = (results / "studies").iterdir()
-    study = read_curve_study(study_folder)
-    assert study is not None and study.endpoints == (server.url,)
-    assert len(study.tokenizer_sha256) == 64
-    (point,) = study.points
-    assert point.concurrency == 3 and 2 < point.in_flight_mean <= 3
+    study = read_measured_study(study_folder)
+    assert study.endpoints == (server.url,)
+    assert len(study.tokenizer) == 64
+    (row,) = study.rows
+    assert row.point.concurrency == 3 and 2 < row.figures.in_flight_mean <= 3
     findings = Judge().judge_path(str(study_folder)).findings
     assert [each for each in findings if each.severity is Severity.ERROR] == []
 
@@ -156,17 +164,17 @@ def test_a_run_that_was_too_short_is_made_again(
 ) -> None:
     """The probe's rate may be far too low."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(points, "OFFLINE_MARGIN", 0.25)
+    monkeypatch.setattr(concurrency_curve, "RATE_MARGIN", 0.25)
     keep_llama_checkpoint(tmp_path / "results")
     lengths = list[float]()
-    whole = points.run_curve_point
+    whole = runs.build_step_schedule
 
-    def run(subject: points.CurveSubject, schedule: Any) -> Any:
+    def plan(*given: Any) -> Any:
+        schedule = whole(*given)
         lengths.append(schedule.rate)
-        monkeypatch.setattr(points, "OFFLINE_MARGIN", 1.2)
-        return whole(subject, schedule)
+        return schedule
 
-    monkeypatch.setattr(points, "run_curve_point", run)
+    monkeypatch.setattr(runs, "build_step_schedule", plan)
     trace(tmp_path / "results", 4)
     assert len(lengths) > 1 and lengths == sorted(lengths)
 
@@ -193,8 +201,8 @@ def refuse(results: Path, *assignments: str, workload: str = "fake", **changes: 
     """Ask for a curve that is refused before anything is measured."""
     framework = "fake" if workload == "fake" else "torch"
     chosen = options(results, *assignments, framework=framework, engine=framework)
-    asked = {"concurrencies": (1, 2), "seconds": None, "endpoint_options": None} | changes
-    measure_curve(workload, chosen, CurveOptions(**asked), None, "text")
+    values = {"concurrencies": (1, 2), "seconds": changes.pop("seconds", None)}
+    measure_study("curve", workload, chosen, StudyOptions(values=values, **changes))
 
 
 def test_a_workload_without_tokens_is_refused(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
-RUN = Path("resnet50/Offline/performance/run_1/run.json")
+RUN = Path("studies/resnet50-speed/box-torch-fp32/offline/run.json")
 
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     spec = importlib.util.spec_from_file_location(
         "instances_benchmark", BENCHMARKS / "instances.py"
     )
@@ -29,23 +29,23 @@ def test_instances_are_pinned_whatever_else_runs_and_a_run_set_aside_does_not_co
     benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Left to itself, podium does not pin where other programs use the cores; one process has
-    nothing to pin, and refuses the setting.
+    nothing to pin; both settings are refused there.
     """
     asked: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> None:
         asked.append(command)
-        study = Path(command[command.index("--results") + 1]) / "studies" / "resnet50-speed"
-        for folder, value in (
-            (study / "open", 40.0),
-            (study / ".podium" / "superseded" / "1" / "open", 30.0),
-        ):
+        results = Path(command[command.index("--results") + 1])
+        for folder, value in ((results, 40.0), (results / ".podium" / "superseded" / "1", 30.0)):
             (folder / RUN).parent.mkdir(parents=True)
-            (folder / RUN).write_text(json.dumps({"value": value}))
+            line = {"key": "result_samples_per_second", "value": value}
+            (folder / RUN).write_text("{}")
+            (folder / RUN).with_name("mlperf_log_detail.txt").write_text(
+                f":::MLLOG {json.dumps(line)}\n"
+            )
 
     monkeypatch.setattr(subprocess, "run", run)
     assert [benchmark.on_cores(count, tmp_path) for count in (2, 0)] == [40.0, 40.0]
     assert ["sut.pin=on" in command for command in asked] == [True, False]
-    assert all(
-        f"sut.instances={count}" in command for count, command in zip((2, 0), asked, strict=True)
-    )
+    assert "sut.instances=2" in asked[0]
+    assert not any(word.startswith("sut.instances=") for word in asked[1])

@@ -24,6 +24,7 @@ from harness.serving.setup import ServingSetup, set_up_serving
 from suite.errors import MissingError, RequestError
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
+from suite.records import read_served_run
 
 GPU = Gpu(name="NVIDIA H200", memory_bytes=141 * 2**30, driver="999.1", clock_mhz=None)
 SHORT = ("loadgen.min_duration_ms=20", "server.qps_share=0.02")
@@ -62,7 +63,9 @@ def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scen
     """
     for folder in serve(tmp_path, scenario=scenario):
         record = run_record(folder)
-        assert record.device == "cuda:0-1" and [each.device for each in record.instances] == [
+        assert record.system.device == "cuda:0-1" and [
+            each.device for each in record.instances
+        ] == [
             "cuda:0",
             "cuda:1",
         ]
@@ -103,10 +106,8 @@ def test_one_device_has_the_records_that_it_had(tmp_path: Path):
     )
     (folder,) = run_folders(entry(tmp_path / "results"))
     told = json.loads((folder / RUN_RECORD).read_text())
-    assert (
-        told["device"] == "cuda:1"
-        and [set(each) for each in told["instances"]] == [{"cores", "batches", "samples"}] * 2
-    )
+    assert read_served_run(folder).system.device == "cuda:1"
+    assert [set(each) for each in told["instances"]] == [{"cores", "batches", "samples"}] * 2
 
 
 def bench(folder: Path, *assignments: str, **changes: Any) -> ServingSetup:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 import pytest
 
-from compliance.documents.podium.inference import read_loadgen_run
-from compliance.rules.podium.inference.loadgen_summary import (
+from compliance.kinds.podium.documents.inference import read_loadgen_run
+from compliance.kinds.podium.rules.inference.loadgen_summary import (
     check_summary_figure,
     check_token_stopping_text,
     iterate_token_figures,
@@ -18,9 +18,10 @@ from compliance.rules.podium.inference.loadgen_summary import (
 )
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.generation import GenerationThread
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.registry import load_round
 from suite.workload import Mode

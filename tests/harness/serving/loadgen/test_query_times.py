@@ -14,9 +14,9 @@ from harness.serving.loadgen.query_times import (
     build_query_table,
     write_query_times,
 )
-from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import run_loadgen_in_child
 from suite.files.layout import PARTIAL_SUFFIX, QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode

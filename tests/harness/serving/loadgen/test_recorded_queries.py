@@ -9,9 +9,9 @@ import pytest
 from podium_fakes.served import Served, job
 
 from compliance import within_run
-from compliance.documents.podium.inference import LoadGenRun, read_loadgen_run
+from compliance.kinds.podium.documents.inference import LoadGenRun, read_loadgen_run
+from compliance.kinds.podium.rules.inference import queries as rules
 from compliance.loadgen_replay import MersenneTwister
-from compliance.rules.podium.inference import queries as rules
 from compliance.verdict import Severity
 from harness.serving.loadgen.session import run_loadgen_in_child
 from suite import registry

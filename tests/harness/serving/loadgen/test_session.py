@@ -1,5 +1,6 @@
 """Real LoadGen runs over a system under test of a few lines."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +22,12 @@ from podium_fakes.served import (
 
 from harness.serving.loadgen import session
 from harness.serving.loadgen.probe import ProbeJob, run_probe_job
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
@@ -293,7 +295,41 @@ def test_a_run_is_given_up_after_several_hangs(
     )
     job.folder.mkdir()
     with pytest.raises(
-        JudgedError, match=r"LoadGen's logger did not end after the last query, 3 times in a row"
+        JudgedError, match=r"LoadGen's logger did not end after the last query; 3 runs in a row"
     ):
-        session.retry_hung_logger(job, None)  # type: ignore[arg-type]
+        session.retry_spoilt_run(job, None)  # type: ignore[arg-type]
     assert seen == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "runs"), [(0, 1), (500_000, 1), (-(10**7), 2), (-36 * 10**11, 2), (36 * 10**11, 2)]
+)
+def test_a_run_in_which_the_clock_was_set_does_not_count(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    step_ns: int,
+    runs: int,
+) -> None:
+    """LoadGen measures with the wall clock: a step of an hour would be a latency of an hour, and
+    the judge would find a log that contradicts itself.
+    """
+    wall, steps, done = time.time_ns, [step_ns], []
+
+    def run_once(job: Any, tick: Any) -> str:
+        done.append(job.folder)
+        shift = sum(steps)
+        steps.clear()
+        moved = session.read_clock_offset_ns() + shift - (wall() - time.monotonic_ns())
+        monkeypatch.setattr(time, "time_ns", lambda: wall() + moved)
+        return "outcome"
+
+    monkeypatch.setattr(session, "run_with_telemetry", run_once)
+    job = SimpleNamespace(
+        folder=tmp_path / "run_1", schedule=SimpleNamespace(scenario=Scenario.SERVER)
+    )
+    job.folder.mkdir()
+    assert session.retry_spoilt_run(job, None) == "outcome"  # type: ignore[arg-type]
+    assert len(done) == runs
+    said = capsys.readouterr()
+    assert ("the machine's clock was set by" in said.out + said.err) is (runs > 1)

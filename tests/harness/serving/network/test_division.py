@@ -91,7 +91,7 @@ def test_addresses_of_ipv6_have_brackets() -> None:
 def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
     """A length that lies would give bytes that nobody sent."""
     with pytest.raises(ValueError, match="ends inside"):
-        decode_bytes_elements(raw)
+        decode_bytes_elements(raw, 9)
 
 
 @pytest.mark.parametrize(

@@ -119,10 +119,15 @@ def test_something_else_listens_there(folder: Path):
 
 
 @pytest.mark.parametrize(
-    "url", ["h1:8001", "ftp://h1:8001", "grpc://h1", "grpc://h1:99999", "grpc://:8001"]
+    ("url", "why"),
+    [
+        *((url, "write grpc://HOST:PORT") for url in ("h1:8001", "ftp://h1:8001", "grpc://h1")),
+        ("grpc://h1:99999", "no port is above 65,535"),
+        ("grpc://:8001", "write grpc://HOST:PORT"),
+    ],
 )
-def test_an_endpoint_that_is_none(folder: Path, url: str):
-    refused(folder / "results", RequestError, r"write grpc://HOST:PORT", url)
+def test_an_endpoint_that_is_none(folder: Path, url: str, why: str):
+    refused(folder / "results", RequestError, why, url)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from podium_fakes.drive import entry, options, until_valid
-from podium_fakes.kept import run_record
+from podium_fakes.kept import run_record, verdict_of
 from podium_fakes.remote import SHORT, measure, served
 
 from harness.serving import infer
@@ -69,7 +69,9 @@ def test_triton_gives_the_same_answers(folder: Path):
         assert dict(read_logged_answers(systems / f"triton/fake/{scenario}/accuracy")) == near
         record = run_record(systems / f"triton/fake/{scenario}/performance/run_1")
         assert (
-            record.verdict == "VALID" and record.network and record.network.servers == ("triton",)
+            verdict_of(systems / f"triton/fake/{scenario}/performance/run_1") == "VALID"
+            and record.network
+            and record.network.servers == ("triton",)
         )
 
 
@@ -97,7 +99,11 @@ def test_a_users_own_model_is_asked_by_its_tensors(folder: Path, tmp_path: Path)
             os.killpg(server.pid, 9)
     run = entry(results).locate_benchmark("fake").parents[1] / "own/fake/Offline/performance/run_1"
     record = run_record(run)
-    assert record.network and (record.network.form, record.network.model, record.division) == (
+    assert record.network and (
+        record.network.form,
+        record.network.model,
+        record.system.division,
+    ) == (
         "tensors",
         "own",
         "open",

@@ -126,6 +126,6 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
         record.network
         and not record.network.loopback
         and not record.network.is_on_other_machines
-        and record.division == "open"
+        and record.system.division == "open"
     )
     assert record.network.endpoints == (f"grpc://{FAR}:8001",)

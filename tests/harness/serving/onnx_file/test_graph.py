@@ -7,13 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from harness.engines.onnx.export import copy_onnx_file, read_export_notes
 from harness.serving.onnx_file.graph import read_onnx_graph
 from harness.serving.onnx_file.network import open_onnx_networks
-from harness.serving.onnx_file.shapes import parse_named_shapes, resolve_input_shapes
+from harness.serving.onnx_file.samples import generate_random_sample
+from harness.serving.onnx_file.shapes import (
+    parse_named_shapes,
+    parse_named_values,
+    resolve_input_shapes,
+)
 from suite.errors import MissingError, RequestError
+
+from .conftest import save
 
 Writer = Callable[..., Path]
 
@@ -52,6 +61,83 @@ def test_another_file_is_refused(content: bytes, why: str, tmp_path: Path) -> No
         read_onnx_graph(path)
 
 
+def test_a_file_without_opsets_has_a_graph(write_classifier: Writer) -> None:
+    path = write_classifier()
+    model = onnx.load(path)
+    del model.opset_import[:]
+    onnx.save(model, path)
+    with pytest.raises(RequestError, match=r": it names no opset \(opset_import\)"):
+        read_onnx_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n",
+            "is a Git LFS pointer of 57",
+        ),
+        (b"<!DOCTYPE html><html>", "is a web page; an ONNX file is wanted"),
+        (b"\x18\0\0\0ORTM", r"in ONNX Runtime's own format \(.ort\); an ONNX file is wanted"),
+        (b"PK\x03\x04" + bytes(60), r"is an archive \(zip\); an ONNX file is wanted"),
+    ],
+)
+def test_what_is_no_onnx_file_is_named(content: bytes, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.onnx"
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match=why):
+        read_onnx_graph(path)
+
+
+def test_a_file_above_two_gigabytes_is_named(tmp_path: Path) -> None:
+    """protobuf cannot hold it, and it was called damaged."""
+    path = tmp_path / "x.onnx"
+    with path.open("wb") as stream:
+        stream.write(b"\x08\x0a")
+        stream.truncate(2 << 30)
+    with pytest.raises(RequestError, match="larger than 2 GiB in one file, .* external data"):
+        read_onnx_graph(path)
+
+
+def change_outputs(path: Path, *outputs: object) -> Path:
+    model = onnx.load(path)
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    onnx.save(model, path)
+    return path
+
+
+SEQUENCE = helper.make_value_info(
+    "probabilities",
+    helper.make_sequence_type_proto(
+        helper.make_map_type_proto(
+            TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+        )
+    ),
+)
+TEXTS = helper.make_tensor_value_info("label", TensorProto.STRING, ["N"])
+FLOAT8 = helper.make_tensor_value_info("small", TensorProto.FLOAT8E4M3FN, ["N"])
+LOGIT = helper.make_tensor_value_info("logit", TensorProto.BFLOAT16, ["N", 10])
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (SEQUENCE, "output probabilities is a sequence; podium hands tensors to LoadGen"),
+        (TEXTS, "output label is of type string; podium hands tensors to LoadGen"),
+        (FLOAT8, "output small is of type float8e4m3fn; podium hands tensors to LoadGen"),
+    ],
+)
+def test_a_first_output_without_numbers_is_refused(
+    write_classifier: Writer, output: object, why: str
+) -> None:
+    """scikit-learn's default export; a later one stays where the engine has it."""
+    with pytest.raises(RequestError, match=why):
+        read_onnx_graph(change_outputs(write_classifier(), output))
+    path = change_outputs(write_classifier(), LOGIT, output)
+    assert read_onnx_graph(path).output_names == ("logit",)
+
+
 def test_a_truncated_file_is_refused(write_classifier: Writer) -> None:
     path = write_classifier()
     path.write_bytes(path.read_bytes()[:-100])
@@ -79,6 +165,60 @@ def test_missing_weights_are_named(write_classifier: Writer, tmp_path: Path) -> 
     shutil.copy(path, tmp_path / "alone")
     with pytest.raises(RequestError, match=r"its weights are missing: no file weights\.bin"):
         read_onnx_graph(tmp_path / "alone" / path.name)
+
+
+def change_place(path: Path, **changes: object) -> None:
+    """Change where a file says that its weights lie."""
+    model = onnx.load(path, load_external_data=False)
+    (tensor,) = model.graph.initializer
+    entries = {each.key: each.value for each in tensor.external_data} | changes
+    del tensor.external_data[:]
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"offset": 64},
+            "weights.bin has 1920 bytes; tensor weight needs bytes 64 to 1984: the download is not"
+            " complete",
+        ),
+        ({"offset": -8}, "tensor weight begins at byte -8 of weights.bin"),
+        ({"length": 12}, "tensor weight has 1920 bytes, and its entry says 12"),
+        ({"length": "all"}, "the place of tensor weight is no number"),
+    ],
+)
+def test_weights_that_are_cut_are_named(
+    write_classifier: Writer, changes: dict[str, object], why: str
+) -> None:
+    """ONNX Runtime says it after a minute of set-up, in words of its own."""
+    path = write_classifier(save_as_external_data=True, location="weights.bin", size_threshold=0)
+    read_onnx_graph(path)
+    change_place(path, **changes)
+    with pytest.raises(RequestError, match=why):
+        read_onnx_graph(path)
+
+
+def test_weights_behind_links_are_read(write_classifier: Writer, tmp_path: Path) -> None:
+    """As in Hugging Face's cache, where every file is a link; onnx itself refuses them."""
+    path = write_classifier(save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "blobs").mkdir()
+    for number, each in enumerate((path, path.with_name("weights.bin"))):
+        blob = tmp_path / "blobs" / f"b{number}"
+        each.rename(blob)
+        each.symlink_to(blob)
+    assert read_onnx_graph(path).output_names == ("logit",)
+    assert read_export_notes(path) == {}
+    copy_onnx_file(path, tmp_path / "whole.onnx")
+    picture = np.ones((1, 3, 4, 4), np.float32)
+    (wanted,), (found,) = (
+        onnxruntime.InferenceSession(each).run(None, {"picture": picture})
+        for each in (path, tmp_path / "whole.onnx")
+    )
+    assert np.array_equal(wanted, found)
 
 
 def test_weights_elsewhere_are_refused(write_classifier: Writer) -> None:
@@ -146,10 +286,48 @@ def test_without_the_package_it_is_missing(
         read_onnx_graph(path)
 
 
-@pytest.mark.parametrize("text", ["3,4", "x=", "x=a", "x=1,,2", "x=0,3", "=1", "x=-1", "x=1.5"])
-def test_a_shape_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="give an input and its sizes, as in --shape"):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *(
+            (text, "give an input and its sizes, as in --shape")
+            for text in ("3,4", "x=", "x=a", "x=1,,2", "=1", "x=-1", "x=1.5")
+        ),
+        ("x=0,3", "the first size is the batch, and 0 of it is nothing to measure"),
+        ("x=1x3x8", r"write the sizes with commas: --shape x=1,3,8$"),
+        ("x=1 3 8", r"write the sizes with commas: --shape x=1,3,8$"),
+        ("a=b/c d=1X3x8", r"write the sizes with commas: --shape 'a=b/c d=1,3,8'$"),
+    ],
+)
+def test_a_shape_that_is_none_is_refused(text: str, why: str) -> None:
+    with pytest.raises(RequestError, match=why):
         parse_named_shapes([text])
+
+
+def test_a_decoder_starts_with_an_empty_cache(tmp_path: Path) -> None:
+    """A size of 0 is the first step of each such export."""
+    assert parse_named_shapes(["past=1,2,0,4"]) == {"past": (1, 2, 0, 4)}
+
+
+@pytest.mark.parametrize("text", ["sr", "sr=", "sr=fast", "=1", "sr=nan", "sr=1,2"])
+def test_a_value_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match=f"--value {text}: give an input and its number"):
+        parse_named_values([text])
+
+
+def test_a_value_fits_its_input(text_file: Path) -> None:
+    given = {"tokens": (1, 6)}
+    for values, why in (
+        ({"mask": 0.5}, "--value mask=0.5: text.onnx has int64 there"),
+        ({"mask": 1e30}, "has int64 there"),
+        ({"msk": 1.0}, "unknown input of --value 'msk'; did you mean 'mask'"),
+    ):
+        with pytest.raises(RequestError, match=why):
+            open_onnx_networks([text_file], given, None, values)
+    (network,) = open_onnx_networks([text_file], given, None, {"mask": 1.0})
+    assert network.describe_inputs()["onnx.value.mask"] == 1.0
+    mask = [generate_random_sample(network.shapes, 0, sample)[1] for sample in range(3)]
+    assert all(each.tolist() == [1] * 6 for each in mask)
 
 
 def test_a_name_may_have_an_equals_sign_and_none_is_given_twice() -> None:
@@ -162,11 +340,33 @@ def test_a_free_size_is_asked_for_by_input_and_option(text_file: Path) -> None:
     graph = read_onnx_graph(text_file)
     with pytest.raises(
         RequestError,
-        match=r"input tokens \(batchxlength\) leaves 'length' free: .* --shape tokens=1,8$",
+        match=r"tokens \(batchxlength\) leaves 'length' free: give all sizes, .* --shape tokens=1,8$",
     ):
         resolve_input_shapes(graph, {})
     shapes = resolve_input_shapes(graph, {"tokens": (1, 12)})
     assert [each.sizes for each in shapes] == [(12,), (12,)]
+
+
+def test_all_free_sizes_are_asked_for_at_once(tmp_path: Path) -> None:
+    """Each run asked for one more; paddle2onnx calls every free size "?"."""
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ("?", 3, "?", "?")),
+        helper.make_tensor_value_info("a b", TensorProto.FLOAT, ("?", 3, "?", "?")),
+        helper.make_tensor_value_info("c", TensorProto.FLOAT, ("n", "m")),
+        helper.make_tensor_value_info("d", TensorProto.FLOAT, ("n", "m")),
+    ]
+    nodes = [helper.make_node("Add", ["x", "a b"], ["y"])]
+    graph = read_onnx_graph(save(tmp_path / "ocr.onnx", nodes, inputs, ["y"]))
+    with pytest.raises(
+        RequestError,
+        match=r"input x \(\?x3x\?x\?\) leaves size 3 and size 4 free; input a b .* free; input c"
+        r" \(nxm\) leaves 'm' free: give all sizes, for example --shape x=1,3,8,8 --shape"
+        r" 'a b=1,3,8,8' --shape c=1,8$",
+    ):
+        resolve_input_shapes(graph, {})
+    given = {"x": (1, 3, 48, 192), "a b": (1, 3, 48, 192), "c": (1, 7)}
+    shapes = resolve_input_shapes(graph, given)
+    assert [each.sizes for each in shapes] == [(3, 48, 192), (3, 48, 192), (7,), (7,)]
 
 
 def test_an_input_of_any_number_of_sizes_asks_for_them(write_classifier: Writer) -> None:
@@ -236,14 +436,22 @@ def test_a_fixed_first_size_allows_no_batches(write_classifier: Writer) -> None:
         network.check_batch_sizes((1, 2))
 
 
-def test_two_files_of_one_name_are_refused(write_classifier: Writer, tmp_path: Path) -> None:
-    """Their studies would be one."""
-    first = write_classifier()
+def test_two_files_of_one_name_are_two_studies(write_classifier: Writer, tmp_path: Path) -> None:
+    """Half of the world's files are called model.onnx; a copy is the same network."""
     (tmp_path / "b").mkdir()
-    second = tmp_path / "b" / "Net.onnx"
-    shutil.copy(first, second)
-    with pytest.raises(RequestError, match=r"would have the name of .*net\.onnx's, net\.onnx"):
-        open_onnx_networks([first, second], {}, None)
+    first, other = write_classifier(), write_classifier("N", 3, 2, 8, name="b/net.onnx")
+    names = [each.name for each in open_onnx_networks([first, other], {}, None)]
+    assert len(set(names)) == 2 and all(each.startswith("net-") for each in names)
+    copy = tmp_path / "b" / "copy" / first.name
+    copy.parent.mkdir()
+    shutil.copy(first, copy)
+    with pytest.raises(RequestError, match=r"copy/net\.onnx: the same network as .*net\.onnx"):
+        open_onnx_networks([first, copy], {}, None)
+
+
+def test_a_name_keeps_its_capitals(write_classifier: Writer) -> None:
+    (network,) = open_onnx_networks([write_classifier(name="ch_PP-OCRv4 det.onnx")], {}, None)
+    assert network.name.startswith("ch_PP-OCRv4-det-")
 
 
 def test_a_name_in_any_script_gives_a_folder(write_classifier: Writer) -> None:
@@ -253,11 +461,17 @@ def test_a_name_in_any_script_gives_a_folder(write_classifier: Writer) -> None:
     assert network.name.endswith(".onnx") and "/" not in network.name
 
 
+SIZES = ((4, 4), (2, 8), (8, 2))
+
+
 def test_names_in_another_script_are_two_studies(write_classifier: Writer) -> None:
     """The second file would replace what was measured of the first."""
-    files = [write_classifier(name=name) for name in ("模型.onnx", "网络.onnx", "net.onnx")]
-    names = [each.name for each in open_onnx_networks(files, {}, None)]
-    assert len(set(names)) == 3 and names[2] == "net.onnx"
+    names = ("模型.onnx", "网络.onnx", "net.onnx")
+    files = [
+        write_classifier("N", 3, *sizes, name=name)
+        for name, sizes in zip(names, SIZES, strict=True)
+    ]
+    assert len({each.name for each in open_onnx_networks(files, {}, None)}) == 3
 
 
 def samples(folder: Path, *arrays: object) -> Path:
@@ -292,6 +506,25 @@ def test_samples_give_the_free_sizes(text_file: Path, tmp_path: Path) -> None:
     (network,) = open_onnx_networks([text_file], {}, tmp_path / "data")
     assert [each.sizes for each in network.shapes] == [(9,), (9,)]
     assert len(str(network.describe_inputs()["onnx.data"])) == 64
+
+
+def test_a_sample_without_its_sizes_is_told_of_the_sample(text_file: Path, tmp_path: Path) -> None:
+    """No --shape was typed, so none is named; and an input with a value needs no array."""
+    (tmp_path / "data").mkdir()
+    ones = np.ones((2, 3, 4), np.int64)
+    np.savez(tmp_path / "data" / "a.npz", tokens=ones, mask=ones)
+    with pytest.raises(
+        RequestError,
+        match=r"--data .*a\.npz: tokens has the sizes 2x3x4, and text\.onnx takes batchxlength",
+    ):
+        open_onnx_networks([text_file], {}, tmp_path / "data")
+    np.savez(tmp_path / "data" / "a.npz", tokens=np.ones(3, np.int64), mask=np.ones(4, np.int64))
+    with pytest.raises(RequestError, match=r"--data .*a\.npz: .* it is given as 3 and 4"):
+        open_onnx_networks([text_file], {}, tmp_path / "data")
+    np.savez(tmp_path / "data" / "a.npz", tokens=np.ones(3, np.int64))
+    (network,) = open_onnx_networks([text_file], {}, tmp_path / "data", {"mask": 1.0})
+    assert network.files is not None
+    assert network.files.read_sample(0, network.shapes)[1].tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

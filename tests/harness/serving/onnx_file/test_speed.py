@@ -24,8 +24,12 @@ from harness.serving.onnx_file.network import OnnxNetwork, open_onnx_networks
 from harness.serving.onnx_file.speed import round_up_to_step, set_up_file_serving
 from suite import registry
 from suite.errors import MissingError, RequestError
-from suite.studies.rates import NOT_SUBMITTABLE
+from suite.records import read_served_run
+from suite.studies.measured import read_measured_study
+from suite.studies.speed import NOT_SUBMITTABLE
 from suite.terms import Profile
+
+from .conftest import save
 
 Writer = Callable[..., Path]
 SHORT = (
@@ -121,12 +125,97 @@ def test_what_the_engine_cannot_run_is_a_sentence(write_classifier: Writer, tmp_
 
     path = write_classifier()
     model = onnx.load(path)
-    model.opset_import[0].version = 9999
+    model.graph.node[0].input[0] = "logit"  # a circle
     onnx.save(model, path)
     (network,) = open_onnx_networks([path], {}, None)
     with pytest.raises(MissingError, match=r"engine onnxruntime cannot run net\.onnx: ") as told:
         served(network, tmp_path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(told.value) and str(told.value).endswith("the graph is not acyclic.")
+
+
+@pytest.mark.parametrize(
+    ("ir_version", "opset", "why"),
+    [
+        (99, 17, r"net\.onnx has IR version 99; ONNX Runtime [\d.]+ reads up to \d+: save it with"),
+        (
+            10,
+            9999,
+            r"net\.onnx has opset 9999 of ai\.onnx; ONNX Runtime [\d.]+ reads up to \d+: exp",
+        ),
+    ],
+)
+def test_a_file_of_a_newer_version_is_told_the_way_out(
+    write_classifier: Writer, tmp_path: Path, ir_version: int, opset: int, why: str
+) -> None:
+    """At once, and with the reason, which stood behind a C++ signature."""
+    import onnx
+
+    path = write_classifier()
+    model = onnx.load(path)
+    model.ir_version, model.opset_import[0].version = ir_version, opset
+    onnx.save(model, path)
+    with pytest.raises(MissingError, match=why):
+        invoked(infer, "--onnx", path, *SHORT, "--results", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("dtype", ["BFLOAT16", "FLOAT16", "BOOL", "UINT16"])
+def test_outputs_of_any_number_are_handed_on(
+    dtype: str, write_classifier: Writer, tmp_path: Path
+) -> None:
+    """And an output that is no tensor stays where it is."""
+    import onnx
+    from onnx import helper
+
+    path = write_classifier()
+    model = onnx.load(path)
+    kind = onnx.TensorProto.DataType.Value(dtype)
+    model.graph.node.extend(
+        [
+            helper.make_node("Cast", ["logit"], ["first"], to=kind),
+            helper.make_node("SplitToSequence", ["logit"], ["parts"], axis=1),
+        ]
+    )
+    del model.graph.output[:]
+    parts = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    model.graph.output.extend(
+        [
+            helper.make_tensor_value_info("first", kind, ["N", 10]),
+            helper.make_value_info("parts", parts),
+        ]
+    )
+    onnx.save(model, path)
+    (network,) = open_onnx_networks([path], {"picture": (4, 3, 4, 4)}, None)
+    inference = served(network, tmp_path)
+    inference.load([0, 1])
+    predictor = inference.open(0, 4)
+    predictor.warm_up()
+    sizes = {"BFLOAT16": 20, "FLOAT16": 20, "BOOL": 10, "UINT16": 20}
+    assert [len(each) for each in predictor([0, 1])] == [sizes[dtype]] * 2
+    inference.close()
+
+
+def test_an_empty_cache_is_an_input(tmp_path: Path) -> None:
+    """A decoder's first step."""
+    from onnx import TensorProto, helper
+
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ("batch", 2, length, 4))
+        for name, length in (("past", "past_len"), ("new", "seq"))
+    ]
+    nodes = [
+        helper.make_node("Concat", ["past", "new"], ["present"], axis=2),
+        helper.make_node("ReduceMean", ["present"], ["y"], axes=[2, 3], keepdims=0),
+    ]
+    path = save(tmp_path / "step.onnx", nodes, inputs, ["y"])
+    given = {"past": (1, 2, 0, 4), "new": (1, 2, 3, 4)}
+    (network,) = open_onnx_networks([path], given, None)
+    inference = served(network, tmp_path)
+    inference.load([0])
+    predictor = inference.open(0, 1)
+    predictor.warm_up()
+    assert len(predictor([0])[0]) == 8
+    assert network.describe_inputs()["onnx.shape.past"] == "Nx2x0x4"
 
 
 @pytest.mark.parametrize(
@@ -142,17 +231,17 @@ def test_a_file_is_measured_in_the_scenarios_and_judged(
 ) -> None:
     path, results = write_classifier(), tmp_path / "results"
     told = invoked(infer, "--onnx", path, *SHORT, "--within-ms", 2000, "--results", results).output
-    assert f"net.onnx: {NOT_SUBMITTABLE} (the ONNX file net.onnx)" in told
-    study = results / "studies" / "net.onnx-speed"
-    table = json.loads((study / "study.json").read_text())
-    assert {row["scenario"] for row in table["rows"]} == {
+    assert f".onnx: {NOT_SUBMITTABLE} (the ONNX file net.onnx)" in told
+    (study,) = (results / "studies").glob("net-*.onnx-speed")
+    read = read_measured_study(study)
+    assert read.is_finished and {row.point.scenario for row in read.rows} == {
         "SingleStream",
         "MultiStream",
         "Server",
         "Offline",
     }
-    assert table["note"] == NOT_SUBMITTABLE
-    assert table["stamps"]["workload"] == "net.onnx" and table["stamps"]["framework"] == "onnx"
+    stamps = read.record.stamps
+    assert (f"{stamps.workload}-speed", stamps.framework) == (study.name, "onnx")
     assert errors(results) == []
     assert errors(study) == []
 
@@ -174,11 +263,11 @@ def test_other_shapes_replace_what_was_measured(text_file: Path, tmp_path: Path)
             "--results",
             results,
         )
-    study = results / "studies" / "text.onnx-speed"
-    rows = json.loads((study / "study.json").read_text())["rows"]
-    assert [row["scenario"] for row in rows] == ["SingleStream"]
-    (record,) = study.glob("*/*/results/*/*/*/performance/*/run.json")
-    assert json.loads(record.read_text())["settings"]["onnx.shape.mask"] == "Nx16"
+    (study,) = (results / "studies").glob("text-*.onnx-speed")
+    read = read_measured_study(study)
+    assert read.is_finished and [row.point.scenario for row in read.rows] == ["SingleStream"]
+    (record,) = study.glob("*/*/run.json")
+    assert read_served_run(record.parent).settings["onnx.shape.mask"] == "Nx16"
 
 
 @pytest.mark.slow
@@ -192,9 +281,10 @@ def test_files_are_swept_beside_each_other_and_judged(
     arguments = ("--onnx", write_classifier(), "--onnx", text_file, "--shape", "tokens=1,8")
     every = (*arguments, "--batches", "1,4", "--seconds", "0.2", *SHORT[:-2])
     told = invoked(sweep, *every, "--results", results).output
-    assert "net.onnx onnxruntime fp32, batch 4" in told and "text.onnx onnxruntime fp32" in told
-    for name in ("net.onnx", "text.onnx"):
-        table = json.loads((results / "studies" / name / "study.json").read_text())
+    for name in ("net", "text"):
+        (study,) = (results / "studies").glob(f"{name}-*.onnx")
+        assert f"{study.name} onnxruntime fp32, batch 4" in told
+        table = json.loads((study / "study.json").read_text())
         assert table["bare"] and [row["batch"] for row in table["rows"]] == [1, 4]
         assert all(row["samples_per_second"] > 0 for row in table["rows"])
     assert errors(results) == []
@@ -208,6 +298,7 @@ def test_files_are_swept_beside_each_other_and_judged(
     ("arguments", "why"),
     [
         (("--shape", "x=1"), "--shape requires --onnx"),
+        (("--value", "x=1"), "--value requires --onnx"),
         (("--within-ms", "5"), "--within-ms requires --onnx"),
         (("--onnx", "net.onnx"), "--onnx net.onnx: omit resnet50, or --onnx"),
     ],
@@ -227,6 +318,12 @@ def test_options_of_a_file_belong_to_it(arguments: tuple[str, ...], why: str) ->
         (("--endpoint", "grpc://h:1"), "--endpoint with --onnx"),
         (("--framework", "torch"), "--framework with --onnx"),
         (("--engine", "torch"), "engine torch does not accept onnx networks"),
+        (
+            ("--set", "sut.instances=3"),
+            "setting sut.instances: an ONNX file is served in one process",
+        ),
+        (("--set", "sut.pin=on"), "setting sut.pin: an ONNX file is served in one process"),
+        (("--set", "sut.loadgen_cores=7"), "setting sut.loadgen_cores: an ONNX file is served"),
         (("--precision", "int8"), "no engine runs ONNX files in int8"),
         (
             ("--shape", "picture=2,3,4,4", "--set", "batching.max_batch=4"),
@@ -251,6 +348,11 @@ def test_nothing_to_serve_is_a_usage_error() -> None:
     [
         ((1, 3, 4, 4), (), "is not free, so it answers one sample at a time"),
         (("N", 3, 4, 4), ("--data", "."), "no samples: an ONNX file takes"),
+        (
+            ("N", 3, 4, 4),
+            ("--engine", "onnxruntime", "--set", "sut.instances=2"),
+            "sut.instances: an ONNX file is served in one",
+        ),
         (("N", 3, 4, 4), ("--network", "alexnet", "--data", "."), "--data requires exactly one"),
     ],
 )

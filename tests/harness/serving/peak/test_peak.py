@@ -3,7 +3,7 @@ without sense is refused at once.
 """
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -17,19 +17,19 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.commands.peak import peak
-from harness.serving.loadgen.probe import ProbeResult
-from harness.serving.peak import command as driven
-from harness.serving.peak.command import PeakOptions, check_peak_bound, resolve_peak_request
-from harness.serving.peak.multi_stream import choose_multi_stream_step
-from harness.serving.setup import ServingSetup
+from harness.serving.studies import driver as driven
+from harness.serving.studies.round_peak import ROUND_PEAK_VALUES
 from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
-from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 from suite.studies import peak_search
-from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
-from suite.studies.rates import RATE_ATTEMPT_FILE, RUN_PURPOSE, PeakRequest, RateAttempt
+from suite.studies.documents import POINT_FILE, STUDIES_FOLDER, STUDY_FILE
+from suite.studies.kind import StudiedSystem
+from suite.studies.measured import read_measured_study
+from suite.studies.multi_stream_search import choose_multi_stream_step
+from suite.studies.peak import PEAK, PeakSearchStudy, resolve_peak_request
+from suite.studies.rates import RUN_PURPOSE, PeakRequest, RateAttempt
 
 COMMON = (
     "--threads",
@@ -76,6 +76,18 @@ def tell_engine(workload: str, options: RunOptions, _: Path | None) -> RunOption
     return options
 
 
+def stop_after(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Kill a search after so many runs."""
+    whole, runs = driven.measure_counted_run, list[None]()
+
+    def measure(*given: Any) -> None:
+        if len(runs) == count:
+            raise ZeroDivisionError("killed on purpose")
+        runs.append(whole(*given))
+
+    monkeypatch.setattr(driven, "measure_counted_run", measure)
+
+
 def study(results: Path) -> Path:
     (found,) = (results / "r" / STUDIES_FOLDER).iterdir()
     return found
@@ -97,59 +109,44 @@ def test_a_search_is_kept_judged_and_not_repeated(
     """The same command reads what is there; a changed answer and a changed run are found."""
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
     folder = study(tmp_path)
-    found = json.loads((folder / STUDY_FILE).read_text())
+    found = read_measured_study(folder)
     assert (
-        found["answer"]["valid"]
-        and found["sought"]["of_round"] is False
+        found.answer.valid
+        and not found.request.of_round
         and "not the round's bound: no result" in told
     )
     assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES_FOLDER) == []
-    monkeypatch.setattr(driven, "run_search_step", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "measure_counted_run", lambda *_: pytest.fail("measured again"))
     monkeypatch.setattr(driven, "settle_engine", tell_engine)  # JSON alone goes to stdout
     again = json.loads(
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout
     )
-    assert again["answer"] == found["answer"] and again["trials"] == found["trials"]
-    text = (folder / STUDY_FILE).read_text()
-    (folder / STUDY_FILE).write_text(
-        json.dumps(found | {"answer": found["answer"] | {"valid": 2 * found["answer"]["valid"]}})
-    )
-    assert errors(folder) == ["peak.answer"]
-    (folder / STUDY_FILE).write_text(
-        json.dumps(found | {"trials": [found["trials"][0] | {"over": 7000}, *found["trials"][1:]]})
-    )
-    assert "peak.figures" in errors(folder)
-    (folder / STUDY_FILE).write_text(text)
+    assert again["answer"] == asdict(found.answer) and len(again["points"]) == len(found.points)
+    document = json.loads((folder / STUDY_FILE).read_text())
+    document["requests"][0]["request"]["of_round"] = True
+    (folder / STUDY_FILE).write_text(json.dumps(document))
+    assert "study.plan" in errors(folder)
 
 
 @pytest.mark.slow
 def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A probe told as a run in both documents is too short for one."""
-    whole, runs = driven.run_search_step, list[Any]()
-
-    def two(*given: Any) -> RateAttempt:
-        if len(runs) == 2:
-            raise ZeroDivisionError("enough")
-        runs.append(whole(*given))
-        return runs[-1]
-
-    monkeypatch.setattr(driven, "run_search_step", two)
+    """A probe told as a run is too short for one."""
+    stop_after(monkeypatch, 2)
     with pytest.raises(ZeroDivisionError):
         invoked(tmp_path, "--within-ms", "20", "--percentile", "99.9")
     folder = study(tmp_path)
-    found = json.loads((folder / STUDY_FILE).read_text())
-    probe = next(trial for trial in found["trials"] if trial["purpose"] != RUN_PURPOSE)
-    assert errors(folder) == [] and not any(
-        finding.found.startswith(f"{probe['folder']} at")
-        for finding in Judge().judge_path(str(folder)).findings
-    )
-    record = folder / probe["folder"] / RATE_ATTEMPT_FILE
-    probe["purpose"] = RUN_PURPOSE
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"trial": probe}))
-    (folder / STUDY_FILE).write_text(json.dumps(found))
-    assert "peak.trials" in errors(folder)
+    found = read_measured_study(folder)
+    probe = next(each for each in found.points if not each.point.full)
+    findings = Judge().judge_path(str(folder)).findings
+    assert errors(folder) == []
+    assert not any(each.found.startswith("the point trial") for each in findings)
+    record = folder / probe.folder / POINT_FILE
+    document = json.loads(record.read_text())
+    document["point"]["full"] = True
+    record.write_text(json.dumps(document))
+    assert "study.points" in errors(folder)
 
 
 @pytest.mark.parametrize("option", ["--within-ms", "--percentile", "--budget-s", "--tolerance"])
@@ -167,28 +164,16 @@ def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("brief")
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stays; a run without its record, as a kill leaves it, is made again."""
-    whole, runs = driven.run_search_step, list[Any]()
-
-    def interrupted(*given: Any) -> RateAttempt:
-        if len(runs) == 2:
-            raise ZeroDivisionError("killed on purpose")
-        runs.append(whole(*given))
-        return runs[-1]
-
-    monkeypatch.setattr(driven, "run_search_step", interrupted)
-    with pytest.raises(ZeroDivisionError):
-        invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5")
-    monkeypatch.setattr(driven, "run_search_step", whole)
-    kept = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
-    last = sorted(study(tmp_path).glob(f"*/trial-*/{RATE_ATTEMPT_FILE}"))[-1]
-    last.unlink()
+    with monkeypatch.context() as patched:
+        stop_after(patched, 2)
+        with pytest.raises(ZeroDivisionError):
+            invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5")
+    first, second = sorted(study(tmp_path).glob(f"*/trial-*/{POINT_FILE}"))
+    kept = [each.read_bytes() for each in (first, second)]
+    second.unlink()
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
-    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
-    assert (
-        "continuing the search after 1 probes and runs" in told
-        and found[0] == kept[0]
-        and found[1] != kept[1]
-    )
+    assert "continuing after 1 run" in told
+    assert first.read_bytes() == kept[0] and second.read_bytes() != kept[1]
     assert errors(study(tmp_path)) == []
 
 
@@ -204,17 +189,16 @@ def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_ear
     """
     asked = ("--within-ms", "2000", "--tolerance", "0.5", "--budget-s", "30")
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=20")
-    before = json.loads((study(tmp_path) / STUDY_FILE).read_text())
+    before = read_measured_study(study(tmp_path))
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=1")
-    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
+    found = read_measured_study(study(tmp_path))
     assert (
-        found["sought"]["seen"] > 4 * before["sought"]["seen"]
-        and found["answer"]["valid"] > 4 * before["answer"]["valid"]
+        found.request.seen > 4 * before.request.seen
+        and found.answer.valid > 4 * before.answer.valid
     )
     (aside,) = (tmp_path / "r" / STATE_FOLDER).glob(f"superseded/*/{STUDIES_FOLDER}/*")
-    assert json.loads((aside / STUDY_FILE).read_text()) == before
-    assert sorted(path.parent.name for path in aside.rglob(RATE_ATTEMPT_FILE)) == [
-        f"trial-{number + 1:02}" for number in range(len(before["trials"]))
+    assert sorted(path.parent.name for path in aside.rglob(POINT_FILE)) == [
+        f"trial-{number + 1:02}" for number in range(len(before.points))
     ]
     assert errors(study(tmp_path)) == []
 
@@ -229,11 +213,11 @@ def test_the_rounds_bound_is_the_default(tmp_path: Path, monkeypatch: pytest.Mon
     told = invoked(
         tmp_path, "--tolerance", "0.5", "--budget-s", "30", "--set", "fake.sleep_ms=8"
     ).stdout
-    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
+    found = read_measured_study(study(tmp_path))
     assert "--peak" not in told, "podium infer --peak would search anew, to its own tolerance"
     assert (
-        found["sought"]["of_round"]
-        and found["sought"]["bound_ns"] == 500_000_000
+        found.request.of_round
+        and found.request.bound_ns == 500_000_000
         and errors(study(tmp_path)) == []
     )
 
@@ -243,20 +227,8 @@ def test_the_next_command_has_the_options_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without them it would search another system from the beginning."""
-    kept = RateAttempt(
-        folder="box/trial-01",
-        purpose=RUN_PURPOSE,
-        rate=90.0,
-        queries=9,
-        over=0,
-        dispersion=1.0,
-        latency_ns=1.0,
-        verdict="VALID",
-        seconds=1.0,
-    )
-    monkeypatch.setattr(
-        driven, "search_peak", lambda session, _: driven.write_peak_study(session, [kept])
-    )
+    monkeypatch.setattr(driven, "measure_missing_runs", lambda progress: None)
+    monkeypatch.setattr(PeakSearchStudy, "describe_failure", lambda *_: "")
     (line,) = [line for line in invoked(tmp_path).stdout.splitlines() if line.startswith("next: ")]
     words = (
         "--framework fake --set batching.max_batch=1 --set fake.sleep_ms=2 --engine fake"
@@ -287,10 +259,10 @@ def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
         lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout,
         stalled="one sample alone takes",
     )
-    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
+    found = read_measured_study(study(tmp_path))
     assert (
         "samples per query (house rule: no MLPerf metric)" in told
-        and 1 <= found["answer"]["valid"] <= 10
+        and 1 <= found.answer.valid <= 10
         and errors(study(tmp_path)) == []
     )
 
@@ -333,6 +305,7 @@ def test_integers_are_doubled_then_bisected() -> None:
         min_duration_ms=1,
         tolerance=0.02,
         seen=3.0,
+        budget_s=600.0,
     )
     trials: list[RateAttempt] = []
     while (step := choose_multi_stream_step(sought, trials)) is not None:
@@ -366,43 +339,38 @@ BOUNDED: Final = ScenarioRow(
 """A Server that bounds first and further tokens."""
 
 
-def ask(within_ms: float | None = None) -> PeakOptions:
+def ask(within_ms: float | None = None) -> dict[str, Any]:
     """A request for a search of Server."""
-    return PeakOptions(
-        scenario=Scenario.SERVER,
-        within_ms=within_ms,
-        percentile=None,
-        budget_s=600.0,
-        tolerance=0.02,
-    )
+    return {**ROUND_PEAK_VALUES, "within_ms": within_ms}
 
 
-def set_up(row: ScenarioRow) -> ServingSetup:
+def set_up(row: ScenarioRow) -> StudiedSystem:
     """As much of a system as the request is resolved from."""
-    request = SimpleNamespace(name="fake", row=SimpleNamespace(latency_budget_ms=None))
-    return cast(
-        ServingSetup, SimpleNamespace(request=request, require_scenario_rules=lambda each: row)
+    speed = SimpleNamespace(samples_per_second=90.0, latency_ns=1)
+    made = SimpleNamespace(
+        workload="fake",
+        latency_budget_ms=None,
+        require_scenario_rules=lambda each: row,
+        probe_speed=lambda: speed,
     )
+    return cast(StudiedSystem, made)
 
 
 def test_bounds_of_tokens_are_searched_together() -> None:
     """Both are the round's, so the best run is a result."""
-    seen = cast(
-        ProbeResult, SimpleNamespace(probe=SimpleNamespace(samples_per_second=90.0, latency_ns=1))
-    )
-    check_peak_bound(set_up(BOUNDED), ask())
-    made = resolve_peak_request(set_up(BOUNDED), ask(), seen)
+    PEAK.check_request(ask(), set_up(BOUNDED))
+    made = resolve_peak_request(ask(), set_up(BOUNDED))
     assert (made.bound_ns, made.per_token_ns, made.of_round) == (200_000_000, 10_000_000, True)
     plain = replace(BOUNDED, bound_ns=50, first_token_ns=None, per_token_ns=None)
-    made = resolve_peak_request(set_up(plain), ask(), seen)
+    made = resolve_peak_request(ask(), set_up(plain))
     assert (made.bound_ns, made.per_token_ns, made.of_round) == (50, None, True)
 
 
 def test_one_bound_for_two_is_refused() -> None:
     """In one sentence, before anything is measured; so is a search without a bound."""
     with pytest.raises(RequestError, match="--within-ms 50: Server of fake is bounded by its tok"):
-        check_peak_bound(set_up(BOUNDED), ask(within_ms=50))
+        PEAK.check_request(ask(within_ms=50), set_up(BOUNDED))
     plain = replace(BOUNDED, first_token_ns=None, per_token_ns=None)
     with pytest.raises(RequestError, match="Server of fake has no bound in the round: name one"):
-        check_peak_bound(set_up(plain), ask())
-    check_peak_bound(set_up(plain), ask(within_ms=50))
+        PEAK.check_request(ask(), set_up(plain))
+    PEAK.check_request(ask(within_ms=50), set_up(plain))

@@ -148,7 +148,7 @@ def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
     path.write_text(text)
     record = next(path.parent.glob(f"*/batch-2/{POINT_FILE}"))
     record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
-    assert errors(path.parent) == ["study.points"]
+    assert errors(path.parent) == ["sweep.points"]
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(
     monkeypatch.setattr(points, "run_recorded_point", lambda *_: pytest.fail("measured again"))
     invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
     record.write_text(record.read_text().replace('"times": 4', '"times": 1'))
-    assert errors(path.parent) == ["study.points"]
+    assert errors(path.parent) == ["sweep.points"]
 
 
 def row_of(**changes: Any) -> StudyRow:

@@ -137,5 +137,14 @@ def write_error_event(error: ApiError) -> bytes:
 
 def write_model_list(model: str, started: int) -> bytes:
     """Return the list of served models, which has one."""
-    entry = {"id": model, "object": "model", "created": started, "owned_by": "podium"}
-    return encode_json({"object": "list", "data": [entry]})
+    return encode_json({"object": "list", "data": [describe_model(model, started)]})
+
+
+def write_model(model: str, started: int) -> bytes:
+    """Return a served model's entry by itself."""
+    return encode_json(describe_model(model, started))
+
+
+def describe_model(model: str, started: int) -> dict[str, str | int]:
+    """Return the entry of a served model."""
+    return {"id": model, "object": "model", "created": started, "owned_by": "podium"}

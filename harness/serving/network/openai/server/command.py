@@ -126,7 +126,7 @@ def require_generating_inference(inference: Inference, workload: str) -> Generat
 def check_openai_installed() -> None:
     """Report early, in one sentence, if a package of the extra is missing."""
     try:
-        import httptools  # noqa: F401
+        import aiohttp  # noqa: F401
         import tokenizers  # noqa: F401
     except ImportError as error:
         raise MissingError(

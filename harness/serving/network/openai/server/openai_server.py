@@ -4,48 +4,59 @@ in a thread of its own.
 
 import asyncio
 import hmac
+import logging
 import resource
 import secrets
 import ssl
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from itertools import count
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import unquote
 
 import click
+from aiohttp import web
 
-from harness.serving.network.access import ServerCredentials
+from harness.serving.network.access import ServerCredentials, load_key_pair
 from harness.serving.network.openai.api_names import (
     CHAT_ROUTE,
     COMPLETIONS_ROUTE,
     FACTS_ROUTE,
     MODELS_ROUTE,
 )
-from harness.serving.network.openai.server.answer_events import AnswerHead, write_model_list
+from harness.serving.network.openai.refusal_text import PLAIN_CODINGS, shorten_text
+from harness.serving.network.openai.server.answer_events import (
+    AnswerHead,
+    write_model,
+    write_model_list,
+)
 from harness.serving.network.openai.server.answers import (
     StreamedAnswer,
-    TokenAnswer,
     WholeAnswer,
     convert_to_api_error,
+    send_stream,
 )
 from harness.serving.network.openai.server.http_connection import (
     LINGER_S,
     MAX_CONNECTIONS,
     REQUEST_TIMEOUT_S,
-    CancelCallback,
+    SWEEP_S,
     ConnectionRoom,
     HttpConnection,
-    HttpRequest,
+    build_busy_error,
+    build_error_response,
+    build_json_response,
+    read_request_body,
 )
 from harness.serving.network.openai.server.request_fields import (
     ApiError,
+    CompletionRequest,
     PromptEncoders,
     PromptLimits,
     build_field_error,
@@ -65,6 +76,10 @@ LISTEN_BACKLOG: Final = 4096
 """Clients open all their connections at once."""
 RESERVED_FILES: Final = 128
 """Open files that are not connections of clients."""
+MAX_LOOP_BODY_BYTES: Final = 16 << 10
+"""Size in bytes of a request up to which its tokens are made on the event loop: they take
+milliseconds, and a change of threads would take longer.
+"""
 HEALTH_ROUTE: Final = "/health"
 ROUTE_METHODS: Final = {
     CHAT_ROUTE: "POST",
@@ -73,7 +88,11 @@ ROUTE_METHODS: Final = {
     HEALTH_ROUTE: "GET",
     FACTS_ROUTE: "GET",
 }
+ALLOWED_METHODS: Final = {"GET": ("GET", "HEAD"), "POST": ("POST",)}
+MODEL_PREFIX: Final = f"{MODELS_ROUTE}/"
 HEALTHY: Final = b'{"status":"ok"}'
+NO_LOG: Final = logging.CRITICAL + 1
+"""Above all levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +122,10 @@ class OpenAiServer:
         self.model: ServedModel | None = None
         self.started = int(time.time())
         self.room = ConnectionRoom()
-        self.open_calls = 0
-        """Calls without a whole answer."""
+        self.open_calls: set[TokenCall] = set()
+        """Calls whose last token has not come."""
         self.is_ending = False
+        self.encoding = ThreadPoolExecutor(1, "podium-prompts")
         self.prefix, self.numbers = secrets.token_hex(6), count()
 
     # called from other threads
@@ -142,9 +162,11 @@ class OpenAiServer:
 
     async def run_event_loop(self) -> None:
         """Run the server until it is stopped."""
+        logging.getLogger("aiohttp").setLevel(NO_LOG)  # what it tells has tracebacks
+        handler = web.Server(self.answer_request, handler_cancellation=True)
         try:
             server = await self.loop.create_server(
-                lambda: HttpConnection(self.answer_request, self.check_request_head, self.room),
+                lambda: HttpConnection(handler, self.room, self.loop),
                 self.listen.host,
                 self.listen.port,
                 backlog=LISTEN_BACKLOG,
@@ -156,10 +178,18 @@ class OpenAiServer:
             self.ready.set()
             return
         self.ready.set()
+        sweeping = self.loop.create_task(self.sweep_connections())
         await self.ending.wait()
         self.is_ending = True
+        sweeping.cancel()
         server.close()
         await self.finish_connections()
+
+    async def sweep_connections(self) -> None:
+        """End connections whose clients are too slow, again and again."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.room.end_late_connections()
 
     async def finish_connections(self) -> None:
         """Let answers in progress end, and close what is idle; what lasts too long is cut."""
@@ -169,58 +199,70 @@ class OpenAiServer:
                 connection.close_when_idle()
             await asyncio.sleep(STOP_POLL_S)
         for connection in tuple(self.room.connections):
-            connection.transport.abort()
+            connection.link.abort()
+        await asyncio.sleep(STOP_POLL_S)
+        self.encoding.shutdown(wait=False, cancel_futures=True)
 
-    def answer_request(
-        self, connection: HttpConnection, request: HttpRequest
-    ) -> CancelCallback | None:
-        """Answer a request, or queue its prompt."""
+    async def answer_request(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; aiohttp cancels this where the client goes away."""
+        connection = cast(HttpConnection, request.protocol)
+        connection.begin_answer()
         try:
-            if request.problem is not None:
-                raise request.problem
-            return self.answer_route(connection, request)
-        except ApiError as error:
-            connection.send_error(error, is_last=self.is_ending)
-        return None
+            return await self.answer_route(request)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            is_last = self.is_ending or not request.content.is_eof()
+            return build_error_response(convert_to_api_error(error), is_last=is_last)
+        finally:
+            connection.end_answer()
 
-    def check_request_head(self, request: HttpRequest) -> ApiError | None:
-        """Return why a request is refused, whatever its body says."""
-        try:
-            self.require_access(request)
-            if require_known_route(request) == "POST":
-                self.require_queue_room(self.require_model())
-        except ApiError as error:
-            return error
-        return None
+    async def answer_route(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; ApiError for one that is not allowed, or cannot be answered. What its
+        head says is checked before its body is read.
+        """
+        self.require_access(request)
+        path = request.rel_url.raw_path
+        method = require_known_route(request.method, path)
+        if method == "POST":
+            require_plain_body(request)
+            self.require_queue_room(self.require_model())
+            return await self.answer_prompt(request, path)
+        return build_json_response(self.write_page(self.require_model(), path))
 
-    def require_access(self, request: HttpRequest) -> None:
+    def require_access(self, request: web.BaseRequest) -> None:
         """ApiError for a request without the token. The scheme's case is free (RFC 9110, 11.1)."""
         if not self.guard.token:
             return
-        scheme, _, token = request.authorization.partition(b" ")
-        is_same = hmac.compare_digest(token.strip(b" "), self.guard.token.encode())
-        if scheme.lower() != b"bearer" or not is_same:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        given = token.strip(" ").encode("utf-8", "surrogateescape")
+        is_same = hmac.compare_digest(given, self.guard.token.encode())
+        if scheme.lower() != "bearer" or not is_same:
             raise ApiError(
                 HTTPStatus.UNAUTHORIZED,
                 "invalid_api_key",
                 "the token is missing or wrong",
-                b"WWW-Authenticate: Bearer\r\n",
+                {"WWW-Authenticate": "Bearer"},
             )
 
-    def answer_route(
-        self, connection: HttpConnection, request: HttpRequest
-    ) -> CancelCallback | None:
-        """Answer a request that is allowed; ApiError for one that cannot be answered."""
-        model = self.require_model()
-        if request.method == "POST":
-            return self.queue_prompt(model, connection, request)
+    def write_page(self, model: ServedModel, path: str) -> bytes:
+        """Return the document of a route that is read; ApiError for a model that is not served."""
+        name = model.limits.model
+        if path.startswith(MODEL_PREFIX):
+            asked = unquote(path.removeprefix(MODEL_PREFIX))
+            if asked != name:
+                raise ApiError(
+                    HTTPStatus.NOT_FOUND,
+                    "model_not_found",
+                    f"no model {asked!r:.80}; this server has {name}",
+                )
+            return write_model(name, self.started)
         documents = {
             HEALTH_ROUTE: HEALTHY,
-            MODELS_ROUTE: write_model_list(model.limits.model, self.started),
+            MODELS_ROUTE: write_model_list(name, self.started),
             FACTS_ROUTE: model.facts,
         }
-        connection.send_response(HTTPStatus.OK, documents[request.path])
-        return None
+        return documents[path]
 
     def require_model(self) -> ServedModel:
         """Return what is served; ApiError before it is warm, and when the server ends."""
@@ -232,79 +274,116 @@ class OpenAiServer:
 
     def require_queue_room(self, model: ServedModel) -> None:
         """ApiError where slots and queue are full."""
-        if self.open_calls >= model.most_calls:
-            raise build_busy_error(f"{self.open_calls:,} answers are in progress or wait already")
-
-    def queue_prompt(
-        self, model: ServedModel, connection: HttpConnection, request: HttpRequest
-    ) -> CancelCallback:
-        """Queue a request's prompt; ApiError where the queue is full, and for what cannot be
-        answered.
-        """
-        self.require_queue_room(model)
-        is_chat = request.path == CHAT_ROUTE
-        text = model.text
-        try:
-            asked = parse_completion_request(
-                request.body,
-                is_chat=is_chat,
-                limits=model.limits,
-                encoders=PromptEncoders(encode_text=text.encode_text, encode_chat=text.encode_chat),
+        if len(self.open_calls) >= model.most_calls:
+            raise build_busy_error(
+                f"{len(self.open_calls):,} answers are in progress or wait already"
             )
-        except PromptTextError as error:
-            raise build_field_error(str(error)) from error
-        head = AnswerHead(f"{self.prefix}{next(self.numbers)}", model.limits.model, is_chat)
-        kind = StreamedAnswer if asked.is_streamed else WholeAnswer
-        answer = kind(connection, head, asked, text.open_stream())
-        call = TokenCall(prompt=asked.prompt, max_tokens=asked.max_tokens, caller=answer)
-        self.open_calls += 1
-        model.service.submit_prompt(call)
-        return partial(self.cancel_call, model.service, call)
 
-    def cancel_call(self, service: TokenService, call: TokenCall) -> None:
-        """Forget a call whose client went away."""
-        self.open_calls -= 1
-        service.cancel_call(call)
+    async def answer_prompt(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Answer a prompt, whose request's head is allowed."""
+        body = await read_request_body(request, self.room)
+        model = self.require_model()
+        self.require_queue_room(model)
+        call = TokenCall(prompt=(), max_tokens=0, caller=None)
+        with self.count_open_call(model.service, call):
+            asked = await self.read_prompt(model, body, path)
+            head = AnswerHead(
+                f"{self.prefix}{next(self.numbers)}", model.limits.model, asked.is_chat
+            )
+            kind = StreamedAnswer if asked.is_streamed else WholeAnswer
+            answer = kind(head, asked, model.text.open_stream())
+            call.prompt, call.max_tokens, call.caller = asked.prompt, asked.max_tokens, answer
+            model.service.submit_prompt(call)
+            if asked.is_streamed:
+                return await send_stream(request, answer)
+            return build_json_response(await answer.ended)
+
+    @contextmanager
+    def count_open_call(self, service: TokenService, call: TokenCall) -> Iterator[None]:
+        """Count a call as open until its last token has come; nobody waits for the rest of one that
+        ends before.
+        """
+        self.open_calls.add(call)
+        try:
+            yield
+        finally:
+            if call in self.open_calls:
+                self.open_calls.discard(call)
+                service.cancel_call(call)
+
+    async def read_prompt(self, model: ServedModel, body: bytes, path: str) -> CompletionRequest:
+        """Read what is asked for; tokens of a large prompt are made on the thread for them."""
+        if len(body) <= MAX_LOOP_BODY_BYTES:
+            return read_completion_request(model, body, path)
+        self.room.body_bytes += len(body)
+        try:
+            return await self.loop.run_in_executor(
+                self.encoding, read_completion_request, model, body, path
+            )
+        finally:
+            self.room.body_bytes -= len(body)
 
     def hand_out_events(self, events: Sequence[TokenEvent]) -> None:
-        """Send a step's tokens to those who wait for them."""
+        """Hand a step's tokens to the answers that wait for them."""
         for event in events:
-            if not event.call.is_cancelled:
-                self.hand_out_event(event, event.call.caller)
-
-    def hand_out_event(self, event: TokenEvent, answer: TokenAnswer) -> None:
-        """Send a token; where that fails, the answer ends with an error, and no other one does."""
-        self.open_calls -= event.is_last
-        try:
-            answer.add_event(event)
-        except Exception as error:
-            if self.model is not None and not event.is_last:
-                self.cancel_call(self.model.service, event.call)
-            answer.send_problem(convert_to_api_error(error))
+            call = event.call
+            if not call.is_cancelled:
+                call.caller.add_event(event)
+                if event.is_last:
+                    self.open_calls.discard(call)
 
 
-def require_known_route(request: HttpRequest) -> str:
-    """Return the method of a request's route; ApiError for another one, or if there is none."""
-    method = ROUTE_METHODS.get(request.path)
+def read_completion_request(model: ServedModel, body: bytes, path: str) -> CompletionRequest:
+    """Read what is asked for; ApiError for what cannot be answered."""
+    text = model.text
+    try:
+        return parse_completion_request(
+            body,
+            is_chat=path == CHAT_ROUTE,
+            limits=model.limits,
+            encoders=PromptEncoders(
+                encode_text=text.encode_text,
+                render_chat=text.render_chat,
+                encode_rendered=text.encode_rendered,
+                longest_token=text.longest_token,
+            ),
+        )
+    except PromptTextError as error:
+        raise build_field_error(str(error)) from error
+
+
+def require_known_route(asked: str, path: str) -> str:
+    """Return the method of a path's route; ApiError if another one is asked, or if there is none.
+    What is read with GET may be asked for with HEAD (RFC 9110, section 9.1).
+    """
+    is_model = path.startswith(MODEL_PREFIX)
+    method = ROUTE_METHODS.get(MODELS_ROUTE if is_model else path)
     if method is None:
         raise ApiError(
             HTTPStatus.NOT_FOUND,
             "unknown_route",
-            f"no route {request.path!r:.80}; there are {', '.join(ROUTE_METHODS)}",
+            f"no route {path!r:.80}; there are {', '.join(ROUTE_METHODS)}",
         )
-    if request.method != method:
+    if asked not in ALLOWED_METHODS[method]:
         raise ApiError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "wrong_method",
-            f"{request.path} answers {method} alone",
-            f"Allow: {method}\r\n".encode(),
+            f"{path} answers {method} alone",
+            {"Allow": ", ".join(ALLOWED_METHODS[method])},
         )
     return method
 
 
-def build_busy_error(message: str) -> ApiError:
-    """Return the error of a request that might be answered at another time."""
-    return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", message)
+def require_plain_body(request: web.BaseRequest) -> None:
+    """ApiError for a compressed body: RFC 9110, section 15.5.16."""
+    coding = request.headers.get("Content-Encoding", "").strip().lower()
+    if coding not in PLAIN_CODINGS:
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "compressed_body",
+            f"the body is compressed ({shorten_text(coding)}): send it plain",
+            {"Accept-Encoding": "identity"},
+        )
 
 
 def build_tls_context(guard: ServerCredentials) -> ssl.SSLContext | None:
@@ -315,11 +394,7 @@ def build_tls_context(guard: ServerCredentials) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.set_alpn_protocols(["http/1.1"])
-    with TemporaryDirectory() as folder:  # ssl reads files alone; only this user may enter it
-        certificate, key = Path(folder, "certificate.pem"), Path(folder, "key.pem")
-        certificate.write_bytes(guard.certificate)
-        key.write_bytes(guard.key)
-        context.load_cert_chain(certificate, key)
+    load_key_pair(context, guard)
     return context
 
 
@@ -362,7 +437,7 @@ def describe_server_software() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     found: list[Any] = []
-    for package in ("httptools", "uvloop", "tokenizers"):
+    for package in ("aiohttp", "uvloop", "tokenizers"):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:  # uvloop does not exist for every platform

@@ -40,7 +40,15 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 EMPTY_VALUES: Final[tuple[Any, ...]] = (False, 0, "", [], {})
 """Values that switch any other field off."""
 SILENT_FIELDS: Final = frozenset(
-    {"metadata", "prompt_cache_key", "request_id", "safety_identifier", "store", "user"}
+    {
+        "cache_salt",
+        "metadata",
+        "prompt_cache_key",
+        "request_id",
+        "safety_identifier",
+        "store",
+        "user",
+    }
 )
 """Fields that never change an answer."""
 GREEDY_FIELDS: Final = frozenset({"seed", "top_k", "top_p"})
@@ -66,10 +74,17 @@ MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant")
 class ApiError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: HTTPStatus, code: str, message: str, headers: bytes = b"") -> None:
-        """`headers`: further fields of the response, each with its line end."""
+    def __init__(
+        self,
+        status: HTTPStatus,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`headers`: further fields of the response."""
         super().__init__(message)
-        self.status, self.code, self.message, self.headers = status, code, message, headers
+        self.status, self.code, self.message = status, code, message
+        self.headers = dict(headers or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +110,21 @@ class PromptLimits:
     max_new_tokens: int
 
 
+MIN_LONGEST_TOKEN: Final = 64
+"""Characters that a token is assumed to have at least: a word that a vocabulary lacks may be one
+token, however long it is.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEncoders:
     """How text becomes token ids."""
 
     encode_text: Callable[[str], Sequence[int]]
-    encode_chat: Callable[[Sequence[Mapping[str, Any]]], Sequence[int]]
+    render_chat: Callable[[Sequence[Mapping[str, Any]]], str]
+    encode_rendered: Callable[[str], Sequence[int]]
+    longest_token: int
+    """In characters."""
 
 
 def build_field_error(message: str) -> ApiError:
@@ -120,9 +144,9 @@ def parse_completion_request(
     has_usage = read_stream_options(fields.get("stream_options"), is_streamed)
     asked = read_max_tokens(fields, limits)
     prompt = (
-        encoders.encode_chat(require_messages(fields.get("messages")))
+        read_chat_prompt(fields.get("messages"), limits, encoders)
         if is_chat
-        else read_prompt(fields.get("prompt"), encoders)
+        else read_prompt(fields.get("prompt"), limits, encoders)
     )
     return CompletionRequest(
         is_chat=is_chat,
@@ -354,13 +378,37 @@ def require_message_text(content: Any, place: str) -> str:
     return "\n".join(texts)
 
 
-def read_prompt(prompt: Any, encoders: PromptEncoders) -> Sequence[int]:
+def read_chat_prompt(
+    messages: Any, limits: PromptLimits, encoders: PromptEncoders
+) -> Sequence[int]:
+    """Return the token ids of messages; ApiError for something else."""
+    text = encoders.render_chat(require_messages(messages))
+    require_prompt_length(text, limits, encoders)
+    return encoders.encode_rendered(text)
+
+
+def require_prompt_length(text: str, limits: PromptLimits, encoders: PromptEncoders) -> None:
+    """ApiError for a text that is too long whatever its tokens are: converting megabytes takes
+    seconds and gigabytes.
+    """
+    longest = max(encoders.longest_token, MIN_LONGEST_TOKEN)
+    if len(text) > limits.max_sequence_tokens * longest:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "context_length_exceeded",
+            f"the prompt has {len(text):,} characters; this server takes up to"
+            f" {limits.max_sequence_tokens - 1:,} tokens of up to {longest:,} characters",
+        )
+
+
+def read_prompt(prompt: Any, limits: PromptLimits, encoders: PromptEncoders) -> Sequence[int]:
     """Return a prompt's token ids: of a text, of ids, or of a list with one of either; ApiError for
     something else.
     """
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):
         prompt = prompt[0]
     if isinstance(prompt, str):
+        require_prompt_length(prompt, limits, encoders)
         return encoders.encode_text(prompt)
     if isinstance(prompt, list) and prompt and all(type(each) is int for each in prompt):
         return prompt
@@ -378,7 +426,7 @@ def choose_max_tokens(prompt: Sequence[int], asked: int | None, limits: PromptLi
     room = limits.max_sequence_tokens - len(prompt)
     if room < 1:
         raise ApiError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            HTTPStatus.BAD_REQUEST,
             "context_length_exceeded",
             f"the prompt has {len(prompt):,} tokens; this server takes up to"
             f" {limits.max_sequence_tokens - 1:,}",

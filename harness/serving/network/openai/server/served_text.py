@@ -63,16 +63,27 @@ class ServedText:
         self.tokenizer = load_tokenizer(folder)
         self.ends = read_end_token_ids(folder)
         self.template, self.special_tokens = load_chat_template(folder)
+        self.longest_token: int = max(map(len, self.tokenizer.get_vocab()), default=1)
+        """Characters of the longest token."""
         self.new_stream = import_tokenizers(str(folder), OPENAI_EXTRA).decoders.DecodeStream
 
     def encode_text(self, text: str) -> list[int]:
         """Convert a text to the ids of a prompt, with the tokens that begin every text."""
-        ids: list[int] = self.tokenizer.encode(text).ids
+        return self.encode_one(text, add_special_tokens=True)
+
+    def encode_rendered(self, text: str) -> list[int]:
+        """Convert a text that the template has written to the ids of a prompt."""
+        return self.encode_one(text, add_special_tokens=False)
+
+    def encode_one(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        """Convert a text to ids. The call for one text alone keeps all other threads waiting."""
+        (encoded,) = self.tokenizer.encode_batch([text], add_special_tokens=add_special_tokens)
+        ids: list[int] = encoded.ids
         return ids
 
-    def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Convert messages to the ids of a prompt, by the checkpoint's template; PromptTextError if
-        there is none, or if it refuses them.
+    def render_chat(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Convert messages to the text of a prompt, by the checkpoint's template; PromptTextError
+        if there is none, or if it refuses them.
         """
         if self.template is None:
             raise PromptTextError(
@@ -80,7 +91,7 @@ class ServedText:
                 " has one"
             )
         try:
-            text = self.template.render(
+            return self.template.render(
                 messages=messages,
                 tools=None,
                 documents=None,
@@ -91,8 +102,6 @@ class ServedText:
             raise PromptTextError(
                 f"the chat template refuses these messages: {' '.join(str(error).split())}"
             ) from error
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
 
     def open_stream(self) -> "TextStream":
         """Begin the text of an answer."""

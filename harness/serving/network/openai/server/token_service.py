@@ -10,8 +10,7 @@ from enum import StrEnum
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
-import click
-
+from harness.serving.network.failure_lines import FailureLines
 from suite.errors import JudgedError, RequestError
 from suite.workload import PromptGenerator, TokenGenerator
 
@@ -79,6 +78,7 @@ class TokenService:
         self.free: list[int] = []
         self.has_cancelled = self.is_ending = False
         self.answered = 0
+        self.failures = FailureLines()
         self.failure: Exception | None = None
         """Why the thread ended, if it was not told to."""
         self.warm, self.ended = threading.Event(), threading.Event()
@@ -203,11 +203,7 @@ class TokenService:
     def drop_live_calls(self, generator: TokenGenerator, error: Exception) -> list[TokenEvent]:
         """Free all slots after a failed step."""
         calls = list(self.live.values())
-        click.echo(
-            f"a step with {len(calls)} answers failed: {type(error).__name__}:"
-            f" {' '.join(str(error).split())}",
-            err=True,
-        )
+        self.failures.print_failure(f"a step with {len(calls)} answers", error)
         for slot in list(self.live):
             self.release_slot(generator, slot)
         return [TokenEvent(call, NO_TOKEN, None, error) for call in calls]

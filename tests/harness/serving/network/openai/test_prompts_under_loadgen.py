@@ -7,15 +7,14 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
 from podium_fakes.certificates import Certificates
 from podium_fakes.drive import options
-from podium_fakes.kept import NONCE, keep_ceiling, run_record
+from podium_fakes.kept import run_record
+from podium_fakes.measuring import find_run, measure, nothing_left
 from podium_fakes.scripted import (
     OPENING,
     Asked,
@@ -34,117 +33,26 @@ from podium_fakes.scripted import (
 )
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.network.openai import server_pool
 from harness.serving.network.setup import EndpointOptions
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import (
     QUERY_RECORD_FILE,
     TOKEN_RECORD_FILE,
-    compute_folder_sha256,
-    locate_checkpoint_folder,
 )
+from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, write_record
-from workloads.llama.checkpoint import LlamaTokens, write_llama_documents
 from workloads.llama.serving_set import generate_serving_documents
-from workloads.llama.shape import LlamaShape
 from workloads.llama.vocabulary import (
-    BEGIN_ID,
     END_ID,
     compute_tokenizer_sha256,
     encode_prompt,
     encode_text,
-    format_tokenizer,
 )
 
-SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=200", "endpoint.in_flight=8")
 TEXT = "Anna Bruno Dora sells"
 IDS = [*encode_text(TEXT), END_ID]
-SHAPE = LlamaShape(
-    layers=1,
-    width=8,
-    heads=2,
-    key_value_heads=1,
-    feed_forward=8,
-    vocabulary=384,
-    context=256,
-    rope_theta=10_000.0,
-)
-
-
-def keep_llama(results: Path) -> Path:
-    """A checkpoint without weights: LoadGen's side needs none."""
-    made = results / "made"
-    made.mkdir(parents=True)
-    tokens = LlamaTokens(
-        tokenizer=format_tokenizer().encode(), begin=BEGIN_ID, ends=(END_ID,), chat_template=""
-    )
-    write_llama_documents(SHAPE, "float32", tokens, made)
-    record = CheckpointRecord(
-        workload="llama",
-        round="podium-v1",
-        profile="smoke",
-        framework="torch",
-        sha256=compute_folder_sha256(made),
-        nonce=NONCE,
-        seed=1,
-        run_index=0,
-        training_log="",
-        target_reached=True,
-        scores={"loss": 1.0},
-        reference_accuracy={},
-        settings={},
-        version="0",
-    )
-    place = locate_checkpoint_folder(results, "llama", record.sha256)
-    place.parent.mkdir(parents=True)
-    made.rename(place)
-    write_record(place / "record.json", record)
-    return place
-
-
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A results folder with a checkpoint, and a cache of its own."""
-    keep_llama(tmp_path / "results")
-    keep_ceiling(tmp_path / "cache")
-    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    yield tmp_path / "results"
-
-
-def measure(
-    results: Path,
-    *urls: str,
-    settings: tuple[str, ...] = (),
-    scenario: Scenario = Scenario.SERVER,
-    mode: str = "performance",
-    **more: Any,
-) -> None:
-    """Measure servers as podium infer --endpoint does."""
-    asked = EndpointOptions(
-        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
-    )
-    chosen = options(
-        results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
-    )
-    infer.serve_workload(
-        "llama", chosen, scenarios=(scenario,), mode=mode, checkpoint=None, endpoint_options=asked
-    )
-
-
-def find_run(results: Path) -> Path:
-    (place,) = results.glob("**/run.json")
-    return place.parent
-
-
-def nothing_left(results: Path) -> bool:
-    """No run, finished or not."""
-    return not [
-        *results.rglob("run.json"),
-        *results.rglob("*.partial"),
-        *results.rglob("mlperf_log_*"),
-    ]
 
 
 def byte_by_byte(asked: Asked) -> None:
@@ -236,7 +144,9 @@ def test_the_probe_waits_as_long_as_the_user_says(results: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_an_accuracy_run_asks_every_sample_once(results: Path, api: str):
-    """Offline's answers are not streamed; the probe's were."""
+    """Offline's answers are not streamed; the probe's were. Before both, one prompt of each form
+    is asked.
+    """
     streamed = answering(stream())
 
     def either(asked: Asked) -> None:
@@ -254,7 +164,7 @@ def test_an_accuracy_run_asks_every_sample_once(results: Path, api: str):
             mode="accuracy",
         )
     documents = generate_serving_documents()
-    asked = [each.body for each in server.requests if not each.body["stream"]]
+    _, *asked = [each.body for each in server.requests if not each.body["stream"]]
     wanted = (
         [encode_prompt(each) for each in documents]
         if api == "completions"
@@ -339,7 +249,7 @@ def test_requests_that_are_wrong(
         ),
         (reply(301, b"", "Location: http://h2"), JudgedError, "redirects with 301 to http://h2"),
         (reply(401, b""), MissingError, "the server wants a token: --token-file"),
-        (reply(200, b"<html>"), JudgedError, "what is no list of models"),
+        (reply(200, b"<html>"), JudgedError, "with '<html>', which is no list of models: is that"),
         (reply(200, b"{}", version="1.0"), JudgedError, "speaks HTTP/1.0"),
         (b"HTTP/1.1 200 OK\r\nX: " + bytes(1 << 17), JudgedError, "does not answer GET /v1/models"),
         (reply(200, b" " * (5 << 20)), JudgedError, "with more than 4,194,304 bytes"),
@@ -403,14 +313,13 @@ def test_a_token_and_a_header_are_sent_and_not_recorded(results: Path, tmp_path:
     assert "secret" not in str(error.value)
 
 
-@pytest.mark.slow
 def test_server_needs_streams(results: Path):
     with (
         scripted(lambda asked: asked.send(document(TEXT))) as server,
         pytest.raises(RequestError, match="Server measures the time to the first token"),
     ):
         measure(results, server.url, settings=("endpoint.stream=false",))
-    assert nothing_left(results)
+    assert server.requests == [] and nothing_left(results)
 
 
 @pytest.mark.slow

@@ -2,16 +2,15 @@
 one sentence, and are never asked twice.
 """
 
-import asyncio
 import json
 import resource
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import pytest
+from podium_fakes.asking import ask, heard_of
 from podium_fakes.scripted import (
     LAST_CHUNK,
     OPENING,
@@ -32,104 +31,14 @@ from podium_fakes.scripted import (
     usage,
 )
 
-from harness.serving.network.access import ClientCredentials
-from harness.serving.network.openai.answer_reader import ReadAnswer
-from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
 from harness.serving.network.openai.server_pool import (
     AnswerTimeout,
-    SentRequest,
-    ServerPool,
-    create_event_loop,
 )
-from harness.serving.network.wire import parse_endpoint
 from suite.errors import JudgedError, MissingError
 
 TEXT = " ".join(WORDS)
-BODY = b'{"model": "llama"}'
-SOON_S = 20.0
-QUIET_SOON = AnswerTimeout(SOON_S, per_answer=False)
 QUIET = AnswerTimeout(0.5, per_answer=False)
 WHOLE = AnswerTimeout(0.5, per_answer=True)
-
-
-@dataclass
-class Heard:
-    """What came of some requests."""
-
-    answers: dict[int, ReadAnswer] = field(default_factory=dict)
-    firsts: dict[int, int] = field(default_factory=dict)
-    first_texts: dict[int, str] = field(default_factory=dict)
-    failure: Exception | None = None
-    wanted: int = 0
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
-        assert request.sample not in self.firsts
-        self.firsts[request.sample] = now_ns
-        self.first_texts[request.sample] = "".join(answer.content or answer.hidden)
-
-    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
-        assert request.sample not in self.answers
-        self.answers[request.sample] = answer
-        if len(self.answers) >= self.wanted:
-            self.over.set()
-
-    def handle_failure(self, error: Exception) -> None:
-        assert self.failure is None
-        self.failure = error
-        self.over.set()
-
-    @property
-    def texts(self) -> list[str]:
-        return ["".join(self.answers[place].content) for place in sorted(self.answers)]
-
-
-def ask(
-    *urls: str,
-    count: int = 1,
-    in_flight: int = 4,
-    streamed: bool = True,
-    timeout: AnswerTimeout = QUIET_SOON,
-    turns: int = 1,
-    between: Callable[[], None] = lambda: None,
-) -> Heard:
-    """Ask prompts all at once, or in several turns; return what came."""
-    loop, heard = create_event_loop(), Heard()
-    style = RequestStyle(api=PromptApi.CHAT, model="llama", streamed=streamed, headers={"X-A": "b"})
-    pool = ServerPool(
-        loop,
-        [parse_endpoint(url) for url in urls],
-        style,
-        ClientCredentials(),
-        in_flight,
-        timeout,
-        heard,
-    )
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(pool.open_connections(), loop).result(SOON_S)
-        for turn in range(turns):
-            heard.over.clear()
-            heard.wanted += count
-            first = turn * count
-            requests = [SentRequest(n, n, 0, BODY) for n in range(first, first + count)]
-            loop.call_soon_threadsafe(pool.submit_requests, requests)
-            assert heard.over.wait(SOON_S)
-            between()
-    finally:
-        asyncio.run_coroutine_threadsafe(pool.close_connections(), loop).result(SOON_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(SOON_S)
-        loop.close()
-    return heard
-
-
-def heard_of(behave: Behaviour, **facts: object) -> tuple[Heard, list[str], int]:
-    """Ask one server; return what came, the prompts in its log, and its connections."""
-    with scripted(behave) as server:
-        heard = ask(server.url, **facts)  # type: ignore[arg-type]
-        return heard, server.prompts, server.connections
 
 
 def byte_by_byte(events: Sequence[bytes]) -> Behaviour:
@@ -282,8 +191,8 @@ def test_two_servers_take_turns_while_nothing_is_owed():
 
 
 def test_connections_that_a_server_closed_while_idle_are_replaced():
-    with scripted(answering(stream()), idle_s=0.05) as server:
-        heard = ask(server.url, turns=3, count=2, in_flight=2, between=lambda: time.sleep(0.3))
+    with scripted(answering(stream()), idle_s=0.3) as server:
+        heard = ask(server.url, turns=3, count=2, in_flight=2, between=lambda: time.sleep(0.8))
         assert heard.failure is None and len(heard.answers) == 6
         assert len(server.prompts) == 6 and server.connections == 6
 
@@ -295,7 +204,8 @@ def test_a_server_that_closes_after_each_answer():
         asked.close()
 
     heard, prompts, connections = heard_of(answer, count=10, in_flight=2)
-    assert heard.failure is None and len(prompts) == 10 and connections == 10
+    assert heard.failure is None and len(prompts) == 10
+    assert 10 <= connections <= 12  # the next ones are opened ahead
 
 
 def test_what_a_server_says_on_an_idle_connection_is_no_answer():
@@ -303,11 +213,11 @@ def test_what_a_server_says_on_an_idle_connection_is_no_answer():
 
     def answer(asked: Asked) -> None:
         answering(stream())(asked)
-        time.sleep(0.05)
+        time.sleep(0.3)
         asked.send(reply(408, b"{}", "Connection: close"))
 
     heard, prompts, connections = heard_of(
-        answer, turns=2, in_flight=1, between=lambda: time.sleep(0.3)
+        answer, turns=2, in_flight=1, between=lambda: time.sleep(0.8)
     )
     assert heard.failure is None and len(prompts) == 2 and connections == 2
 
@@ -353,7 +263,11 @@ def flooding(opening: bytes) -> Behaviour:
             "sent an error: no memory",
         ),
         (answering([event({"object": "error", "message": "bad"})]), "sent an error: bad"),
-        (answering([b"data: {]\n\n"]), "sent what is no answer of this API: '{]'"),
+        (
+            answering([b"data: {]\n\n"]),
+            "sent what is no answer of this API (JSON is malformed: object keys must be strings"
+            " (byte 1)): '{]'",
+        ),
         (answering([b'data: {"choices": 3}\n\n']), "sent what is no answer of this API"),
         (sending(b"HTTP/1.0 200 OK\r\n\r\n", *stream(), then=closing), "speaks HTTP/1.0"),
         (sending(b"nothing of the kind\r\n\r\n"), "sent what is no HTTP/1.1 response"),
@@ -459,7 +373,9 @@ def test_a_response_that_does_not_end_behind_its_answer(timeout: AnswerTimeout):
     """Its connection would be lost to all further requests."""
     behave = repeating(OPENING + b"".join(map(chunk, stream())), chunk(b": ping\n\n"))
     heard, prompts, _ = heard_of(behave, count=2, in_flight=1, timeout=timeout)
-    assert timeout.describe_overrun() in str(heard.failure)
+    assert "ended an answer and kept its response open for 0.5 s, after 1 of 2 answers" in str(
+        heard.failure
+    )
     assert len(heard.answers) == len(prompts) == 1
 
 

@@ -14,7 +14,7 @@ from harness.serving.network.openai.server.served_text import ServedText
 from harness.serving.setup import set_up_serving
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+pytest.importorskip("aiohttp", reason="the extra `openai` is not installed")
 openai: Any = pytest.importorskip("openai", reason="OpenAI's package `openai` is not installed")
 
 pytestmark = [pytest.mark.slow]

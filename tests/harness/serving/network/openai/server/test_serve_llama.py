@@ -28,7 +28,7 @@ from suite.errors import RequestError
 from suite.workload import GeneratingInference, Inference
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+pytest.importorskip("aiohttp", reason="the extra `openai` is not installed")
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 SAMPLES = 24
@@ -108,7 +108,7 @@ def test_the_facts_are_those_of_the_checkpoint(checkpoint: Path, server: Served)
     client.close()
     assert facts.checkpoint_sha256 == json.loads((checkpoint / "record.json").read_text())["sha256"]
     assert (facts.workload, facts.engine, facts.precision) == ("llama", "torch", "fp32")
-    assert facts.software.startswith("httptools ") and facts.settings["batching.max_batch"] == 32
+    assert facts.software.startswith("aiohttp ") and facts.settings["batching.max_batch"] == 32
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_options_that_contradict_are_refused(tmp_path: Path, more: tuple[str, ..
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["httptools", "tokenizers"])
+@pytest.mark.parametrize("module", ["aiohttp", "tokenizers"])
 def test_without_the_extra_one_sentence_names_it(tmp_path: Path, module: str):
     program = (
         f"import sys; sys.modules[{module!r}] = None; sys.argv[0] = 'podium';"

@@ -33,6 +33,11 @@ TEMPLATES = [
     "{{ ns.n }}{{ strftime_now('%Y') }}{{ tools is none }}{{ documents is none }}",
 ]
 
+
+def encode_messages(served: ServedText) -> list[int]:
+    return served.encode_rendered(served.render_chat(MESSAGES))
+
+
 UNKNOWN_MERGE = '{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}}'
 """The library answers it with a panic, which is no Exception."""
 
@@ -63,16 +68,16 @@ def test_templates_are_applied_as_transformers_applies_them(tmp_path: Path, temp
     asked = {"add_generation_prompt": True}
     text = reference.apply_chat_template(MESSAGES, tokenize=False, **asked)
     ids = reference.apply_chat_template(MESSAGES, tokenize=True, return_dict=False, **asked)
-    assert served.encode_chat(MESSAGES) == ids
+    assert encode_messages(served) == ids
     assert served.tokenizer.decode(ids, skip_special_tokens=False) == text
 
 
 def test_of_several_templates_the_default_is_taken_and_a_file_of_its_own_first(tmp_path: Path):
     named = [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]
     folder = write_echo_checkpoint(tmp_path, named)  # type: ignore[arg-type]
-    assert ServedText(folder).encode_chat(MESSAGES) == [ord("d")]
+    assert encode_messages(ServedText(folder)) == [ord("d")]
     (folder / "chat_template.jinja").write_text("own")
-    assert ServedText(folder).encode_chat(MESSAGES) == [*b"own"]
+    assert encode_messages(ServedText(folder)) == [*b"own"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,7 @@ def test_what_a_template_refuses_is_told(tmp_path: Path, template: str | None, w
     """It comes from whoever made the checkpoint: neither a crash nor a way out of the sandbox."""
     served = ServedText(write_echo_checkpoint(tmp_path, template))
     with pytest.raises(PromptTextError, match=why):
-        served.encode_chat(MESSAGES)
+        encode_messages(served)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Who may use the server of OpenAI's API, how many at once, and how it ends."""
 
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+pytest.importorskip("aiohttp", reason="the extra `openai` is not installed")
 
 from podium_fakes.certificates import Certificates
 from podium_fakes.token_server import (
@@ -20,6 +21,7 @@ from podium_fakes.token_server import (
 )
 
 from harness.serving.network.access import ServerCredentials
+from harness.serving.network.openai.server import http_connection
 from harness.serving.network.openai.server import openai_server as server_module
 from harness.serving.network.openai.server.http_connection import (
     MAX_BODY_BYTES,
@@ -63,8 +65,11 @@ def ask_without_body(client: RawClient, path: str, **headers: str) -> int:
     return response.status
 
 
-def test_a_request_without_the_token_is_refused_before_its_body(tmp_path: Path):
+def test_a_request_without_the_token_is_refused_before_its_body(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """And so is one to an unknown route; a large body is nothing to tell strangers about."""
+    monkeypatch.setattr(http_connection, "LINGER_S", 0.05)
     with serve_echo(tmp_path, guard=ServerCredentials(token="secret")) as echo:
         for more in ({}, {"Expect": "100-continue"}):
             assert ask_without_body(echo.connect(), CHAT, **more) == 401
@@ -76,11 +81,12 @@ def test_a_request_without_the_token_is_refused_before_its_body(tmp_path: Path):
         assert echo.server.room.body_bytes == 0
 
 
-def test_a_full_queue_refuses_before_the_body(tmp_path: Path):
+def test_a_full_queue_refuses_before_the_body(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http_connection, "LINGER_S", 0.05)
     gate = threading.Semaphore(0)
     with serve_echo(tmp_path, slots=1, queue=0, gate=gate) as echo:
         echo.connect().send(format_request(CHAT, chat_fields("one")))
-        wait_until(lambda: echo.server.open_calls == 1)
+        wait_until(lambda: len(echo.server.open_calls) == 1)
         assert ask_without_body(echo.connect(), CHAT) == 503
 
 
@@ -118,9 +124,19 @@ def test_a_client_behind_tls_that_goes_away_frees_its_slot(
         client.send(format_request(CHAT, chat_fields("long", stream=True)))
         wait_until(lambda: len(echo.generator.live) == 1)
         client.close()
-        wait_until(lambda: echo.server.open_calls == 0)
+        wait_until(lambda: len(echo.server.open_calls) == 0)
         gate.release()
         wait_until(lambda: not echo.generator.live)
+
+
+@pytest.mark.slow
+def test_only_serving_loads_the_library_for_it():
+    program = (
+        "import harness.commands.serve, harness.serving.network.openai.client_setup, sys;"
+        "import harness.serving.network.openai.server.command;"
+        "sys.exit('aiohttp' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_a_certificate_that_is_none_is_told(tmp_path: Path):
@@ -147,7 +163,7 @@ def test_beyond_the_queue_requests_are_refused(tmp_path: Path):
         clients = [echo.connect() for _ in range(4)]
         for place, client in enumerate(clients[:3]):
             client.send(format_request(CHAT, chat_fields("one")))
-            wait_until(lambda place=place: echo.server.open_calls == place + 1)  # type: ignore[misc]
+            wait_until(lambda place=place: len(echo.server.open_calls) == place + 1)  # type: ignore[misc]
         clients[3].send(format_request(CHAT, chat_fields("one")))
         refused = clients[3].read_response()
         assert refused.status == 503 and "3 answers are in progress or wait" in refused.message

@@ -1,12 +1,14 @@
 """What the server of OpenAI's API answers, over raw sockets: streams, documents, and refusals."""
 
+import asyncio
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("httptools", reason="the extra `openai` is not installed")
+pytest.importorskip("aiohttp", reason="the extra `openai` is not installed")
 
 from podium_fakes.token_server import (
     CONTEXT,
@@ -17,6 +19,10 @@ from podium_fakes.token_server import (
     serve_echo,
     text_fields,
 )
+
+from harness.serving.network.openai.server.answer_events import AnswerHead
+from harness.serving.network.openai.server.answers import WholeAnswer
+from harness.serving.network.openai.server.token_service import NO_TOKEN, TokenCall, TokenEvent
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
@@ -201,7 +207,7 @@ WRONG = [
     (chat_fields("x", temperature=False), 400, "temperature: a number"),
     (chat_fields("x", top_p=0), 400, "top_p: 0 is not above 0"),
     (chat_fields("x", top_k=1.5), 400, "top_k: an integer"),
-    (chat_fields("x" * CONTEXT), 413, "the prompt has 2,048 tokens; this server takes up to 2,047"),
+    (chat_fields("x" * CONTEXT), 400, "the prompt has 2,048 tokens; this server takes up to 2,047"),
     (chat_fields("x" * (CONTEXT - 5), max_tokens=6), 400, "leaves room for 5 more, and 6 are"),
     (chat_fields("refuse"), 400, "echo: not this prompt"),
 ]  # fmt: skip
@@ -261,11 +267,28 @@ def test_the_other_routes(echo: EchoServer):
     assert echo.ask("/health").document == {"status": "ok"}
     (model,) = echo.ask("/v1/models?limit=5").document["data"]
     assert (model["id"], model["object"]) == ("echo", "model")
+    assert echo.ask("/v1/models/echo?x=1").document == model
+    other = echo.ask("/v1/models/other%2Fone")
+    assert other.status == 404 and other.message == "no model 'other/one'; this server has echo"
+    assert echo.ask("/v1/models/echo", {}).status == 405
     assert echo.ask("/podium/facts").document == {"workload": "echo"}
     unknown = echo.ask("/v1/embeddings", {"model": "echo"})
     assert unknown.status == 404 and "no route '/v1/embeddings'" in unknown.message
     wrong = echo.ask(CHAT)
     assert wrong.status == 405 and "allow: post" in wrong.head
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
+def test_a_compressed_body_is_named(echo: EchoServer, coding: str):
+    response = echo.ask(CHAT, b"\x1f\x8b", Content_Encoding=coding)
+    assert response.status == 415 and "accept-encoding: identity" in response.head
+    assert response.message == f"the body is compressed ({coding}): send it plain"
+    assert echo.ask(CHAT, chat_fields("one"), Content_Encoding="identity").status == 200
+
+
+def test_a_salt_for_caches_changes_no_answer(echo: EchoServer):
+    salted = echo.ask(CHAT, chat_fields("one", cache_salt="a", priority=0)).document
+    assert salted["choices"] == echo.ask(CHAT, chat_fields("one")).document["choices"]
 
 
 def test_a_failed_step_ends_its_answers_alone(echo: EchoServer, capfd: pytest.CaptureFixture[str]):
@@ -282,6 +305,23 @@ def test_a_failed_step_ends_its_answers_alone(echo: EchoServer, capfd: pytest.Ca
     assert whole.status == 500 and whole.document["error"]["type"] == "server_error"
     assert echo.ask(CHAT, chat_fields("one")).status == 200
     assert "a step with 1 answers failed" in capfd.readouterr().err
+
+
+def test_an_answer_that_fails_when_its_client_is_gone_is_not_told():
+    """Nobody reads the future's exception then, and asyncio would print it."""
+    told = list[Any]()
+
+    async def fail() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        text: Any = None
+        answer = WholeAnswer(AnswerHead("1", "echo", True), text, text)
+        call = TokenCall(prompt=(), max_tokens=1, caller=answer)
+        answer.add_event(TokenEvent(call, NO_TOKEN, None, ValueError("a broken step")))
+        del answer, call
+        gc.collect()
+
+    asyncio.run(fail())
+    assert told == []
 
 
 def test_before_the_model_is_warm_everything_is_refused(tmp_path: Path):

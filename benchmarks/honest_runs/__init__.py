@@ -1,0 +1,1 @@
+"""Parts of benchmarks/honest.py: what is run, what disturbs it, and how its results are judged."""

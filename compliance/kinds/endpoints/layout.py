@@ -1,0 +1,43 @@
+"""What a run folder of the MLPerf Endpoints client consists of that belongs to no round."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from compliance.kinds.endpoints.documents.run import EndpointsRun, read_endpoints_run
+from compliance.kinds.endpoints.recognition import find_endpoints_summary
+from compliance.recognition.path_kind import PathKind, RecognisedPath
+from compliance.token_counter import TokenCounter
+from compliance.verdict import ResultKind
+from compliance.walk import JudgingAids, OpenPath, Piece, Result
+
+
+class EndpointsLayout:
+    """What a run of the client consists of."""
+
+    def __init__(self, counter: TokenCounter | None) -> None:
+        self.counter = counter
+        self.places: Mapping[PathKind, OpenPath] = {PathKind.ENDPOINTS_RUN: self.open_run}
+
+    def open_run(self, target: RecognisedPath) -> Iterable[Piece] | None:
+        """Open a run folder."""
+        summary = find_endpoints_summary(target.path)
+        if summary is None:
+            return None
+        run = read_endpoints_run(target.path, summary, counter=self.counter)
+        return [build_run_result(target.path, run)]
+
+
+def build_run_result(path: Path, run: EndpointsRun) -> Result:
+    """Build the result of a run on its own."""
+    return Result(kind=ResultKind.RUN, path=path, contents=iterate_run(run), evidence=run.evidence)
+
+
+def iterate_run(run: EndpointsRun) -> Iterator[Piece]:
+    """Open a run: the files that it was read from, and what they say."""
+    yield from run.sources
+    yield run
+
+
+def build_endpoints_layout(_: str, aids: JudgingAids) -> EndpointsLayout:
+    """Build the layout of a run of no round."""
+    return EndpointsLayout(aids.counter)

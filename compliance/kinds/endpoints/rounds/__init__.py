@@ -1,0 +1,1 @@
+"""What holds of any run of the Endpoints client, as a round of its own."""

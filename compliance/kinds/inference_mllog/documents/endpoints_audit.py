@@ -1,0 +1,70 @@
+"""Read the caching test that the Endpoints client makes of an entry (TEST04).
+
+Source: mlcommons/endpoints, compliance, output caching test: two run folders and their outcome.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+import msgspec
+
+from compliance.documents.base import FileDocument
+from compliance.kinds.endpoints.documents.result_summary import ResultSummary, read_result_summary
+from compliance.kinds.endpoints.recognition import find_endpoints_summary
+from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.recognition.tree_path import is_file
+
+AUDIT_FOLDER: Final = "audit"
+AUDIT_OUTCOME: Final = "audit_output_caching_test.json"
+REFERENCE_RUN: Final = "reference"
+CACHING_RUN: Final = "output_caching"
+
+
+class AuditOutcome(msgspec.Struct, frozen=True):
+    """`audit_output_caching_test.json`; a field that the file lacks is None."""
+
+    passed: bool | None = None
+    ref_qps: int | float | None = None
+    audit_qps: int | float | None = None
+    threshold: int | float | None = None
+    ref_completed: int | None = None
+    ref_requested: int | None = None
+    audit_completed: int | None = None
+    audit_requested: int | None = None
+
+
+OUTCOME_DECODER: Final = msgspec.json.Decoder(AuditOutcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EndpointsAudit(FileDocument):
+    """A caching test: its outcome, and the summaries of its two runs."""
+
+    document_name: ClassVar[str] = "a caching test of the Endpoints client"
+
+    outcome: AuditOutcome | None
+    reference: ResultSummary | None
+    """None if the run was not submitted."""
+    caching: ResultSummary | None
+
+
+def read_endpoints_audit(entry: Path) -> EndpointsAudit | None:
+    """Read the caching test of an entry; None if it has none."""
+    folder = entry / AUDIT_FOLDER
+    path = next((path for path in folder.rglob(AUDIT_OUTCOME) if is_file(path)), None)
+    if path is None:
+        return None
+    source = SourceFile(path)
+    return EndpointsAudit(
+        source=source,
+        outcome=read_json_document(source, OUTCOME_DECODER),
+        reference=read_audit_run(folder / REFERENCE_RUN),
+        caching=read_audit_run(folder / CACHING_RUN),
+    )
+
+
+def read_audit_run(folder: Path) -> ResultSummary | None:
+    """Read the summary of one run of the test; None if there is none that can be read."""
+    path = find_endpoints_summary(folder)
+    return read_result_summary(SourceFile(path)) if path else None

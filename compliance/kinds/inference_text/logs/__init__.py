@@ -1,0 +1,1 @@
+"""Logs that only this kind of round has."""

@@ -1,0 +1,282 @@
+"""Read a study by its kind: `study.json` and the LoadGen run of each point, with the figures that
+its kind computes from it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from compliance.documents.base import Document, FolderDocument
+from compliance.kinds.podium.documents.inference import LoadGenRun, read_loadgen_run
+from compliance.logs.loadgen.start_times import read_start_times
+from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.recognition.tree_path import is_file, list_subfolders
+from suite import registry
+from suite.errors import PodiumError
+from suite.files.layout import (
+    PARTIAL_SUFFIX,
+    ROOM_RECORD_FILE,
+    START_RECORD_FILE,
+    is_inside_folder,
+)
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.scenario import Scenario
+from suite.rounds import Round, ScenarioRow
+from suite.studies.documents import POINT_FILE, STUDY_FILE, SWEEP_KIND
+from suite.studies.kind import PlannedRun, StudyKind
+from suite.studies.measured import (
+    FIGURE_EXCEPTIONS,
+    build_measured_run,
+    convert_from_json,
+    decode_requests,
+)
+from suite.studies.points import StudiedPoint, collect_points
+from suite.studies.precision import PRECISION_KIND
+from suite.studies.records import (
+    POINT_RECORD_DECODER,
+    STUDY_RECORD_DECODER,
+    PointRecord,
+    StudyRecord,
+)
+from suite.studies.run_facts import RunFacts
+from suite.workload import Mode
+
+AnyKind = StudyKind[Any, Any, Any]
+STUDY_RECORD_FIELDS: Final = frozenset(each.name for each in fields(StudyRecord))
+POINT_RECORD_FIELDS: Final = frozenset(each.name for each in fields(PointRecord))
+OWN_FORMS: Final = ("", SWEEP_KIND, PRECISION_KIND)
+"""Kinds whose `study.json` has a form of its own."""
+
+
+class StudyKindHeader(msgspec.Struct, frozen=True):
+    """The kind of a study."""
+
+    kind: str = ""
+
+
+KIND_HEADER_DECODER: Final = msgspec.json.Decoder(StudyKindHeader)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRun(Document):
+    """One run of a study."""
+
+    document_name: ClassVar[str] = "a run of a study"
+
+    place: str
+    """Folder relative to the study's."""
+    run: LoadGenRun
+    record: PointRecord | None
+    point: Any
+    """Of the study's kind; None if the record does not fit it."""
+    planned: PlannedRun | None
+    """The run that its point wants."""
+    facts: RunFacts | None
+    figures: Any
+    """None if the files do not give them."""
+
+    @property
+    def path(self) -> Path:
+        """Return the file that faults are about if they name no other."""
+        return self.run.folder / POINT_FILE
+
+    @property
+    def starts_ns(self) -> Any:
+        """Return when each prompt began; None without the record."""
+        return self.facts.starts_ns if self.facts else None
+
+    @property
+    def rooms_ns(self) -> Any:
+        """Return when a place was free for each prompt, towards servers; None without the
+        record.
+        """
+        return self.facts.rooms_ns if self.facts else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedStudy(FolderDocument):
+    """A study with its runs."""
+
+    document_name: ClassVar[str] = "a study by its plan"
+    main_file: ClassVar[str] = STUDY_FILE
+
+    record: StudyRecord
+    kind: AnyKind | None
+    """None if it is not installed."""
+    requests: Sequence[tuple[Any, int]]
+    """What the commands asked for, and how often; empty if that cannot be read."""
+    unread: str
+    """Why kind or requests cannot be read; empty if they can."""
+    runs: Sequence[StudyRun]
+    folders: Sequence[str]
+    """Folders with the record of a point, relative to the study's."""
+    round: Round
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether servers answered."""
+        return any(run.run.record and run.run.record.network for run in self.runs)
+
+    @property
+    def points(self) -> Sequence[StudiedPoint[Any, Any]]:
+        """Return the points whose runs give figures."""
+        if self.kind is None:
+            return ()
+        measured = [
+            build_measured_run(each.place, each.record, each.point, each.figures)
+            for each in self.runs
+            if each.record is not None and each.figures is not None
+        ]
+        return collect_points(self.kind, measured)
+
+    @property
+    def rules(self) -> dict[Scenario, ScenarioRow]:
+        """Return the round's rows of the workload and profile."""
+        stamps = self.record.stamps
+        benchmark = self.round.benchmarks.get(stamps.workload)
+        halves = benchmark.inference.items() if benchmark else ()
+        found = (half for profile, half in halves if profile == stamps.profile)
+        return {name: row for half in found for name, row in half.scenarios.items()}
+
+
+def is_measured_study(folder: Path) -> bool:
+    """Return whether a study is one of an installed kind, or of one that podium does not know."""
+    try:
+        header = read_untrusted_file(folder / STUDY_FILE, KIND_HEADER_DECODER.decode)
+    except UnreadableError:
+        return False
+    return header.kind not in OWN_FORMS
+
+
+def read_judged_study(folder: Path, round: Round, sources: list[SourceFile]) -> JudgedStudy | None:
+    """Read a study; None if its record cannot be read. Files that were read are appended to
+    `sources`.
+    """
+    table = SourceFile(folder / STUDY_FILE)
+    sources.append(table)
+    record = read_json_document(table, STUDY_RECORD_DECODER, STUDY_RECORD_FIELDS)
+    if record is None:
+        return None
+    kind, requests, unread = decode_study_kind(record)
+    return JudgedStudy(
+        folder=folder,
+        record=record,
+        kind=kind,
+        requests=requests,
+        unread=unread,
+        runs=tuple(
+            read_study_run(folder, place, kind, requests, round, sources)
+            for place in dict.fromkeys(record.runs)
+            if is_inside_folder(place)
+        ),
+        folders=tuple(iterate_run_folders(folder)),
+        round=round,
+    )
+
+
+def decode_study_kind(
+    record: StudyRecord,
+) -> tuple[AnyKind | None, Sequence[tuple[Any, int]], str]:
+    """Return the kind of a study and what its commands asked for, or why they cannot be read."""
+    try:
+        kind = registry.load_study_kind(record.kind)
+    except PodiumError as error:
+        return None, (), str(error)
+    try:
+        return kind, decode_requests(kind, record), ""
+    except msgspec.ValidationError as error:
+        return kind, (), str(error)
+
+
+def read_study_run(
+    folder: Path,
+    place: str,
+    kind: AnyKind | None,
+    requests: Sequence[tuple[Any, int]],
+    round: Round,
+    sources: list[SourceFile],
+) -> StudyRun:
+    """Read one run of a study."""
+    home = folder / place
+    source = SourceFile(home / POINT_FILE)
+    sources.append(source)
+    record = read_json_document(source, POINT_RECORD_DECODER, POINT_RECORD_FIELDS)
+    point = planned = figures = None
+    if kind is not None and requests and record is not None:
+        point, planned = decode_planned_point(kind, requests[0][0], record)
+    scenario = planned.scenario if planned else None
+    run = read_loadgen_run(home, Mode.PERFORMANCE, scenario, round)
+    strays = tuple(each for each in run.unexpected_paths if each.name != POINT_FILE)
+    run = replace(run, unexpected_paths=strays)
+    sources += run.sources
+    if all(each.path != run.system_source.path for each in sources):
+        sources.append(run.system_source)
+    starts, rooms = (
+        read_prompt_times(home / name, sources) for name in (START_RECORD_FILE, ROOM_RECORD_FILE)
+    )
+    facts = build_judged_facts(run, starts, rooms)
+    if kind is not None and planned is not None and facts is not None:
+        figures = compute_run_figures(kind, requests[0][0], point, facts)
+    return StudyRun(
+        place=place,
+        run=run,
+        record=record,
+        point=point,
+        planned=planned,
+        facts=facts,
+        figures=figures,
+    )
+
+
+def decode_planned_point(
+    kind: AnyKind, request: Any, record: PointRecord
+) -> tuple[Any, PlannedRun | None]:
+    """Return the point of a record and the run that it wants; None for what does not fit."""
+    try:
+        point = convert_from_json(record.point, kind.point)
+        return point, kind.describe_run(request, point)
+    except (msgspec.ValidationError, *FIGURE_EXCEPTIONS):
+        return None, None
+
+
+def compute_run_figures(kind: AnyKind, request: Any, point: Any, facts: RunFacts) -> Any:
+    """Compute the figures of a run; None if its files do not give them."""
+    try:
+        return kind.compute_figures(request, point, facts)
+    except FIGURE_EXCEPTIONS:
+        return None
+
+
+def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFacts | None:
+    """Return what the checked files of a run say; None without its record."""
+    if run.record is None:
+        return None
+    return RunFacts(
+        record=run.record,
+        values={key: run.find_value(key) for key in run.index},
+        errors=tuple(str(each.value) for each in run.voiding_errors),
+        queries=run.queries,
+        tokens=run.tokens,
+        starts_ns=starts_ns,
+        rooms_ns=rooms_ns,
+    )
+
+
+def read_prompt_times(path: Path, sources: list[SourceFile]) -> Any:
+    """Read a record of a run's prompts; None without it. The file is appended to `sources`."""
+    if not is_file(path):
+        return None
+    source = SourceFile(path)
+    sources.append(source)
+    return read_start_times(source)
+
+
+def iterate_run_folders(folder: Path) -> Iterator[str]:
+    """Yield the folders of a study that contain the record of a point, except unfinished ones."""
+    for system in list_subfolders(folder):
+        for each in list_subfolders(system):
+            if is_file(each / POINT_FILE) and not each.name.endswith(PARTIAL_SUFFIX):
+                yield each.relative_to(folder).as_posix()

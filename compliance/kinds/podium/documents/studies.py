@@ -1,0 +1,78 @@
+"""Read a study of any kind as the documents that rules check: its table, the power of its points,
+and the conditions of its runs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from compliance.kinds.podium.documents.conditions import RunConditions, build_serving_conditions
+from compliance.kinds.podium.documents.curve_study import CurveFile, find_curve
+from compliance.kinds.podium.documents.inference import LoadGenRun
+from compliance.kinds.podium.documents.measured_study import (
+    JudgedStudy,
+    is_measured_study,
+    read_judged_study,
+)
+from compliance.kinds.podium.documents.power import (
+    RunPower,
+    build_point_power,
+    build_study_idle_power,
+)
+from compliance.kinds.podium.documents.precision import (
+    PrecisionFile,
+    is_precision_study,
+    read_precision_file,
+)
+from compliance.kinds.podium.documents.study import StudyFile, StudyPoint, read_study
+from compliance.logs.source_file import SourceFile
+from suite.rounds import Round
+from suite.studies.documents import STUDY_FILE
+
+StudyDocument: TypeAlias = (
+    StudyFile | PrecisionFile | JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
+)
+
+
+def read_study_documents(
+    folder: Path, round: Round
+) -> tuple[list[SourceFile], list[StudyDocument]]:
+    """Return the files that were read, with their parse errors, and the documents in them."""
+    sources: list[SourceFile] = []
+    if is_measured_study(folder):
+        judged = read_judged_study(folder, round, sources)
+        return sources, [*iterate_study_documents(judged)] if judged else []
+    if is_precision_study(folder):
+        compared = read_precision_file(folder, round, sources)
+        return sources, [compared] if compared else []
+    found = read_study(folder, round, sources)
+    if found is None:
+        return sources, []
+    powered = (
+        build_study_idle_power(found),
+        *(build_point_power(point, found.folder / STUDY_FILE) for point in found.points),
+    )
+    return sources, [found, *filter(None, powered), *select_run_conditions(found.points)]
+
+
+def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
+    """Yield a study, then each of its runs: those that keep the round's rules for runs are judged
+    as a result's are.
+    """
+    yield study
+    if (curve := find_curve(study)) is not None:
+        yield curve
+    for each in study.runs:
+        conditions = build_serving_conditions(each.run)
+        if each.planned is not None and each.planned.keeps_round:
+            yield each.run
+        elif conditions is not None:  # a probe is too short to compare its halves
+            conditions = None if each.run.telemetry is None else replace(conditions, rates=None)
+        if conditions is not None:
+            yield conditions
+
+
+def select_run_conditions(runs: Sequence[StudyPoint]) -> list[RunConditions]:
+    """Return the conditions of the runs that have telemetry."""
+    return [run.conditions for run in runs if run.conditions is not None]

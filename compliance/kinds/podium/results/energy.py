@@ -1,0 +1,113 @@
+"""The energy of a result, with grade and scope: that of the serving run that determines its value,
+or the mean over a training set's runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from compliance.kinds.podium.documents.training import read_training_log
+from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TRAINING_TELEMETRY_PATTERN
+from suite import events, registry
+from suite.files.layout import RUN_RECORD
+from suite.files.untrusted_files import UnreadableError
+from suite.measurement import power_readings
+from suite.measurement.mlperf_power.checks import is_valid_power_session
+from suite.measurement.mlperf_power.session import find_imported_session
+from suite.measurement.power_readings import MeasuredWork
+from suite.records import RUN_RECORD_DECODER, EnergyRecord
+
+NS_PER_MS = 1_000_000
+
+
+def read_training_set_energy(
+    logs: Sequence[Path], telemetry: Iterable[Path]
+) -> tuple[EnergyRecord, ...]:
+    """Return the mean energy of a set's runs, for each channel that all runs have with the same
+    parts. Only the first of several nodes counts.
+    """
+    files = {
+        parse_training_log_number(path): path for path in telemetry if "_node" not in path.name
+    }
+    runs = [
+        {
+            each.name: each
+            for each in read_training_run_energy(log, files.get(parse_training_log_number(log)))
+        }
+        for log in logs
+    ]
+    names = (
+        [
+            name
+            for name, one in runs[0].items()
+            if all(
+                name in run and build_energy_identity(run[name]) == build_energy_identity(one)
+                for run in runs
+            )
+        ]
+        if runs
+        else []
+    )
+    return tuple(compute_mean_energy([run[name] for run in runs]) for name in names)
+
+
+def read_served_energy(folder: Path) -> tuple[EnergyRecord, ...]:
+    """Return the energy in a LoadGen run's record and that of an MLPerf Power session, if the
+    session is valid; the judge reports invalid ones.
+    """
+    record = read_json_document(SourceFile(folder / RUN_RECORD), RUN_RECORD_DECODER)
+    session = find_imported_session(folder)
+    imported = session.energy[0] if session and is_valid_power_session(session) else ()
+    return (*(record.energy if record else ()), *imported)
+
+
+def parse_training_log_number(path: Path) -> int | None:
+    """Return the number of a log, or of its telemetry."""
+    match = TRAINING_LOG_PATTERN.fullmatch(path.name) or TRAINING_TELEMETRY_PATTERN.fullmatch(
+        path.name
+    )
+    return int(match[1]) if match else None
+
+
+def read_training_run_energy(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
+    """Return the energy of one run from run_start to run_stop; empty if no power was read, or only
+    in a rehearsal.
+    """
+    found = read_training_log(log, registry.load_round(), None)
+    records = [found.find_record(key) for key in (events.RUN_START, events.RUN_STOP)]
+    times = [record.event.time_ms for record in records if record]
+    if telemetry is None or len(times) < 2:
+        return ()
+    try:
+        readings = power_readings.read_power_readings(telemetry)
+    except UnreadableError:
+        return ()
+    begin_ns, end_ns = (round(time * NS_PER_MS) for time in times)
+    return (
+        ()
+        if readings.rehearsal
+        else power_readings.build_energy_records(
+            readings, begin_ns, end_ns, MeasuredWork(samples=0)
+        )[0]
+    )
+
+
+def build_energy_identity(energy: EnergyRecord) -> tuple[str, str, frozenset[str]]:
+    """Return the properties that the energies of several runs must share to have a mean."""
+    return energy.source, energy.grade, frozenset(energy.scope)
+
+
+def compute_mean_energy(runs: Sequence[EnergyRecord]) -> EnergyRecord:
+    """Return the mean energy and powers of several runs, and the worst of each other field."""
+    mlperf_means = [run.mlperf_mean_w for run in runs if run.mlperf_mean_w is not None]
+    return replace(
+        runs[0],
+        joules=fmean(run.joules for run in runs),
+        average_w=fmean(run.average_w for run in runs),
+        edge_j=max(run.edge_j for run in runs),
+        readings=min(run.readings for run in runs),
+        longest_gap_ms=max(run.longest_gap_ms for run in runs),
+        mlperf_mean_w=fmean(mlperf_means) if len(mlperf_means) == len(runs) else None,
+    )

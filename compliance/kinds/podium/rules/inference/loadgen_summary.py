@@ -1,0 +1,398 @@
+"""Check LoadGen's summary against its detail log: a run writes both from the same values."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.kinds.podium.documents.inference import LoadGenRun
+from compliance.logs.loadgen.summary import LogValue, parse_printed_number
+from compliance.logs.loadgen.summary_keys import (
+    LATENCY_EXTREMES,
+    SUMMARY_CONSTRAINT_KEYS,
+    SUMMARY_LATENCY_KEYS,
+    SUMMARY_OVERHEAD_KEYS,
+    SUMMARY_PARAMETER_KEYS,
+    SUMMARY_RATE_KEYS,
+    SUMMARY_TEXT_KEYS,
+    SUMMARY_TOKEN_KEYS,
+    TARGET_LATENCY_NAME,
+    TOKEN_PARAMETER_KEYS,
+    name_query_latency,
+)
+from compliance.rules import rule
+from compliance.verdict import About, Fault
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
+from suite.loadgen import early_stopping
+from suite.loadgen.headline import FIRST_TOKEN_KEY
+from suite.loadgen.scenario import Scenario
+
+TOKEN_RATE_KEYS: Final = {
+    Scenario.SINGLE_STREAM: {
+        "TPS w/ loadgen overhead": "result_token_throughput_with_loadgen_overhead"
+    },
+    Scenario.SERVER: {"Completed tokens per second": "result_completed_tokens_per_second"},
+    Scenario.OFFLINE: {"Tokens per second": "result_tokens_per_second"},
+}
+"""Rates of tokens in the summary, where they are measured."""
+UNCOMPARED_TOKEN_RATE: Final = "TPS w/o loadgen overhead"
+"""SingleStream's, which LoadGen 6.0.17 writes in another unit into the detail log."""
+SECOND_ESTIMATE_PERCENTILE: Final = 99.0
+"""loadgen/results.cc, PerformanceSummary::EarlyStopping: SingleStream estimates this percentile
+too.
+"""
+WHOLE_PERCENTILE_PATTERN: Final = re.compile(r"(\d)\.0th\b")
+"""Later LoadGen versions print a whole percentile as `90.0th`, earlier ones as `90th`."""
+EQUAL_ISSUE_KEY: Final = "effective_sample_concatenate_permutation"
+"""Whether each sample is issued equally often."""
+HEADLINE_NAME_FORMATS: Final = {
+    Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
+    Scenario.MULTI_STREAM: "{:.1f}th percentile latency",
+    Scenario.SERVER: "Completed samples per second",
+    Scenario.OFFLINE: "Samples per second",
+}
+LOGGED_NUMBER_TOLERANCE: Final = 1e-5
+"""Relative: the detail log prints floats with six significant digits."""
+PRINTED_RATE_TOLERANCE: Final = 0.0051
+"""Absolute: the summary prints rates with two decimals."""
+MAX_SHOWN_LINE_CHARACTERS: Final = 120
+"""Maximum characters of an unknown line in a finding."""
+MAX_PLAUSIBLE_QUERIES: Final = 1e12
+"""More queries than any run has time for."""
+
+
+@rule("loadgen.valid", LoadGenRun, About.SCORE)
+def valid(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen reports a performance run as VALID.
+
+    Source: mlcommons/inference, loadgen/results.cc: PerfConstraintsMet, MinDurationMet,
+    MinQueriesMet, early stopping.
+    Advice: follow the summary's recommendation: lower the target rate, or raise the expected one,
+    and repeat the run.
+    """
+    if not run.performance:
+        return
+    if run.summary.find_text("Result is") != "VALID":
+        yield run.build_summary_fault(
+            "Result is", f"Result is {run.summary.find_text('Result is')}", "VALID"
+        )
+    if run.find_value("result_validity") not in (None, "VALID"):
+        yield run.build_fault(f"{run.find_value('result_validity')}", "VALID", "result_validity")
+    for key in (
+        "result_perf_constraints_met",
+        "result_min_duration_met",
+        "result_min_queries_met",
+        "early_stopping_met",
+    ):
+        if run.find_value(key) not in (None, True):
+            yield run.build_fault(f"{key} {run.find_value(key)}", "true", key)
+
+
+@rule("loadgen.summary", LoadGenRun, About.SCORE)
+def summary(run: LoadGenRun) -> Iterator[Fault]:
+    """Every result and statistic in the summary matches the detail log, and the summary contains
+    only lines that LoadGen writes.
+
+    Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
+    """
+    yield from check_unknown_lines(run)
+    if not run.performance:
+        return
+    for name, key in (SUMMARY_TEXT_KEYS | SUMMARY_CONSTRAINT_KEYS).items():
+        stated, value = run.summary.values.get(name), run.find_value(key)
+        if value is not None and (stated is None or stated.text != format_summary_value(value)):
+            yield run.build_summary_fault(
+                name,
+                f"{name}: {stated.text if stated else 'missing'}",
+                f"{format_summary_value(value)}, as in the detail log",
+            )
+    for name, key in iterate_summary_figures(run):
+        yield from check_summary_figure(run, name, key)
+    yield from check_stopping_text(run)
+
+
+def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield lines that LoadGen does not write into the summary of such a run: a figure under an
+    invented name could be presented as a result.
+    """
+    known = (
+        {
+            *SUMMARY_TEXT_KEYS,
+            *SUMMARY_CONSTRAINT_KEYS,
+            *(name for name, _ in iterate_summary_figures(run)),
+            *((UNCOMPARED_TOKEN_RATE,) if measures_single_stream_tokens(run) else ()),
+        }
+        if run.performance
+        else set()
+    )
+    for name in (
+        sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ()
+    ):
+        yield run.build_summary_fault(
+            name, f"'{name}'", "the names that LoadGen writes for this scenario"
+        )
+    notes = {} if run.find_value(EQUAL_ISSUE_KEY) is True else run.summary.notes
+    for line, at in {**run.summary.unrecognised_lines, **notes}.items():
+        yield run.build_fault(
+            f"'{line[:MAX_SHOWN_LINE_CHARACTERS]}'",
+            "lines that LoadGen writes",
+            at,
+            file=SUMMARY_LOG,
+        )
+
+
+def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
+    """Compare the sentences about early stopping in both files with the counts."""
+    if run.measures_tokens:
+        yield from check_token_stopping_text(run)
+        return
+    wanted, logged_text = format_stopping_text(run), run.find_value("early_stopping_result")
+    if wanted is None or not isinstance(logged_text, str):
+        return
+    for file, found, line in (
+        (SUMMARY_LOG, " ".join(run.summary.steps), None),
+        (DETAIL_LOG, logged_text, run.find_line("early_stopping_result")),
+    ):
+        if split_stopping_words(found) != split_stopping_words(wanted):
+            yield run.build_fault(
+                f"early stopping: '{found[:MAX_SHOWN_LINE_CHARACTERS]}'",
+                f"'{wanted}', as the counts imply",
+                line,
+                file=file,
+            )
+
+
+def check_token_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
+    """Compare the sentences about early stopping of first and further tokens in both files, and
+    that of first tokens with the counts.
+    """
+    first, further = (
+        str(run.find_value(f"early_stopping_{name}_result") or "") for name in ("ttft", "tpot")
+    )
+    stated = " ".join(run.summary.steps)
+    is_valid = run.find_value("result_validity") == "VALID"  # else recommendations follow
+    if is_valid and split_stopping_words(stated) != split_stopping_words(f"{first} {further}"):
+        yield run.build_fault(
+            f"early stopping: '{stated[:MAX_SHOWN_LINE_CHARACTERS]}'",
+            "the sentences of the detail log",
+            file=SUMMARY_LOG,
+        )
+    wanted = format_stopping_text(run)
+    if wanted is not None and split_stopping_words(first) != split_stopping_words(wanted):
+        yield run.build_fault(
+            f"early stopping: '{first[:MAX_SHOWN_LINE_CHARACTERS]}'",
+            f"'{wanted}', as the counts imply",
+            "early_stopping_ttft_result",
+        )
+
+
+def measures_single_stream_tokens(run: LoadGenRun) -> bool:
+    """Return whether it is a SingleStream run that measures tokens."""
+    return run.measures_tokens and run.scenario is Scenario.SINGLE_STREAM
+
+
+def split_stopping_words(text: str) -> list[str]:
+    """Return the words of a sentence about early stopping, without line marks."""
+    return WHOLE_PERCENTILE_PATTERN.sub(r"\1th", text.replace("*", " ")).split()
+
+
+def format_stopping_text(run: LoadGenRun) -> str | None:
+    """Return LoadGen's sentence about early stopping for the counts of a run that passed; None if
+    they are missing, or the run did not pass.
+    """
+    count = run.find_number("result_query_count")
+    if run.scenario is Scenario.OFFLINE:
+        return ""
+    if run.scenario is Scenario.SERVER:
+        return "Run successful." if run.find_value("early_stopping_met") is True else None
+    if run.rule is None or count is None or not 0 < count <= MAX_PLAUSIBLE_QUERIES:
+        return None
+    if run.scenario is Scenario.MULTI_STREAM:
+        return format_stopping_estimate(
+            run, int(count), run.rule.percentile, "early_stopping_latency_ms"
+        )
+    first = format_stopping_estimate(
+        run, int(count), run.rule.percentile, "early_stopping_latency_ss"
+    )
+    return None if first is None else f"{first} {format_second_estimate(run, int(count))}"
+
+
+def format_second_estimate(run: LoadGenRun, count: int) -> str:
+    """Return LoadGen's sentence about MultiStream's percentile in SingleStream: the estimate, or
+    how many queries it needs.
+    """
+    estimate_text = format_stopping_estimate(
+        run, count, SECOND_ESTIMATE_PERCENTILE, "early_stopping_latency_ms"
+    )
+    if estimate_text:
+        return estimate_text[estimate_text.index("Early") :]
+    needed = early_stopping.estimate_early_stopping(
+        count, SECOND_ESTIMATE_PERCENTILE
+    ).queries_needed
+    short = (
+        f"Not enough queries processed for {SECOND_ESTIMATE_PERCENTILE}th percentile early stopping"
+        " estimate"
+    )
+    return f"{short} (would need to process at least {needed} total queries)."
+
+
+def format_stopping_estimate(
+    run: LoadGenRun, count: int, percentile: float, key: str
+) -> str | None:
+    """Return LoadGen's sentence about the estimate; None with too few queries."""
+    found, value = early_stopping.estimate_early_stopping(count, percentile), run.find_value(key)
+    if found.rank_from_top is None:
+        return None
+    discarded = (
+        f"Processed at least {found.queries_needed} queries ({count}). Would discard"
+        f" {found.rank_from_top - 1} highest latency queries."
+    )
+    return f"{discarded} Early stopping {percentile}th percentile estimate: {value}"
+
+
+def format_summary_value(value: Any) -> str:
+    """Format a value as the summary does."""
+    return {True: "Yes", False: "NO"}[value] if isinstance(value, bool) else str(value)
+
+
+def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
+    """Yield the names of the summary's figures, and their keys in the detail log."""
+    yield from (SUMMARY_RATE_KEYS | SUMMARY_OVERHEAD_KEYS).items()
+    of_queries = run.scenario is Scenario.MULTI_STREAM  # a query may outlast its samples
+    for name, key in SUMMARY_LATENCY_KEYS.items():
+        yield name, name_query_latency(key) if of_queries else key
+    if run.measures_tokens:
+        yield from iterate_token_figures(run)
+    headline = format_headline_name(run)
+    if headline and headline not in SUMMARY_RATE_KEYS and run.rule:
+        key = f"result_{run.rule.percentile:.2f}_percentile_latency_ns"
+        yield headline, name_query_latency(key) if of_queries else key
+
+
+def iterate_token_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
+    """Yield the same of first tokens, of the time per further token, and of rates of tokens."""
+    yield from (TOKEN_RATE_KEYS.get(run.scenario, {}) if run.scenario else {}).items()
+    yield from SUMMARY_TOKEN_KEYS.items()
+    for statistic in LATENCY_EXTREMES:
+        yield (
+            f"{statistic} Time per Output Token",
+            f"result_time_to_output_token_{statistic.lower()}",
+        )
+    if measures_single_stream_tokens(run) and run.rule:
+        percentile = run.rule.percentile
+        yield (
+            f"{percentile:.1f}th first token percentile latency",
+            FIRST_TOKEN_KEY.format(percentile),
+        )
+
+
+def format_headline_name(run: LoadGenRun) -> str | None:
+    """Return the name of the scenario's result."""
+    return (
+        HEADLINE_NAME_FORMATS[run.scenario].format(run.rule.percentile)
+        if run.scenario and run.rule
+        else None
+    )
+
+
+def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
+    """Compare one figure, which must be in both files or in neither."""
+    stated, value = run.summary.values.get(name), run.find_number(key)
+    if value is not None and stated is None:
+        yield run.build_fault(f"no '{name}'", f"{value:g}, as in the detail log", file=SUMMARY_LOG)
+    elif stated is not None and value is None:
+        yield run.build_summary_fault(
+            name, f"{name}: {stated.text}", f"the value of {key}, which the detail log lacks"
+        )
+    elif (
+        stated is not None
+        and value is not None
+        and not (
+            stated.text == str(run.find_value(key))
+            if key.endswith("_ns")
+            else is_printed_number_close(stated.text, value)
+        )
+    ):
+        yield run.build_summary_fault(
+            name, f"{name}: {stated.text}", f"{value:g}, as {key} in the detail log"
+        )
+
+
+def is_printed_number_close(text: str, value: float) -> bool:
+    """Compare a printed number with another, to the digits that both print."""
+    printed = parse_printed_number(text)
+    return printed is not None and math.isclose(
+        printed, value, rel_tol=LOGGED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_TOLERANCE
+    )
+
+
+@rule("loadgen.parameters", LoadGenRun, About.RULES)
+def parameters(run: LoadGenRun) -> Iterator[Fault]:
+    """The summary's test parameters are exactly the effective settings of the detail log.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and
+    LogEffectiveSettings; no accepted entry differs.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
+    """
+    keys = select_parameter_keys(run)
+    for name in sorted(run.summary.parameters.keys() - (keys.keys() if run.performance else set())):
+        yield run.build_summary_fault(
+            name, f"parameter '{name}'", "the parameters that LoadGen writes"
+        )
+    for name, key in keys.items() if run.performance and run.detail else ():
+        stated, value = run.summary.parameters.get(name), run.find_value(key)
+        if stated is None:
+            yield run.build_fault(
+                f"no parameter '{name}'", f"{value}, as in the detail log", file=SUMMARY_LOG
+            )
+        elif value is not None and not is_equal_parameter(stated, value):
+            yield run.build_summary_fault(
+                name, f"{name} {stated.text}", f"{value}, as {key} in the detail log"
+            )
+
+
+def select_parameter_keys(run: LoadGenRun) -> Mapping[str, str]:
+    """Return the parameters of a summary, and their keys in the detail log: where tokens are
+    measured, their bounds take the place of the latency's.
+    """
+    if not run.measures_tokens:
+        return SUMMARY_PARAMETER_KEYS
+    others = {
+        name: key for name, key in SUMMARY_PARAMETER_KEYS.items() if name != TARGET_LATENCY_NAME
+    }
+    return others | TOKEN_PARAMETER_KEYS
+
+
+def is_equal_parameter(stated: LogValue, value: Any) -> bool:
+    """Compare a parameter: whole numbers exactly, so that every digit of a seed counts."""
+    if isinstance(value, bool):
+        return stated.text == str(int(value))
+    if isinstance(value, int):
+        return (
+            stated.text == str(value)
+            or is_printed_number_close(stated.text, value)
+            and not stated.text.isdigit()
+        )
+    return (
+        is_printed_number_close(stated.text, value)
+        if isinstance(value, float)
+        else stated.text == str(value)
+    )
+
+
+@rule("loadgen.headline", LoadGenRun, About.SCORE, former="entry.value")
+def headline(run: LoadGenRun) -> Iterator[Fault]:
+    """The summary contains the scenario's one result, and no other scenario's.
+
+    Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary.
+    Advice: submit LoadGen's file unmodified.
+    """
+    if not run.performance or run.rule is None:
+        return
+    wanted = format_headline_name(run)
+    others = {"Completed samples per second", "Samples per second"} - {wanted}
+    if wanted not in run.summary.values:
+        yield run.build_fault(f"no '{wanted}'", "the scenario's result", file=SUMMARY_LOG)
+    for name in sorted(others & run.summary.values.keys()):
+        yield run.build_summary_fault(name, f"'{name}'", f"only '{wanted}'")

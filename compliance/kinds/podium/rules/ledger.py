@@ -1,0 +1,356 @@
+"""Check that the ledger is complete and accounts for every result."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from compliance.kinds.podium.documents.bundle import Bundle
+from compliance.kinds.podium.documents.ledger import LedgerFile, LedgerLine, parse_step_time
+from compliance.kinds.podium.documents.training import TrainingLog
+from compliance.logs.finite_numbers import is_finite_number
+from compliance.recognition.tree_path import is_file
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite import events
+from suite.files.layout import AUDITS_FOLDER, LEDGER_FOLDER, MANIFEST_FILE
+from suite.ledger.steps import (
+    NONCE_RANDOM_BYTES,
+    AttemptKind,
+    LedgerStep,
+    StepKind,
+    compute_campaign_nonce,
+    find_challenge_fault,
+)
+from suite.units import MS_PER_S
+
+STEP_TIME_TOLERANCE_S: Final = 60.0
+"""House rule: a step is written when a log has its last line; clocks set by a time server may
+differ by less.
+"""
+ENDING_STEP_KINDS: Final = frozenset(
+    {StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.SERVED}
+)
+"""Steps that end the work of a `begin` step."""
+
+
+@rule("ledger.links", LedgerFile, About.IDENTITY)
+def links(ledger: LedgerFile) -> Iterator[Fault]:
+    """The lines of a ledger are numbered from 0, and each names the SHA-256 of the line before it.
+    This proves that no line was removed, repeated, moved or edited.
+
+    Source: house rule: attempts that did not become results also count; suite/ledger/steps.py.
+    Advice: submit the ledger as podium wrote it, with all its lines.
+    """
+    before = ""
+    for ledger_line in ledger.ledger_lines:
+        if ledger_line.step:
+            yield from check_ledger_line(ledger, ledger_line, ledger_line.step, before)
+        before = ledger_line.sha256
+    if not ledger.ledger_lines and not ledger.source.parse_errors:
+        yield ledger.build_fault("no line", "one line for each step, starting with begin")
+
+
+def check_ledger_line(
+    ledger: LedgerFile, ledger_line: LedgerLine, step: LedgerStep, before: str
+) -> Iterator[Fault]:
+    """Check one line against its position and the previous line."""
+    if step.n != ledger_line.line - 1:
+        yield ledger.build_fault(f"step {step.n}", f"step {ledger_line.line - 1}", ledger_line.line)
+    if step.previous != before:
+        yield ledger.build_fault(
+            f"previous {step.previous[:16]!r}",
+            f"{before[:16]!r}, the SHA-256 of the line before",
+            ledger_line.line,
+        )
+    if ledger_line.line == 1 and step.step is not StepKind.BEGIN:
+        yield ledger.build_fault(f"a first step {step.step}", "begin", ledger_line.line)
+
+
+@rule("ledger.nonce", LedgerFile, About.IDENTITY)
+def nonce(ledger: LedgerFile) -> Iterator[Fault]:
+    """The nonce of a campaign with a challenge is the SHA-256 of the challenge (8 to 64 bytes)
+    followed by 32 random bytes.
+
+    Source: house rule: since the nonce seeds each LoadGen run, no answer can be older than the
+    challenge.
+    Advice: submit the ledger as podium wrote it; a campaign gets its challenge when it begins.
+    """
+    for ledger_line in ledger.ledger_lines:
+        step = ledger_line.step
+        if step is None or not (step.challenge or step.random):
+            continue
+        if problem := find_challenge_fault(step.challenge):
+            yield ledger.build_fault(
+                f"challenge {step.challenge[:80]!r}: {problem}",
+                "8 to 64 bytes in hexadecimal digits",
+                ledger_line.line,
+            )
+        elif len(step.random) != 2 * NONCE_RANDOM_BYTES or find_challenge_fault(step.random):
+            yield ledger.build_fault(
+                f"random {step.random[:80]!r}",
+                f"{NONCE_RANDOM_BYTES} bytes in hexadecimal digits",
+                ledger_line.line,
+            )
+        elif compute_campaign_nonce(step.challenge, step.random) != step.nonce:
+            yield ledger.build_fault(
+                f"nonce {step.nonce!r}",
+                f"{compute_campaign_nonce(step.challenge, step.random)!r}, derived from"
+                " the challenge",
+                ledger_line.line,
+            )
+
+
+@rule("ledger.kept", LedgerFile, About.IDENTITY)
+def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
+    """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
+    checkpoint record, with all its files, and no later step superseded it.
+
+    A result that podium restore brought back is a warning: it stands in the place of a later one,
+    which the ledger counts too.
+
+    Source: house rule: neither a superseded result nor one from another program can replace a kept
+    result.
+    Advice: bring superseded results back with podium restore, or repeat the run.
+    """
+    for paths in ledger.iterate_result_files():
+        there = [path for path in paths if is_file(path)]
+        made, retained = ledger.find_making_steps(there), ledger.find_effective_steps(there)
+        if len(retained) == 1 or not there:
+            yield from check_restored_result(ledger, retained, there)
+            continue
+        if retained:
+            found = f"made by steps {', '.join(str(step.n) for step in retained)}"
+        elif made:
+            found = f"made by step {made[-1].n}, and superseded later"
+        else:
+            found = "no step made this"
+        required = f"made by one step of {ledger.source.path.name}, unchanged, and kept"
+        yield ledger.build_fault(
+            found, required, file=there[0] if len(paths) == 1 else there[0].parent
+        )
+
+
+def check_restored_result(
+    ledger: LedgerFile, retained: Sequence[LedgerStep], there: Sequence[Path]
+) -> Iterator[Fault]:
+    """Yield that a result was restored: whoever reads it has to know that a later one was chosen
+    against.
+    """
+    restored = {step.made for step in ledger.steps if step.step is StepKind.RESTORED}
+    for step in retained:
+        if step.n in restored:
+            yield ledger.build_fault(
+                f"made by step {step.n}, superseded and restored",
+                "the result of the last attempt",
+                file=there[0] if len(there) == 1 else there[0].parent,
+                severity=Severity.WARNING,
+            )
+
+
+@rule("ledger.order", LedgerFile, About.IDENTITY)
+def order(ledger: LedgerFile) -> Iterator[Fault]:
+    """Every step that ends something follows the step that began it. A checkpoint is stored after
+    its training run ended, and served after that.
+
+    Only the first line may name results that existed before the ledger.
+
+    Source: house rule: podium appends each step as it happens.
+    Advice: submit the ledger as podium wrote it.
+    """
+    begun: set[tuple[str, str, str]] = set()
+    for ledger_line in ledger.ledger_lines:
+        step = ledger_line.step
+        if step and step.step is StepKind.BEGIN:
+            begun.add((step.what, step.of, step.nonce))
+            if step.files and step.n:
+                yield ledger.build_fault(
+                    "files in a begin step", "no files, except in the first line", ledger_line.line
+                )
+        elif (
+            step
+            and step.step in ENDING_STEP_KINDS
+            and (step.what, step.of, step.nonce) not in begun
+        ):
+            yield ledger.build_fault(
+                f"{step.step} {step.of}", "an earlier step that begins it", ledger_line.line
+            )
+    yield from check_checkpoint_steps(ledger)
+
+
+@rule("ledger.times", LedgerFile, About.FORM, severity=Severity.WARNING)
+def times(ledger: LedgerFile) -> Iterator[Fault]:
+    """Steps are in the order of time. A training log begins after the step that began it, and ends
+    when the step that names it was written.
+
+    Source: house rule: podium appends each step as it happens; a clock may have been set in
+    between, so this is a warning.
+    Advice: submit log and ledger as podium wrote them; if the machine's clock was set meanwhile,
+    mention it in the submission.
+    """
+    timed_steps = [
+        (moment, step) for step in ledger.steps if (moment := parse_step_time(step)) is not None
+    ]
+    for (earlier, before), (later, step) in pairwise(timed_steps):
+        if later < earlier - STEP_TIME_TOLERANCE_S:
+            yield ledger.build_fault(
+                f"step {step.n} is {earlier - later:.0f} s before step {before.n}",
+                "steps in the order of time",
+                step.n + 1,
+            )
+    for log in (log for group in ledger.sets for log in group.logs):
+        for step in ledger.find_effective_steps([log.path])[:1]:
+            yield from check_log_times(ledger, log, step) if step.step is not StepKind.BEGIN else ()
+
+
+def check_log_times(ledger: LedgerFile, log: TrainingLog, step: LedgerStep) -> Iterator[Fault]:
+    """Check a log's first and last line against the steps that began and ended it."""
+    marks = [
+        record.event.time_ms / MS_PER_S
+        for record in log.records
+        if is_finite_number(record.event.time_ms)
+    ]
+    begun = [
+        parse_step_time(each)
+        for each in ledger.steps
+        if each.step is StepKind.BEGIN
+        and (each.of, each.nonce) == (step.of, step.nonce)
+        and each.n < step.n
+    ]
+    ended, first = parse_step_time(step), begun[0] if begun else None
+    if marks and first is not None and min(marks) < first - STEP_TIME_TOLERANCE_S:
+        yield ledger.build_fault(
+            f"{log.path.name} begins {first - min(marks):.0f} s before its step",
+            "a log that begins after its step",
+            step.n + 1,
+        )
+    if marks and ended is not None and abs(ended - max(marks)) > STEP_TIME_TOLERANCE_S:
+        found = (
+            f"step {step.n} was written {abs(ended - max(marks)):.0f} s"
+            f" {'after' if ended > max(marks) else 'before'} the last line of {log.path.name}"
+        )
+        yield ledger.build_fault(found, f"at most {STEP_TIME_TOLERANCE_S:g} s", step.n + 1)
+
+
+def check_checkpoint_steps(ledger: LedgerFile) -> Iterator[Fault]:
+    """Compare the steps of each served checkpoint; those in the first line may have any order."""
+    for entry in ledger.entries:
+        for sha256, served in ledger.find_served_checkpoints(entry):
+            logs = [
+                log.path for group in ledger.sets for log in group.logs if log.checkpoint == sha256
+            ]
+            records = [ledger.resolve_checkpoint_record(sha256)] if "/" not in sha256 else []
+            trained, exported = find_first_step(ledger, logs), find_first_step(ledger, records)
+            yield from check_rising_steps(
+                ledger, [step for step in (trained, exported, served) if step]
+            )
+
+
+def check_rising_steps(ledger: LedgerFile, steps: list[LedgerStep]) -> Iterator[Fault]:
+    """Yield neighbours whose numbers do not increase."""
+    for before, after in pairwise(steps):
+        if before.n > after.n or (before.n == after.n and before.step is not StepKind.BEGIN):
+            yield ledger.build_fault(
+                f"{after.step} in step {after.n}, {before.step} in step {before.n}",
+                "trained, then exported, then served",
+                after.n + 1,
+            )
+
+
+def find_first_step(ledger: LedgerFile, paths: list[Path]) -> LedgerStep | None:
+    """Return the first of the steps that files come from."""
+    found = [step for path in paths for step in ledger.find_effective_steps([path])]
+    return min(found, key=lambda step: step.n, default=None)
+
+
+@rule("ledger.complete", LedgerFile, About.SCORE)
+def complete(ledger: LedgerFile) -> Iterator[Fault]:
+    """A bundle contains every run and compliance test that the ledger lists as kept for its
+    training sets and scenarios.
+
+    Source: house rule: no run of a campaign is left out.
+    Advice: restore the named runs, or repeat the whole set or scenario.
+    """
+    folders = {
+        format_ledger_path(ledger, group.folder): {
+            log.find_value(events.NONCE) for log in group.logs
+        }
+        for group in ledger.sets
+    }
+    folders |= {
+        format_ledger_path(ledger, entry.folder): {
+            run.record.system.nonce for run in entry.runs if run.record
+        }
+        for entry in ledger.entries
+    }
+    for step in ledger.steps if ledger.sealed else ():
+        within = resolve_step_folder(step)
+        names = (
+            ledger.standing_files.get(step.n, {})
+            if step.step in ENDING_STEP_KINDS and step.nonce in folders.get(within, ())
+            else {}
+        )
+        if missing := [name for name in sorted(names) if not is_file(ledger.root / name)]:
+            yield ledger.build_fault(f"no {missing[0]}", f"what step {step.n} made", step.n + 1)
+
+
+def resolve_step_folder(step: LedgerStep) -> str:
+    """Return the folder of the set or scenario of a step; a compliance test belongs to its
+    scenario.
+    """
+    if step.what == AttemptKind.AUDIT:
+        return str(PurePosixPath(step.of).parent).replace(f"/{AUDITS_FOLDER}/", "/results/", 1)
+    return step.of if step.what == AttemptKind.TRAINING else step.of.rpartition(f"/{step.what}")[0]
+
+
+def format_ledger_path(ledger: LedgerFile, folder: Path) -> str:
+    """Format a folder as the ledger does."""
+    return folder.relative_to(ledger.root).as_posix()
+
+
+@rule("bundle.ledger", Bundle, About.IDENTITY)
+def heads(bundle: Bundle) -> Iterator[Fault]:
+    """A bundle with a ledger contains the ledger of each of its workloads, and its manifest names
+    the SHA-256 of each ledger's last line.
+
+    Source: house rule: the seal covers the number of attempts as well as the results.
+    Advice: pack the results again with podium pack; if only some results have a ledger, pack each
+    workload separately with --workload.
+    """
+    stated = bundle.manifest
+    if stated is None:
+        return
+    file = bundle.folder / MANIFEST_FILE
+    found = {
+        ledger.source.path.relative_to(bundle.folder).as_posix(): (
+            ledger.ledger_lines[-1].sha256 if ledger.ledger_lines else ""
+        )
+        for ledger in bundle.ledgers
+    }
+    required = {*found, *stated.ledger}
+    if required:
+        required |= set(iterate_required_ledgers(bundle))
+    for name in sorted(required):
+        if name not in found:
+            yield bundle.build_fault(
+                f"no {name}", "the ledger of each workload with results", file=file
+            )
+        elif stated.ledger.get(name) != found[name]:
+            yield bundle.build_fault(
+                f"ledger {name}: {stated.ledger.get(name)!r}",
+                f"{found[name]!r}, the SHA-256 of its last line",
+                file=file,
+            )
+
+
+def iterate_required_ledgers(bundle: Bundle) -> Iterator[str]:
+    """List the ledgers that the results of a bundle belong to."""
+    for tree in bundle.submissions:
+        home = tree.organisation_folder.relative_to(bundle.folder).as_posix()
+        workloads = {log.workload for group in tree.sets for log in group.logs} | {
+            entry.workload for entry in tree.entries
+        }
+        yield from (
+            f"{home}/{LEDGER_FOLDER}/{workload}.jsonl"
+            for workload in sorted(filter(None, workloads))
+        )

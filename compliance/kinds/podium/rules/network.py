@@ -1,0 +1,297 @@
+"""Check systems under test behind a network: which machines asked and answered, and what the
+Network Division allows.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
+from compliance.kinds.podium.documents.system_description import SystemFile
+from compliance.kinds.podium.rules.inference.run_record import build_record_fault
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite.files.layout import TOKEN_RECORD_FILE
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
+from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import (
+    MAX_SHARE_IN_ONE_READ,
+    is_streaming_credible,
+    is_token_count_credible,
+)
+from suite.records import PROMPTS_FORM, NetworkRecord
+from suite.terms import NETWORK_FIELDS, Division
+
+NETWORK_SUT_NAME: Final = "Network SUT"
+NETWORK_SCENARIOS: Final = ("Server", "Offline")
+PROMPT_APIS: Final = ("chat", "completions")
+SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
+SHARED_NETWORK_FIELDS: Final = (
+    "endpoints",
+    "servers",
+    "nodes",
+    "machines",
+    "loadgen_machine",
+    "loopback",
+    "form",
+    "model",
+    "api",
+    "targets",
+    "tokenizer",
+    "in_flight",
+)
+"""Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
+
+
+@rule("network.scenario", LoadGenRun, About.RULES)
+def scenario(run: LoadGenRun) -> Iterator[Fault]:
+    """A system behind a network is measured only in Server and Offline.
+
+    Source: inference_rules.adoc, Network Division: the datacenter suite only.
+    Advice: serve the other scenarios on LoadGen's machine.
+    """
+    label = run.scenario.label if run.scenario else "no scenario"
+    if run.record and run.record.network and label not in NETWORK_SCENARIOS:
+        yield build_record_fault(
+            run,
+            f"{label} over a network",
+            " or ".join(NETWORK_SCENARIOS),
+        )
+
+
+@rule("network.name", LoadGenRun, About.IDENTITY)
+def name(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name; no
+    other system has such a name.
+
+    Source: inference_rules.adoc, Network Division: Name() of the QDL.
+    Advice: keep the logs that LoadGen wrote, and name each server once.
+    """
+    sut_name = run.find_value("sut_name")
+    network = run.record.network if run.record else None
+    if not isinstance(sut_name, str) or run.record is None:
+        return
+    if (NETWORK_SUT_NAME in sut_name) != bool(network):
+        yield run.build_fault(
+            f"sut_name {sut_name!r}",
+            f"a name with '{NETWORK_SUT_NAME}'"
+            if network
+            else "a system without a network: run.json has none",
+            "sut_name",
+        )
+    named = [
+        part.rpartition(" at ")[2] for part in sut_name.partition(NETWORK_SUT_NAME)[2].split(", ")
+    ]
+    for place in (
+        list_endpoint_addresses(network) if network and NETWORK_SUT_NAME in sut_name else ()
+    ):
+        if named.count(place) != 1:
+            yield run.build_fault(
+                f"sut_name {sut_name!r}", f"the name of {place}, once", "sut_name"
+            )
+
+
+def list_endpoint_addresses(network: NetworkRecord) -> list[str]:
+    """Return host:port of each endpoint."""
+    return [endpoint.partition("://")[2] for endpoint in network.endpoints]
+
+
+@rule("network.requests", LoadGenRun, About.RULES)
+def requests(run: LoadGenRun) -> Iterator[Fault]:
+    """Each request over a network contains one sample: LoadGen's side neither batches nor pads.
+
+    Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the
+    system under test.
+    Advice: do not edit run.json.
+    """
+    if run.record is None or run.record.network is None:
+        return
+    mean, network = run.record.batches.get("mean_size"), run.record.network
+    if mean != 1.0:
+        yield build_record_fault(run, f"requests of {mean} samples", "1 sample in each")
+    if min(network.bytes_out, network.bytes_in) <= 0:
+        yield build_record_fault(
+            run,
+            f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers",
+            "more than 0 bytes: all data cross the network",
+        )
+
+
+@rule("network.prompts", LoadGenRun, About.IDENTITY)
+def prompts(run: LoadGenRun) -> Iterator[Fault]:
+    """Of a run over an OpenAI-compatible API, run.json states where each endpoint's prompts went,
+    the tokenizer that answers were counted with, and the open connections; Server's answers are
+    streamed.
+
+    Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
+    all tokens.
+    Advice: do not edit run.json.
+    """
+    network = run.record.network if run.record else None
+    if network is None or network.form != PROMPTS_FORM:
+        return
+    if network.api not in PROMPT_APIS:
+        yield build_record_fault(run, f"api {network.api!r}", " or ".join(PROMPT_APIS))
+    if len(network.targets) != len(network.endpoints) or not all(
+        target.startswith(endpoint.removesuffix("/v1"))
+        for target, endpoint in zip(network.targets, network.endpoints, strict=False)
+    ):
+        yield build_record_fault(
+            run, f"targets {', '.join(network.targets) or 'none'}", "one of each endpoint's routes"
+        )
+    if not SHA256_PATTERN.fullmatch(network.tokenizer):
+        yield build_record_fault(run, f"tokenizer {network.tokenizer!r}", "its SHA-256")
+    if not 0 < network.connections <= network.in_flight:
+        yield build_record_fault(
+            run,
+            f"{network.connections} connections for {network.in_flight} requests in flight",
+            "at least one, and at most one for each request",
+        )
+    if run.scenario is Scenario.SERVER and not network.streamed:
+        yield build_record_fault(
+            run, "Server without streams", "streams: the time to the first token has a bound"
+        )
+
+
+@rule("network.tokens", LoadGenRun, About.SCORE)
+def tokens(run: LoadGenRun) -> Iterator[Fault]:
+    """The tokens that LoadGen was told, by servers of an OpenAI-compatible API, are those of the
+    answers' text: within one token of each answer and two per cent. tokens.npy has as many, and the
+    time of a first token if answers were streamed.
+
+    Source: house rule: servers may or may not count the token that ends an answer, and a tokenizer
+    may split a text otherwise than it was generated.
+    Advice: measure a server whose `usage` counts the tokens of its answers, without reasoning; name
+    the tokenizer of its model with endpoint.tokenizer.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or network.form != PROMPTS_FORM:
+        return
+    answers, lines = run.record.batches.get("count", 0.0), run.answers.counted_lines
+    for logged, counted, number, where in (
+        (network.tokens_logged, network.tokens_recounted, answers, "all answers"),
+        (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers"),
+    ):
+        if not is_token_count_credible(logged, counted, number):
+            yield build_record_fault(
+                run, f"{logged} tokens of {where} told to LoadGen", f"about {counted}, their texts'"
+            )
+    if run.tokens is None or not run.performance or len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
+        return
+    recorded = int(run.tokens.tokens.sum())
+    if recorded != network.tokens_logged:
+        yield run.build_fault(
+            f"{recorded} tokens", f"{network.tokens_logged}, as in run.json", file=TOKEN_RECORD_FILE
+        )
+    seen = int((run.tokens.first_ns > 0).sum())
+    if seen != len(run.tokens) * bool(network.streamed):
+        yield run.build_fault(
+            f"{seen} of {len(run.tokens)} answers with the time of a first token",
+            "all if answers were streamed, otherwise none",
+            file=TOKEN_RECORD_FILE,
+        )
+
+
+@rule("network.streams", LoadGenRun, About.SCORE, severity=Severity.WARNING)
+def streams(run: LoadGenRun) -> Iterator[Fault]:
+    """Streamed answers come token by token: of at most a quarter of them, all tokens came in one
+    read of the connection, which leaves no time between them.
+
+    Source: house rule: a server or a proxy that holds tokens back makes the time per token near 0.
+    Advice: turn off the buffering of the server or the proxy, and measure with fewer in flight.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or not network.streamed:
+        return
+    answers = run.record.batches.get("count", 0.0) * run.record.batches.get("mean_size", 0.0)
+    if not is_streaming_credible(network.answers_in_one_read, answers):
+        yield build_record_fault(
+            run,
+            f"{network.answers_in_one_read} of {answers:.0f} answers with all tokens at once",
+            f"at most {MAX_SHARE_IN_ONE_READ:.0%}",
+        )
+
+
+@rule("network.machines", LoadGenRun, About.IDENTITY)
+def machines(run: LoadGenRun) -> Iterator[Fault]:
+    """In the network division, LoadGen and every server run on different machines, and the servers
+    state what they serve. A system behind a network is never in the closed division.
+
+    Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems;
+    submission_checker: division network and is_network.
+    Advice: run podium serve on another machine; a result from two programs on one machine belongs
+    to the open division.
+    """
+    if run.record is None:
+        return
+    network, division = run.record.network, run.record.system.division
+    if network and division == Division.CLOSED:
+        yield build_record_fault(
+            run, "a network in the closed division", "division network or open"
+        )
+    if division != Division.NETWORK:
+        return
+    if network is None:
+        yield build_record_fault(
+            run, "no network in the network division", "the network between LoadGen and the servers"
+        )
+    elif not network.is_on_other_machines:
+        yield build_record_fault(
+            run,
+            "LoadGen and a server on one machine, or a server that does not name its machine",
+            "another machine for each server",
+        )
+    elif not network.states_what_it_serves:
+        yield build_record_fault(
+            run, "a server that does not state what it serves", "a server that names its checkpoint"
+        )
+
+
+@rule("network.described", InferenceEntry, About.IDENTITY)
+def described(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry have the same network, and the system's description states whether there
+    is one.
+
+    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: all runs use
+    one system.
+    Advice: serve both modes of a scenario with one command, and keep the description that podium
+    wrote.
+    """
+    first = entry.record
+    if first is None:
+        return
+    for run in entry.runs:
+        other = run.record.network if run.record else None
+        for field in SHARED_NETWORK_FIELDS if run.record else ():
+            found, wanted = getattr(other, field, None), getattr(first.network, field, None)
+            if found != wanted:
+                yield build_record_fault(
+                    run,
+                    f"network: {field} {found!r}",
+                    f"{wanted!r}, as in {entry.runs[0].folder.name}",
+                )
+    if entry.system and entry.system.description.networked != bool(first.network):
+        stated = entry.system.description.is_network
+        yield entry.system.build_fault(
+            f"is_network {stated!r}",
+            "'true'" if first.network else "false: run.json has no network",
+        )
+
+
+@rule("network.fields", SystemFile, About.IDENTITY)
+def fields(system: SystemFile) -> Iterator[Fault]:
+    """A description in the network division has all thirteen fields of a networked system.
+
+    Source: submission_checker/constants.py, SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE.
+    Advice: provide the fields that podium cannot know with --system-file.
+    """
+    description = system.description
+    if description.division != Division.NETWORK:
+        return
+    if not description.networked:
+        yield system.build_fault(
+            f"is_network {description.is_network!r} in the network division", "'true'"
+        )
+    for field in NETWORK_FIELDS:
+        if not (getattr(description, field) or "").strip():
+            yield system.build_fault(f"{field} {getattr(description, field)!r}", "a value")

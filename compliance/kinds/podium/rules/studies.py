@@ -1,0 +1,219 @@
+"""Check studies of every kind: which runs they have, whether these follow their plan, and whether
+their figures and their answer can be computed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from compliance.kinds.podium.documents.measured_study import (
+    AnyKind,
+    JudgedStudy,
+    StudyRun,
+)
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite.files.layout import RUN_RECORD, is_inside_folder
+from suite.studies.kind import STUDY_FIELD_KEYS, PlannedRun
+from suite.studies.measured import FIGURE_EXCEPTIONS
+from suite.studies.points import iterate_walks
+from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
+
+LOGGED_TOLERANCE: Final = 1e-5
+"""Relative, for rates and shares: LoadGen logs six significant digits."""
+CHANGING_SETTINGS: Final = (
+    "performance_issue_unique",
+    "performance_issue_same",
+    "sample_concatenate_permutation",
+    "max_duration_ms",
+    "max_query_count",
+)
+"""LoadGen settings that change the measurement: false or 0, unless the round asks for them."""
+PERCENTILE_FIELD: Final = "percentile"
+SETTING_KEYS: Final = {
+    "server.target_qps": "effective_target_qps",
+    "loadgen.min_duration_ms": "effective_min_duration_ms",
+    "loadgen.min_queries": "effective_min_query_count",
+}
+"""Setting of a point -> LoadGen's key of it in the detail log."""
+
+
+@rule("study.points", JudgedStudy, About.SCORE, former="curve.points peak.trials speed.rows")
+def points(study: JudgedStudy) -> Iterator[Fault]:
+    """Each run of a study is a separate LoadGen run of one system, with the settings of its point,
+    and counts; the study names each run in its folder.
+
+    Source: docs/STUDIES.md; suite/studies/kind.py.
+    Advice: repeat the same command: it measures missing points, and moves aside what belongs to
+    another system.
+    """
+    record = study.record
+    if study.kind is None or study.unread:
+        yield study.build_fault(
+            f"kind {record.kind!r}: {study.unread}", "a kind of study that is installed"
+        )
+        return
+    for place, count in Counter(record.runs).items():
+        if count > 1 or not is_inside_folder(place):
+            yield study.build_fault(f"{count} points for the run {place!r}", "a run for each")
+    for place in sorted(set(study.folders) - set(record.runs)):
+        yield study.build_fault(f"the run {place!r} in the study's folder", "only runs it names")
+    numbers = [run.record.number for run in study.runs if run.record]
+    counted = list(range(1, len(numbers) + 1)) if study.kind.is_ordered else sorted(set(numbers))
+    if numbers != counted or min(numbers, default=1) < 1:
+        wanted = "all numbers from 1, in order" if study.kind.is_ordered else "rising numbers"
+        yield study.build_fault(f"runs with the numbers {', '.join(map(str, numbers))}", wanted)
+    for run in study.runs:
+        yield from check_study_run(study, study.kind, run)
+
+
+def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterator[Fault]:
+    """Yield what a run has against its point and the study."""
+    if run.record is None:
+        return
+    if run.point is None or run.planned is None:
+        yield run.build_fault("another point", f"a point of a {kind.name}")
+        return
+    suffix = f"-run-{run.record.repeat}" if run.record.repeat > 1 else ""
+    wanted = f"{study.record.stamps.system}/{kind.name_point(run.point)}{suffix}"
+    if run.place != wanted:
+        yield run.build_fault(f"the point of {wanted}", f"the point of {run.place}")
+    if run.facts is None:
+        return
+    yield from check_run_settings(study, run, run.planned)
+    yield from check_planned_log(run, run.planned)
+    complete = kind.is_complete(study.requests[0][0], run.point, run.facts)
+    if not complete and not kind.follows_advice:
+        told = run.facts.errors[0] if run.facts.errors else run.facts.values.get("result_validity")
+        yield run.build_fault(f"a run that does not count: {told}", "a run that counts")
+
+
+def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -> Iterator[Fault]:
+    """Yield what the record of a run has against the study: system, servers and settings."""
+    record, stamps = run.run.record, study.record.stamps
+    first = next((each.run.record for each in study.runs if each.run.record), None)
+    if record is None or first is None:
+        return
+    found: dict[str, Any] = dict(select_study_stamps(record.system))
+    wanted: dict[str, Any] = {name: getattr(stamps, name) for name in RUN_STAMP_FIELDS}
+    for name in ("endpoints", "tokenizer"):
+        found[name] = getattr(record.network, name) if record.network else None
+        wanted[name] = getattr(first.network, name) if first.network else None
+    for name, value in planned.settings.items():
+        found[name], wanted[name] = record.settings.get(name), value
+    for name, value in wanted.items():
+        if not is_close(found[name], value):
+            yield run.build_fault(
+                f"{name} {found[name]!r}", f"{value!r}, as in the study", file=RUN_RECORD
+            )
+
+
+def check_planned_log(run: StudyRun, planned: PlannedRun) -> Iterator[Fault]:
+    """Yield settings that LoadGen logged and that are not those of the point."""
+    for key, value in list_logged_settings(planned).items():
+        found = run.run.find_value(key)
+        if not is_close(found, value):
+            yield run.run.build_fault(f"{key} {found!r}", f"{value!r}, by {run.path.name}", key)
+
+
+def list_logged_settings(planned: PlannedRun) -> Mapping[str, Any]:
+    """Return LoadGen's keys of what the point decides, with their values."""
+    wanted: dict[str, Any] = {
+        "effective_scenario": planned.scenario.label,
+        "effective_test_mode": "PerformanceOnly",
+    }
+    if not planned.keeps_round:  # else the rules about runs know what the round asks for
+        wanted |= {f"effective_{name}": 0 for name in CHANGING_SETTINGS}
+    wanted |= {
+        key: planned.settings[name]
+        for name, key in SETTING_KEYS.items()
+        if name in planned.settings
+    }
+    for name, value in planned.fields.items():
+        if value is not None:
+            share = name == PERCENTILE_FIELD
+            wanted[STUDY_FIELD_KEYS[name]] = value / 100 if share else value
+    return wanted
+
+
+def is_close(found: Any, value: Any) -> bool:
+    """Return whether a value is the same, as far as LoadGen logs digits."""
+    if isinstance(found, float | int) and isinstance(value, float):
+        return math.isclose(found, value, rel_tol=LOGGED_TOLERANCE)
+    return bool(found == value)
+
+
+@rule("study.plan", JudgedStudy, About.SCORE, former="peak.steps")
+def plan(study: JudgedStudy) -> Iterator[Fault]:
+    """The points of a study are those that its plan gives for what was asked, each measured as
+    often; and what was asked is the round's where the study says so.
+
+    A study that is not finished is a warning. So is a search whose points follow from one another
+    and do not follow its plan: another machine may round otherwise.
+
+    Source: suite/studies/kind.py: the same points always lead to the same next one.
+    Advice: repeat the same command: it continues from the runs that are there.
+    """
+    kind = study.kind
+    if kind is None or study.unread:
+        return  # study.points finds it
+    try:
+        yield from check_walks(study, kind)
+        for request, _ in study.requests:
+            for found, required in kind.find_request_faults(request, study.rules):
+                yield study.build_fault(found, required)
+    except FIGURE_EXCEPTIONS as error:
+        yield study.build_fault(
+            f"what no {kind.name} can ask for: {type(error).__name__}", "a request that can be"
+        )
+
+
+def check_walks(study: JudgedStudy, kind: AnyKind) -> Iterator[Fault]:
+    """Yield points that no plan gives, and plans that are not finished."""
+    measured = study.points
+    walks = list(iterate_walks(kind, study.requests, measured))
+    planned = {each.folder for walk in walks for each in walk.done}
+    planned |= {walk.step_folder for walk in walks if walk.step_folder}
+    severity = Severity.WARNING if kind.is_ordered else None
+    for point in measured:
+        if point.folder not in planned:
+            yield study.build_fault(
+                f"the point {kind.name_point(point.point)}",
+                "only points that follow from what was asked",
+                severity=severity,
+            )
+    most = max((repeats for _, repeats in study.requests), default=1)
+    for point in measured:
+        if len(point.runs) > most:
+            yield study.build_fault(
+                f"{len(point.runs)} runs of {kind.name_point(point.point)}", f"at most {most}"
+            )
+    for walk in walks:
+        if walk.step is not None:
+            yield study.build_fault(
+                f"an unfinished study: {kind.name_point(walk.step.point)} is not measured",
+                "all points",
+                severity=Severity.WARNING,
+            )
+            return
+
+
+@rule("study.answer", JudgedStudy, About.SCORE, former="peak.figures peak.answer")
+def answer(study: JudgedStudy) -> Iterator[Fault]:
+    """The files of each run give its figures, and the points the study's answer. Neither is stored:
+    whoever reads a study computes them, as this rule does.
+
+    Source: suite/studies/kind.py.
+    Advice: keep the records of a run together; repeat the command if one is lost.
+    """
+    kind = study.kind
+    if kind is None or study.unread:
+        return
+    for run in study.runs:
+        if run.figures is None and run.planned is not None and run.facts is not None:
+            yield run.build_fault("files that give no figures", "the records of the run")
+    try:
+        kind.compute_answer([each for each, _ in study.requests], study.points)
+    except FIGURE_EXCEPTIONS as error:
+        yield study.build_fault(f"no answer: {type(error).__name__}", "points that give one")

@@ -1,0 +1,169 @@
+"""Check a run's telemetry: in order, complete, and over the whole run. A run counts without
+telemetry, so all findings are warnings.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from compliance.kinds.podium.documents.conditions import RunConditions
+from compliance.logs.telemetry import SampledSegment
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite.units import NS_PER_S
+
+MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
+"""House rule: the sampler of a training run starts with its log and ends with its clock, on a busy
+machine within seconds.
+"""
+CLOCK_SET_ADVICE: Final = (
+    "say in the submission that the machine's clock was set; the run's own times do not depend on"
+    " it."
+)
+MAX_CLOCKS_PARTING_NS: Final = 1e9
+"""House rule: monotonic clock and UTC may drift apart by this during a run, because a time server
+sets UTC; more means that a clock was set.
+"""
+
+
+@rule("telemetry.time", RunConditions, About.FORM, severity=Severity.WARNING)
+def time(run: RunConditions) -> Iterator[Fault]:
+    """Time increases in telemetry: within each channel, between the clocks of the first and the
+    last line, and from segment to segment.
+
+    Source: house rule; harness/machine/telemetry stamps each reading with the monotonic clock, in
+    one thread; it reads UTC for the first line and for the last one.
+    Advice: keep the file that belongs to the run, or remove it: the run counts without it.
+    """
+    for segment in run.segments:
+        for name, times in segment.iterate_channel_times():
+            yield from check_channel_times(run, segment, name, times)
+        step_ns = segment.clock_step_ns or 0
+        if abs(step_ns) > MAX_CLOCKS_PARTING_NS:
+            fault = run.build_fault(
+                f"a UTC clock that was set by {step_ns / NS_PER_S:+,.1f} s, or a sleep",
+                "monotonic clock and UTC that advance alike",
+                segment.last_line,
+            )
+            yield replace(fault, advice=CLOCK_SET_ADVICE)
+    for earlier, later in pairwise(run.segments):
+        if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
+            fault = run.build_fault(
+                "a segment from before the previous one",
+                "segments in the order of time",
+                later.line,
+            )
+            yield replace(fault, advice=CLOCK_SET_ADVICE)
+
+
+def check_channel_times(
+    run: RunConditions, segment: SampledSegment, name: str, times: Iterable[tuple[int, int]]
+) -> Iterator[Fault]:
+    """Yield the first time of a channel that is earlier than the previous one, or outside of the
+    segment's clocks.
+    """
+    before, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
+    for t, line in times:
+        if t < before or (end_ns is not None and t > end_ns):
+            yield run.build_fault(
+                f"{name} at {t}",
+                f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}",
+                line,
+            )
+            return
+        before = t
+
+
+@rule("telemetry.whole", RunConditions, About.FORM, severity=Severity.WARNING)
+def whole(run: RunConditions) -> Iterator[Fault]:
+    """Telemetry ends with a line that counts its readings; only a segment of an interrupted run may
+    lack it.
+
+    Source: house rule; harness/machine/telemetry names a file when it has written its last line.
+    Advice: keep the file that belongs to the run, or remove it: the run counts without it.
+    """
+    for number, segment in enumerate(run.segments):
+        last = number == len(run.segments) - 1
+        if segment.end is None and (last or not run.resumed):
+            yield run.build_fault(
+                "readings without a count", "a last line that counts them", segment.last_line
+            )
+        elif segment.end is not None and segment.end.readings != segment.counts:
+            yield run.build_fault(
+                f"{segment.counts} readings",
+                f"{segment.end.readings}, as in the last line",
+                segment.last_line,
+            )
+    if len(run.segments) > 1 and not run.resumed:
+        yield run.build_fault(
+            f"{len(run.segments)} segments",
+            "one, since the run was not interrupted",
+            run.segments[1].line,
+        )
+
+
+@rule("telemetry.window", RunConditions, About.FORM, severity=Severity.WARNING)
+def window(run: RunConditions) -> Iterator[Fault]:
+    """Telemetry covers the run: it begins before the run and ends after it, without a long gap in
+    between.
+
+    Source: house rule; the round's noise.gap_s.
+    Advice: ignore this if the host was too busy to sample, or its clock was set; otherwise the
+    telemetry belongs to another run.
+    """
+    if run.window is None or run.noise is None or not run.segments:
+        return
+    begin_ns, last = run.segments[0].head.clocks_ns[1], run.segments[-1]
+    end_ns = last.convert_to_utc_ns(last.end.clocks_ns[0]) if last.end else None
+    if begin_ns > run.window.begin_ns:
+        yield run.build_fault(
+            f"a start {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
+            "a start before the run's",
+            run.segments[0].line,
+        )
+    if end_ns is not None and end_ns < run.window.end_ns:
+        yield run.build_fault(
+            f"an end {(run.window.end_ns - end_ns) / NS_PER_S:.3g} s before the run's",
+            "an end after the run's",
+            run.segments[-1].last_line,
+        )
+    longest_ns = max((told for told, _ in run.iterate_host_states()), default=0)
+    if longest_ns > run.noise.gap_s * NS_PER_S:
+        yield run.build_fault(
+            f"{longest_ns / NS_PER_S:.3g} s without a host reading",
+            f"at most {run.noise.gap_s:g} s",
+        )
+
+
+@rule("telemetry.outside", RunConditions, About.FORM, severity=Severity.WARNING)
+def outside(run: RunConditions) -> Iterator[Fault]:
+    """Telemetry of a training run begins no earlier than its initialisation may, and ends with the
+    run. Longer telemetry means training outside the timed run.
+
+    Source: house rule; harness/training/observation.py. Each segment of an interrupted run has its
+    own start. The sampler's process starts before the log's clock and ends behind it; a minute is
+    far more than a stopped process takes.
+    Advice: say in the submission what the machine did meanwhile: a busy machine, or a clock that
+    was set, may explain it.
+    """
+    if run.window is None or run.lead_ns is None or len(run.segments) != 1 or run.resumed:
+        return
+    (segment,) = run.segments
+    early_ns = run.window.begin_ns - run.lead_ns - segment.head.clocks_ns[1]
+    if early_ns > MAX_TELEMETRY_MARGIN_NS:
+        required = (
+            f"at most {(run.lead_ns + MAX_TELEMETRY_MARGIN_NS) / NS_PER_S:g} s, for initialisation"
+        )
+        yield run.build_fault(
+            f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s"
+            " before run_start",
+            required,
+            segment.line,
+        )
+    end_ns = segment.convert_to_utc_ns(segment.end.clocks_ns[0]) if segment.end else None
+    if end_ns is not None and end_ns - run.window.end_ns > MAX_TELEMETRY_MARGIN_NS:
+        found = f"an end {(end_ns - run.window.end_ns) / NS_PER_S:.0f} s after run_stop"
+        yield run.build_fault(
+            found, f"at most {MAX_TELEMETRY_MARGIN_NS / NS_PER_S:g} s", segment.last_line
+        )

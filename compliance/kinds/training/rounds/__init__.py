@@ -1,0 +1,1 @@
+"""The published rounds of this kind, one TOML file each: MLPerf Training."""

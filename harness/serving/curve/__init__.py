@@ -1,3 +1,0 @@
-"""Curves: throughput against latency over the number of requests in flight, one LoadGen run per
-point.
-"""

@@ -1,0 +1,86 @@
+"""What the judge would not take of an answer, said as soon as it is seen: in the first answer,
+before anything counts, or later in a run, which then ends.
+"""
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from harness.serving.network.openai.answer_reader import ReadAnswer, UnfitAnswerError
+from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from suite.audits.tokens import LoggedTokens
+from suite.errors import JudgedError
+from suite.loadgen.token_record import (
+    TOKEN_BYTES,
+    TOKEN_COUNT_TOLERANCE,
+    is_token_count_credible,
+)
+
+NOTHING_COUNTS: Final = "nothing of that run counts"
+
+
+@dataclass(slots=True)
+class AnswerTotals:
+    """What was counted of all answers."""
+
+    logged: int = 0
+    """Tokens that LoadGen was told."""
+    recounted: int = 0
+    """Tokens by the checkpoint's tokenizer."""
+    differing: int = 0
+    """Answers of another number of tokens, or that begin otherwise, than LoadGen was told."""
+    in_one_read: int = 0
+    """Answers of several tokens, all of which one read of the connection brought."""
+
+
+def encode_fit_answer(tokenizer: AnswerTokenizer, answer: ReadAnswer) -> "array[int]":
+    """Return an answer's token ids; UnfitAnswerError for one that the accuracy log cannot hold."""
+    tokens = tokenizer.encode_answer(answer.text, answer.ended)
+    if answer.hidden or answer.reasoning:
+        raise build_reasoning_error(tokenizer, answer, len(tokens))
+    if shown := tokenizer.find_end_text(tokens, answer.ended):
+        raise UnfitAnswerError(f"the server sends {shown} as text (skip_special_tokens)")
+    return tokens
+
+
+def build_reasoning_error(
+    tokenizer: AnswerTokenizer, answer: ReadAnswer, others: int
+) -> UnfitAnswerError:
+    """Build the error of an answer with reasoning, which `others` tokens are not."""
+    hidden = answer.reasoning or len(tokenizer.encode_answer("".join(answer.hidden), False))
+    whole = max(answer.counted, hidden + others)
+    if not answer.content:
+        return UnfitAnswerError(
+            f"all {hidden:,} tokens of an answer were reasoning, which the round's accuracy log"
+            " cannot hold: turn it off"
+        )
+    return UnfitAnswerError(
+        f"answers have reasoning ({hidden:,} of {whole:,} tokens), which the round's accuracy log"
+        " cannot hold: turn it off"
+    )
+
+
+def check_counted_tokens(totals: AnswerTotals, answers: int) -> None:
+    """JudgedError if LoadGen was told other numbers of tokens than the answers' texts have."""
+    check_token_totals(totals.logged, totals.recounted, answers, "answers")
+
+
+def compare_logged_counts(logged: Iterable[LoggedTokens]) -> None:
+    """The same of the answers that LoadGen logged, which the judge counts by themselves."""
+    told = held = answers = 0
+    for each in logged:
+        if each.count is not None:
+            told, held = told + each.count, held + len(each.answer) // TOKEN_BYTES
+            answers += 1
+    check_token_totals(told, held, answers, "logged answers")
+
+
+def check_token_totals(told: int, recounted: int, answers: int, what: str) -> None:
+    """JudgedError if servers count otherwise than the judge would allow."""
+    if not is_token_count_credible(told, recounted, answers):
+        raise JudgedError(
+            f"the servers count {told:,} tokens in {answers:,} {what} whose texts have"
+            f" {recounted:,}: more than one an answer and {TOKEN_COUNT_TOLERANCE:.0%} apart,"
+            f" so the `usage` or the tokenizer (endpoint.tokenizer) is wrong; {NOTHING_COUNTS}"
+        )

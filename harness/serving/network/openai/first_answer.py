@@ -1,0 +1,96 @@
+"""The first answer of each server, asked before anything is prepared or counts: whether it can be
+read and judged, and whether the server closes the connection behind it.
+"""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from harness.serving.network.openai.answer_checks import encode_fit_answer
+from harness.serving.network.openai.answer_reader import ReadAnswer
+from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.prompt_requests import RequestStyle
+from harness.serving.network.openai.prompt_system import PromptServers
+from harness.serving.network.openai.server_pool import PooledServer, SentRequest
+from suite.workload import PromptSource
+
+FIRST_SAMPLE: Final = 0
+SETTLING_S: Final = 0.1
+"""How long a server may take to close a connection behind its answer: llama.cpp takes 7 ms."""
+SETTLING_STEP_S: Final = 0.01
+
+
+class FirstAnswer:
+    """Takes one answer, and checks it."""
+
+    def __init__(self, tokenizer: AnswerTokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.failure: Exception | None = None
+
+    def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
+        """Do nothing: nothing is timed."""
+
+    def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
+        """Check the answer."""
+        encode_fit_answer(self.tokenizer, answer)
+
+    def handle_failure(self, error: Exception) -> None:
+        """Keep it for the caller, who raises it."""
+        self.failure = error
+
+
+def find_closing_forms(
+    servers: PromptServers,
+    source: PromptSource,
+    tokenizer: AnswerTokenizer,
+    forms: Collection[bool],
+) -> frozenset[bool]:
+    """Return behind which answers a server closes connections: streamed ones (True), others
+    (False). `forms`: those that will be asked for. JudgedError for an answer that is none, or that
+    the judge would not take.
+    """
+    found = set[bool]()
+    for streamed in sorted(forms, reverse=True):
+        style = replace(servers.style, streamed=streamed)
+        if asyncio.run(ask_first_prompts(servers, style, source, tokenizer)):
+            found.add(streamed)
+    return frozenset(found)
+
+
+async def ask_first_prompts(
+    servers: PromptServers, style: RequestStyle, source: PromptSource, tokenizer: AnswerTokenizer
+) -> bool:
+    """Ask each server one prompt; return whether one of them closes the connection behind it."""
+    closes = False
+    for endpoint in servers.endpoints:
+        handler = FirstAnswer(tokenizer)
+        alone = replace(servers, endpoints=(endpoint,), in_flight=1)
+        pool = alone.open_pool(asyncio.get_running_loop(), style, servers.choose_timeout(), handler)
+        pool.is_rehearsing = True
+        await pool.open_connections()
+        try:
+            body = style.build_body(source, FIRST_SAMPLE)
+            pool.submit_requests([SentRequest(FIRST_SAMPLE, FIRST_SAMPLE, 0, body)])
+            await wait_for_response(pool.servers[0], handler)
+            closes |= style.reuses_connections and await watch_for_close(pool.servers[0])
+        finally:
+            await pool.close_connections()
+    return closes
+
+
+async def wait_for_response(server: PooledServer, handler: FirstAnswer) -> None:
+    """Wait until a response has ended; raise what went wrong with it."""
+    while server.busy and handler.failure is None:
+        await asyncio.sleep(SETTLING_STEP_S)
+    if handler.failure is not None:
+        raise handler.failure
+
+
+async def watch_for_close(server: PooledServer) -> bool:
+    """Return whether a server closes the connection soon behind its answer."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + SETTLING_S
+    while server.is_reusing and loop.time() < end:
+        await asyncio.sleep(SETTLING_STEP_S)
+    return not server.is_reusing

@@ -1,0 +1,162 @@
+"""Measures a study of any kind: lock, signals, threads, resume, the runs, and output."""
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.distributed import SingleRank
+from harness.serving.automatic_engine import settle_engine
+from harness.serving.studies.resume import StudyProgress, begin_study
+from harness.serving.studies.runs import StudySession, measure_counted_run
+from harness.serving.studies.system import (
+    ServedSystem,
+    StudyOptions,
+    build_study_stamps,
+    set_up_study_system,
+)
+from harness.thread_count import resolve_thread_count
+from suite import registry
+from suite.cli import RunOptions
+from suite.console.screen import print_progress_note
+from suite.errors import JudgedError
+from suite.files.layout import convert_to_slug, find_owning_results
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.studies.documents import STUDIES_FOLDER
+from suite.studies.kind import StudiedRow, StudyKind
+from suite.studies.measured import (
+    MeasuredStudy,
+    describe_point_repeats,
+    describe_study,
+    read_measured_run,
+    read_measured_study,
+)
+from suite.studies.points import collect_points, walk_plan
+from suite.studies.records import find_study_record
+
+
+def measure_study(
+    name: str, workload: str, options: RunOptions, study_options: StudyOptions
+) -> tuple[MeasuredStudy, Path]:
+    """Set a system up, and measure it, as below."""
+    kind = registry.load_study_kind(name)
+    is_text = study_options.output_format == "text"
+    with redirect_stdout(sys.stdout if is_text else sys.stderr):
+        options = settle_engine(workload, options, study_options.checkpoint)
+    system = set_up_study_system(kind, workload, options, study_options)
+    return measure_system(kind, system, study_options)
+
+
+def measure_system(
+    kind: StudyKind[Any, Any, Any], system: ServedSystem, study_options: StudyOptions
+) -> tuple[MeasuredStudy, Path]:
+    """Measure, print and save a study of a system that is set up; JudgedError for a point that does
+    not come about, or for a study in vain.
+    """
+    is_text = study_options.output_format == "text"
+    folder = locate_study_folder(kind, system, study_options)
+    try:
+        with (
+            raise_signals_in_block(),
+            lock_results_folder(system.setup.entry.results),
+            redirect_stdout(sys.stdout if is_text else sys.stderr),
+        ):
+            study = measure_study_points(kind, system, study_options, folder)
+    except Interrupted as error:
+        raise type(error)(
+            f"{system.workload}: {error}; what was measured is kept, and the same command continues"
+        ) from error
+    print_study(study, folder, study_options.output_format)
+    if why := kind.describe_failure(study.answer):
+        raise JudgedError(why)
+    return study, folder
+
+
+def locate_study_folder(
+    kind: StudyKind[Any, Any, Any], system: ServedSystem, study_options: StudyOptions
+) -> Path:
+    """Return the folder of the study."""
+    results = find_owning_results(system.options.results.absolute())
+    name = convert_to_slug(kind.name_study(study_options.values, system))
+    return results / STUDIES_FOLDER / name
+
+
+def measure_study_points(
+    kind: StudyKind[Any, Any, Any],
+    system: ServedSystem,
+    study_options: StudyOptions,
+    study_folder: Path,
+) -> MeasuredStudy:
+    """Measure all points that the plan wants, and save after each; what is there stays."""
+    earlier = find_study_record(study_folder)
+    threads = earlier.stamps.threads if earlier else 0
+    system.settle_threads(resolve_thread_count(system.options.threads, SingleRank(), threads))
+    return measure_settled_points(kind, system, study_options, study_folder)
+
+
+def measure_settled_points(
+    kind: StudyKind[Any, Any, Any],
+    system: ServedSystem,
+    study_options: StudyOptions,
+    study_folder: Path,
+) -> MeasuredStudy:
+    """Measure all points of a system whose threads are settled."""
+    request = kind.build_request(study_options.values, system)
+    for point in kind.list_known_points(request):
+        system.require_setup(kind.describe_run(request, point).settings)
+    session = StudySession(kind=kind, system=system, request=request, study_folder=study_folder)
+    stamps = build_study_stamps(system.setup)
+    progress = begin_study(session, stamps, study_options.repeats)
+    origin = f" ({stamps.origin})" if stamps.origin else ""
+    print_progress_note(f"{system.workload}: {kind.note}{origin}")
+    measure_missing_runs(progress)
+    return read_measured_study(study_folder)
+
+
+def measure_missing_runs(progress: StudyProgress) -> None:
+    """Measure the next run of the plan until there is none."""
+    session, kind = progress.session, progress.session.kind
+    if progress.runs:
+        count = len(progress.runs)
+        click.echo(f"continuing after {count} run{'s' * (count != 1)}")
+    while True:
+        points = collect_points(kind, progress.runs)
+        step = walk_plan(kind, session.request, progress.repeats, points).step
+        if step is None:
+            return
+        measure_counted_run(session, step, progress.runs[-1].number + 1 if progress.runs else 1)
+        place = session.locate_run(step.point, step.repeat).relative_to(session.study_folder)
+        run = read_measured_run(kind, session.request, session.study_folder, place.as_posix())
+        progress.runs.append(run)
+        progress.save_record()
+        (studied,) = collect_points(kind, [run])
+        answer = kind.compute_answer([session.request], collect_points(kind, progress.runs))
+        row = StudiedRow(studied=studied, request=session.request, answer=answer)
+        click.echo(f"  {kind.describe_point(row)}")
+
+
+def print_study(study: MeasuredStudy, folder: Path, output_format: str) -> None:
+    """Print a study in the requested form."""
+    if output_format == "json":
+        click.echo(json.dumps(describe_study(study), indent=2))
+        return
+    if output_format == "csv":
+        click.echo(study.kind.table.format_csv_text(study.rows), nl=False)
+        return
+    click.echo("\n".join((*format_study_lines(study), f"saved in {folder}")))
+
+
+def format_study_lines(study: MeasuredStudy) -> Sequence[str]:
+    """Format a study as text: what it is, its table, and what the points say."""
+    stamps = study.record.stamps
+    heading = (
+        f"{stamps.workload} ({stamps.profile}), {stamps.engine} {stamps.precision}:"
+        f" {study.kind.note}; {describe_point_repeats(study)}"
+    )
+    table = study.kind.table.format_aligned_text(study.rows)
+    return (heading, table, *study.kind.describe_answer(study.request, study.answer, study.points))

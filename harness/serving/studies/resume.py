@@ -1,0 +1,181 @@
+"""What an earlier command left in the folder of a study: runs that count stay, others are moved
+aside.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.serving.studies.runs import StudySession, is_run_of_system
+from harness.serving.study_machine import describe_study_machine
+from suite.errors import JudgedError
+from suite.files.layout import PARTIAL_SUFFIX
+from suite.files.superseded import move_to_superseded
+from suite.studies.measured import build_measured_run, convert_from_json
+from suite.studies.points import MeasuredRun, collect_points, walk_plan
+from suite.studies.rates import StudyStamps
+from suite.studies.records import (
+    SavedRequest,
+    StudyRecord,
+    find_point_record,
+    find_study_record,
+    write_study_record,
+)
+from suite.studies.run_facts import read_run_facts
+
+
+@dataclass(slots=True, kw_only=True)
+class StudyProgress:
+    """The runs of a study under way; `study.json` is written after each."""
+
+    session: StudySession
+    stamps: StudyStamps
+    requests: tuple[SavedRequest, ...]
+    """Of all commands."""
+    repeats: int
+    runs: list[MeasuredRun[Any, Any]]
+
+    def save_record(self) -> None:
+        """Write `study.json`."""
+        record = StudyRecord(
+            kind=self.session.kind.name,
+            stamps=self.stamps,
+            requests=self.requests,
+            runs=tuple(each.folder for each in self.runs),
+            machine=describe_study_machine(self.session.study_folder),
+        )
+        write_study_record(self.session.study_folder, record)
+
+
+def read_earlier_record(session: StudySession, stamps: StudyStamps) -> StudyRecord | None:
+    """Read the record of the study that is there; None if it is of another system."""
+    record = find_study_record(session.study_folder)
+    is_same = record is not None and (record.kind, record.stamps) == (session.kind.name, stamps)
+    return record if is_same else None
+
+
+def adopt_earlier_request(
+    session: StudySession, earlier: StudyRecord | None
+) -> StudySession | None:
+    """Return the session with the request that continues the study that is there; None if that is
+    another one.
+    """
+    if earlier is None or not earlier.requests:
+        return None
+    try:
+        first = convert_from_json(earlier.requests[0].request, session.kind.request)
+    except msgspec.ValidationError:
+        return None
+    request = session.kind.adopt_request(first, session.request)
+    if request is None:
+        return None
+    adopted = replace(session, request=request)
+    return adopted if has_same_settings(adopted, earlier) else None
+
+
+def has_same_settings(session: StudySession, earlier: StudyRecord) -> bool:
+    """Return whether the first run of the study that is there had the settings of this system; a
+    study without one has no settings yet.
+    """
+    for place in earlier.runs[:1]:
+        folder = session.study_folder / place
+        saved = find_point_record(folder)
+        if saved is None:
+            continue
+        try:
+            point = convert_from_json(saved.point, session.kind.point)
+            return is_run_of_system(session, point, read_run_facts(folder))
+        except (JudgedError, msgspec.ValidationError):
+            continue
+    return True
+
+
+def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> StudyProgress:
+    """Begin a study, or continue the one that is there; what belongs to another system or request
+    is moved aside.
+    """
+    earlier = read_earlier_record(session, stamps)
+    adopted = adopt_earlier_request(session, earlier)
+    results = session.study_folder.parents[1]
+    before: tuple[SavedRequest, ...] = ()
+    if adopted is None or earlier is None:
+        move_to_superseded([session.study_folder], results=results)
+    else:
+        session, before = adopted, earlier.requests
+    kept, strange = recover_runs(session, repeats)
+    move_to_superseded(strange, results=results)
+    asked = json.loads(json.dumps(asdict(session.request)))
+    own = SavedRequest(request=asked, repeats=repeats)
+    progress = StudyProgress(
+        session=session,
+        stamps=stamps,
+        requests=(*(each for each in before if each != own), own),
+        repeats=repeats,
+        runs=kept,
+    )
+    progress.save_record()
+    return progress
+
+
+def recover_runs(
+    session: StudySession, repeats: int
+) -> tuple[list[MeasuredRun[Any, Any]], list[Path]]:
+    """Return the runs that count, in the order in which they were made, and the folders that belong
+    to another system or request, or follow a gap in a search.
+    """
+    found: list[MeasuredRun[Any, Any]] = []
+    strange: list[Path] = []
+    for folder in sorted(session.study_folder.glob("*/*/")):
+        if folder.name.endswith(PARTIAL_SUFFIX):
+            shutil.rmtree(folder)  # of a killed run
+            continue
+        run = recover_run(session, folder)
+        if run is None:
+            strange.append(folder)
+        else:
+            found.append(run)
+    runs = sorted(found, key=lambda run: run.number)
+    kept = [*iterate_planned_runs(session, repeats, runs)] if session.kind.is_ordered else runs
+    left = [session.study_folder / each.folder for each in runs if each not in kept]
+    return kept, [*strange, *left]
+
+
+def recover_run(session: StudySession, folder: Path) -> MeasuredRun[Any, Any] | None:
+    """Read a run that is there; None if it is of another system or request, or
+    cannot be read.
+    """
+    saved = find_point_record(folder)
+    if saved is None:
+        return None
+    try:
+        point = convert_from_json(saved.point, session.kind.point)
+        facts = read_run_facts(folder)
+    except (JudgedError, msgspec.ValidationError):
+        return None
+    figures = session.kind.compute_figures(session.request, point, facts)
+    is_own = folder == session.locate_run(point, saved.repeat)
+    if figures is None or not is_own or not is_run_of_system(session, point, facts):
+        return None
+    if not session.kind.is_complete(session.request, point, facts):
+        return None
+    place = folder.relative_to(session.study_folder).as_posix()
+    return build_measured_run(place, saved, point, figures)
+
+
+def iterate_planned_runs(
+    session: StudySession, repeats: int, runs: Sequence[MeasuredRun[Any, Any]]
+) -> Iterator[MeasuredRun[Any, Any]]:
+    """Yield runs as long as each is the one that the plan wants next."""
+    kept: list[MeasuredRun[Any, Any]] = []
+    for run in runs:
+        points = collect_points(session.kind, kept)
+        step = walk_plan(session.kind, session.request, repeats, points).step
+        if step is None or not session.kind.is_same_point(step.point, run.point):
+            return
+        kept.append(run)
+        yield run

@@ -1,0 +1,214 @@
+"""The system under test of a study: set up once, and once more for each point that changes its
+settings.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.machine.system_description import describe_system
+from harness.serving.loadgen.probe import ProbeResult
+from harness.serving.loadgen.test_settings import ProbedSpeed
+from harness.serving.network.setup import (
+    EndpointOptions,
+    describe_remote_system,
+    set_up_remote_serving,
+)
+from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.speed_probe import probe_serving_speed
+from suite import __version__
+from suite.cli import RunOptions
+from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario
+from suite.rounds import HyperValue, ScenarioRow
+from suite.rounds.settings import PERFORMANCE_PREFIXES
+from suite.studies.kind import StudyKind
+from suite.studies.rates import StudyStamps
+
+STREAMED_SETTING: Final = "endpoint.stream=true"
+"""Offline's answers are not streamed otherwise, and a study of servers needs their first tokens."""
+HTTP_PREFIX: Final = "http"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions:
+    """The command line's request for a study."""
+
+    values: Mapping[str, Any]
+    """Of the options of its kind."""
+    checkpoint: Path | None = None
+    endpoint_options: EndpointOptions | None = None
+    repeats: int = 1
+    output_format: str = "text"
+
+
+@dataclass(slots=True, kw_only=True)
+class ServedSystem:
+    """The system under test, as `podium infer` would serve it, and with the settings of points
+    (suite.studies.kind, StudiedSystem).
+    """
+
+    request_name: str
+    options: RunOptions
+    study_options: StudyOptions
+    setup: ServingSetup
+    """Without the settings of any point."""
+    setups: dict[tuple[tuple[str, HyperValue], ...], ServingSetup] = field(default_factory=dict)
+    """By the settings that a point changes."""
+    probed: ProbeResult | None = None
+
+    @property
+    def workload(self) -> str:
+        """Return the workload's name."""
+        return self.setup.request.name
+
+    @property
+    def profile(self) -> str:
+        """Return the profile."""
+        return self.setup.request.profile.value
+
+    @property
+    def engine(self) -> str:
+        """Return the engine's name."""
+        return self.setup.request.engine
+
+    @property
+    def precision(self) -> str:
+        """Return the number format."""
+        return self.setup.precision.value
+
+    @property
+    def name(self) -> str:
+        """Return the system's name."""
+        return self.setup.entry.system
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether servers answer."""
+        return self.setup.server_description is not None
+
+    @property
+    def latency_budget_ms(self) -> float | None:
+        """Return the budget within which vendors state the workload's throughput."""
+        return self.setup.request.row.latency_budget_ms
+
+    @property
+    def scenarios(self) -> Sequence[Scenario]:
+        """Return the scenarios of the round's row."""
+        return tuple(self.setup.row.scenarios)
+
+    @property
+    def settings(self) -> Mapping[str, HyperValue]:
+        """Return the settings without those of a point."""
+        return self.setup.request.settings
+
+    def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
+        """Return the round's row of a scenario."""
+        return self.setup.require_scenario_rules(scenario)
+
+    def probe_speed(self) -> ProbedSpeed:
+        """Return the speed of the system, with the settings of the last point that was set up."""
+        return self.require_probe().probe
+
+    def require_probe(self) -> ProbeResult:
+        """Return the result of the probe, which is made at the first call."""
+        if self.probed is None:
+            last = next(reversed(self.setups.values()), self.setup)
+            self.probed = probe_serving_speed(last)
+        return self.probed
+
+    def settle_threads(self, threads: int) -> None:
+        """Use this many CPU threads, and describe the machine."""
+        setup = self.setup
+        if threads != setup.threads:
+            self.probed = None
+        description = (
+            describe_remote_system(setup)
+            if setup.server_description
+            else describe_system(setup.entry, setup.request.described)
+        )
+        self.setup = replace(setup, description=description).copy_with_threads(threads)
+
+    def require_setup(self, settings: Mapping[str, HyperValue]) -> ServingSetup:
+        """Return the set-up with the settings of a point; RequestError if they are not allowed."""
+        own = tuple(
+            (name, value)
+            for name, value in settings.items()
+            if not name.startswith(PERFORMANCE_PREFIXES)
+        )
+        if not own:
+            return self.setup
+        if own not in self.setups:
+            added = tuple(f"{name}={value}" for name, value in own)
+            options = replace(self.options, assignments=(*self.options.assignments, *added))
+            made = set_up_study_serving(self.request_name, options, self.study_options)
+            self.setups[own] = replace(made, description=self.setup.description).copy_with_threads(
+                self.setup.threads
+            )
+        return self.setups[own]
+
+
+def set_up_study_serving(
+    workload: str, options: RunOptions, study_options: StudyOptions
+) -> ServingSetup:
+    """Set up what is measured: this machine, or servers that stream tokens."""
+    endpoint_options = study_options.endpoint_options
+    if endpoint_options is None:
+        return set_up_serving(workload, options, study_options.checkpoint)
+    streamed = replace(options, assignments=(*options.assignments, STREAMED_SETTING))
+    return set_up_remote_serving(
+        workload, streamed, study_options.checkpoint, endpoint_options, (Scenario.OFFLINE,)
+    )
+
+
+def set_up_study_system(
+    kind: StudyKind[Any, Any, Any],
+    workload: str,
+    options: RunOptions,
+    study_options: StudyOptions,
+) -> ServedSystem:
+    """Resolve the system under test of a study; RequestError for what the study does not measure,
+    before anything starts.
+    """
+    endpoint_options, values = study_options.endpoint_options, study_options.values
+    own = kind.list_own_settings(values, is_remote=endpoint_options is not None)
+    for each in options.assignments:
+        name = each.partition("=")[0]
+        if name in own:
+            raise RequestError(f"--set {name}: {own[name]} decides it")
+    for endpoint in endpoint_options.endpoints if endpoint_options else ():
+        if not endpoint.lower().startswith(HTTP_PREFIX):
+            raise RequestError(
+                f"--endpoint {endpoint}: a {kind.name} needs a server that streams tokens"
+            )
+    setup = set_up_study_serving(workload, options, study_options)
+    system = ServedSystem(
+        request_name=workload, options=options, study_options=study_options, setup=setup
+    )
+    kind.check_request(values, system)
+    if kind.is_single_process and setup.system.placement:
+        raise RequestError(
+            f"podium {kind.name} measures one process, or servers: name one --device"
+        )
+    if not system.is_remote:
+        check_serving_precision(setup)
+    return system
+
+
+def build_study_stamps(serving_setup: ServingSetup) -> StudyStamps:
+    """Describe what is measured."""
+    run = serving_setup.system.run
+    return StudyStamps(
+        workload=serving_setup.request.name,
+        profile=run.profile.value,
+        checkpoint_sha256=serving_setup.checkpoint.record.sha256,
+        origin=serving_setup.checkpoint.record.origin,
+        engine=serving_setup.request.engine,
+        precision=serving_setup.precision.value,
+        framework=run.framework,
+        device=serving_setup.device,
+        threads=serving_setup.threads,
+        system=serving_setup.entry.system,
+        version=__version__,
+    )

@@ -1,0 +1,312 @@
+"""The contract of a study: which point comes next, the LoadGen run of a point, its figures, and the
+columns of its table.
+
+An entry point of the group `podium.studies` names an instance. It imports no framework: the harness
+measures by it, the judge walks over its plan again, and reports draw it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+import click
+
+from suite.columns import Column, Table, format_plain_value
+from suite.loadgen.headline import HEADLINE_METRICS, SCENARIO_KEY, TOKEN_BOUND_KEYS
+from suite.loadgen.scenario import Scenario
+from suite.rounds import HyperValue, ScenarioRow
+from suite.studies.points import (
+    StudiedPoint,
+    average_figures,
+    describe_figures,
+)
+from suite.studies.run_facts import RunFacts
+
+R = TypeVar("R")
+P = TypeVar("P")
+F = TypeVar("F")
+
+LoadGenField = int | float | None
+
+EXPECTED_RATE_SETTING: Final = "offline.expected_qps"
+RATE_MARGIN: Final = 1.2
+"""As of any Offline run (harness/serving/loadgen/test_settings.py): its one query is sized from a
+rate that was probed for a second.
+"""
+STUDY_REMARK: Final = "a study, not a result"
+
+
+class ServedSpeed(Protocol):
+    """What a probe of the system under test saw."""
+
+    @property
+    def samples_per_second(self) -> float:
+        """Return the rate in full batches."""
+        ...
+
+    @property
+    def latency_ns(self) -> float:
+        """Return the latency of one sample."""
+        ...
+
+
+class StudiedSystem(Protocol):
+    """The system under test, as a study sees it when it resolves a request."""
+
+    @property
+    def workload(self) -> str:
+        """Return the workload's name."""
+        ...
+
+    @property
+    def profile(self) -> str:
+        """Return the profile."""
+        ...
+
+    @property
+    def engine(self) -> str:
+        """Return the engine's name."""
+        ...
+
+    @property
+    def precision(self) -> str:
+        """Return the number format."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Return the system's name."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether servers behind a network answer."""
+        ...
+
+    @property
+    def latency_budget_ms(self) -> float | None:
+        """Return the budget within which vendors state the workload's throughput; None without
+        one.
+        """
+        ...
+
+    @property
+    def scenarios(self) -> Sequence[Scenario]:
+        """Return the scenarios that the round has of the workload."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, HyperValue]:
+        """Return the settings that `podium infer` would have."""
+        ...
+
+    def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
+        """Return the round's row of a scenario; RequestError if there is none."""
+        ...
+
+    def probe_speed(self) -> ServedSpeed:
+        """Return its speed, which is measured at the first call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """The LoadGen run of a point, as request and point decide it; the judge compares the run with
+    it.
+    """
+
+    scenario: Scenario
+    settings: Mapping[str, HyperValue] = field(default_factory=dict)
+    """Settings that the point changes, of the system under test and of LoadGen."""
+    fields: Mapping[str, LoadGenField] = field(default_factory=dict)
+    """What no setting changes, by its name in STUDY_FIELD_KEYS."""
+    has_starts: bool = False
+    """Whether the run records when each prompt began to be answered."""
+    keeps_round: bool = True
+    """Whether it keeps the round's rules for runs, so that the judge applies them."""
+
+
+STUDY_FIELD_KEYS: Final = {
+    "percentile": "effective_target_latency_percentile",
+    "bound_ns": "effective_target_latency_ns",
+    "samples_per_query": "effective_samples_per_query",
+    "sampled_answers": "effective_accuracy_log_sampling_target",
+    "equal_issue": "effective_sample_concatenate_permutation",
+    **TOKEN_BOUND_KEYS,
+}
+"""Field of a planned run -> LoadGen's key of it in the detail log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudiedRow:
+    """One row of a study's table."""
+
+    studied: StudiedPoint[Any, Any]
+    request: Any
+    """What the last command asked for."""
+    answer: Any
+    """Of the whole study."""
+
+    @property
+    def point(self) -> Any:
+        """Return what was measured."""
+        return self.studied.point
+
+    @property
+    def figures(self) -> Any:
+        """Return the figures of all runs together."""
+        return self.studied.figures
+
+
+class StudyKind(ABC, Generic[R, P, F]):
+    """A kind of study; requests, points and figures are dataclasses of JSON's types."""
+
+    name: ClassVar[str]
+    """In `study.json`, and in the names of folders."""
+    note: ClassVar[str] = STUDY_REMARK
+    """What the study is, and what not."""
+    help: ClassVar[str] = ""
+    """Of its command."""
+    request: ClassVar[type[Any]]
+    point: ClassVar[type[Any]]
+    table: ClassVar[Table[StudiedRow]]
+    """The columns of its rows, for the terminal, CSV and the report."""
+    chart: ClassVar[tuple[str, str] | None] = None
+    """What its report draws: the columns of the abscissa and of the ordinate."""
+    options: ClassVar[Sequence[click.Option]] = ()
+    """Of its command, beside those of `podium infer`."""
+    is_single_process: ClassVar[bool] = False
+    """Whether it measures one process only, or servers."""
+    reads_power: ClassVar[bool] = False
+    """Whether power is read beside its runs."""
+    follows_advice: ClassVar[bool] = False
+    """Whether runs are treated as those of a result: their energy is told, and one that does not
+    count is made again with what LoadGen's rules advise. The last one stays if none counts;
+    otherwise the study ends there.
+    """
+    is_ordered: ClassVar[bool] = False
+    """Whether a point follows from the points before it."""
+
+    def list_own_settings(self, values: Mapping[str, Any], is_remote: bool) -> Mapping[str, str]:
+        """Return the settings that the study decides -> the option that does; `--set` of them is
+        refused.
+        """
+        return {}
+
+    def check_request(self, values: Mapping[str, Any], system: StudiedSystem) -> None:
+        """RequestError for options that make no study of this system; before anything starts."""
+
+    def name_study(self, values: Mapping[str, Any], system: StudiedSystem) -> str:
+        """Return the name of the study's folder."""
+        return f"{system.workload}-{self.name}-{system.name}"
+
+    @abstractmethod
+    def build_request(self, values: Mapping[str, Any], system: StudiedSystem) -> R:
+        """Resolve the values of the options."""
+
+    def adopt_request(self, earlier: R, now: R) -> R | None:
+        """Return the request that continues an earlier one; None if it is another study, so that
+        what is there is moved aside.
+        """
+        return now
+
+    def list_known_points(self, request: R) -> Sequence[P]:
+        """Return points that are known before the first run: their settings are checked then."""
+        first = self.choose_next_point(request, ())
+        return () if first is None else (first,)
+
+    @abstractmethod
+    def choose_next_point(self, request: R, done: Sequence[StudiedPoint[P, F]]) -> P | None:
+        """Return the next point, given those that are measured; None: the study is finished. A pure
+        function: the judge repeats it.
+        """
+
+    @abstractmethod
+    def name_point(self, point: P) -> str:
+        """Return the name of a point's folder."""
+
+    def is_same_point(self, one: P, other: P) -> bool:
+        """Return whether two points are the same."""
+        return one == other
+
+    @abstractmethod
+    def describe_run(self, request: R, point: P) -> PlannedRun:
+        """Describe the LoadGen run of a point."""
+
+    def guess_settings(
+        self, point: P, speed: ServedSpeed, last: RunFacts | None
+    ) -> Mapping[str, HyperValue]:
+        """Return settings of LoadGen that are guessed, from the probe or from the last run of the
+        point: the rate that sizes Offline's query, after a run that was too short.
+        """
+        if last is None or last.values.get(SCENARIO_KEY) != Scenario.OFFLINE.label:
+            return {}
+        planned = last.record.settings[EXPECTED_RATE_SETTING]
+        seen = last.find_number(HEADLINE_METRICS[Scenario.OFFLINE][1]) or 0.0
+        return {EXPECTED_RATE_SETTING: RATE_MARGIN * max(float(str(planned)), seen)}
+
+    def is_complete(self, request: R, point: P, run: RunFacts) -> bool:
+        """Return whether a run counts; otherwise it is made again."""
+        return run.is_valid
+
+    @abstractmethod
+    def compute_figures(self, request: R, point: P, run: RunFacts) -> F | None:
+        """Compute the figures of a run; None if its files do not give them. A pure function: the
+        judge repeats it.
+        """
+
+    def combine_figures(self, figures: Sequence[F]) -> F:
+        """Return the figures of several runs of a point together."""
+        return average_figures(figures)
+
+    def sort_points(self, points: Sequence[StudiedPoint[P, F]]) -> Sequence[StudiedPoint[P, F]]:
+        """Return the points in the order of the table."""
+        return points
+
+    def compute_answer(self, requests: Sequence[R], points: Sequence[StudiedPoint[P, F]]) -> Any:
+        """Compute what the points together say: a dataclass; None if it is nothing."""
+        return None
+
+    def describe_answer(
+        self, request: R, answer: Any, points: Sequence[StudiedPoint[P, F]]
+    ) -> Sequence[str]:
+        """Return the lines below the table."""
+        return ()
+
+    def describe_failure(self, answer: Any) -> str:
+        """Return why the study, though complete, is in vain; empty if it is not."""
+        return ""
+
+    def find_request_faults(
+        self, request: R, rules: Mapping[Scenario, ScenarioRow]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what a request states against the round's rows, and what it has to be."""
+        yield from ()
+
+    def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
+        """Return a row as JSON."""
+        return describe_figures(row.studied)
+
+    def describe_point(self, row: StudiedRow) -> str:
+        """Describe a point in one line."""
+        columns = self.table.select_shown_columns((row,))
+        cells = ", ".join(f"{each.heading} {each.format_cell(row)}" for each in columns)
+        return f"{self.name_point(row.point)}: {cells}"
+
+
+def build_figure_column(name: str, title: str, digits: int) -> Column[StudiedRow]:
+    """Build the column of a figure, with half of its 95 % interval where there are several runs."""
+
+    def tell_with_interval(row: StudiedRow) -> str:
+        told = format_plain_value(getattr(row.figures, name), digits)
+        ends = row.studied.find_interval(name)
+        return told if ends is None else f"{told} \u00b1{(ends[1] - ends[0]) / 2:,.{digits}f}"
+
+    return Column(
+        name,
+        lambda row: getattr(row.figures, name),
+        title=title,
+        digits=digits,
+        tell=tell_with_interval,
+    )

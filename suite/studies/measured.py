@@ -1,0 +1,194 @@
+"""A study as it is read: its documents, with figures and answer computed from its runs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from suite import registry
+from suite.errors import JudgedError
+from suite.files.layout import is_inside_folder
+from suite.files.untrusted_files import describe_parse_failure, read_untrusted_file
+from suite.studies.documents import POINT_FILE, STUDY_FILE
+from suite.studies.kind import StudiedRow, StudyKind
+from suite.studies.points import (
+    MeasuredRun,
+    StudiedPoint,
+    collect_points,
+    iterate_walks,
+)
+from suite.studies.records import (
+    POINT_RECORD_DECODER,
+    STUDY_RECORD_DECODER,
+    PointRecord,
+    StudyRecord,
+)
+from suite.studies.run_facts import RunFacts, read_run_facts
+
+T = TypeVar("T")
+
+FIGURE_EXCEPTIONS: Final = (
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    TypeError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+)
+"""Exceptions that a kind of study may raise: requests, points and records are untrusted."""
+ONE_RUN_REMARK: Final = "one run per point: no intervals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredStudy:
+    """A study with its points."""
+
+    kind: StudyKind[Any, Any, Any]
+    record: StudyRecord
+    requests: Sequence[tuple[Any, int]]
+    """What the commands asked for, each with its number of repeats."""
+    points: Sequence[StudiedPoint[Any, Any]]
+    """In the order of the table."""
+    answer: Any
+    """What the points together say."""
+    is_finished: bool
+    """Whether all that was asked for is measured."""
+    first: RunFacts | None
+    """Of the first run; None without one."""
+
+    @property
+    def request(self) -> Any:
+        """Return what the last command asked for."""
+        return self.requests[-1][0]
+
+    @property
+    def rows(self) -> Sequence[StudiedRow]:
+        """Return the rows of the table."""
+        return tuple(
+            StudiedRow(studied=each, request=self.request, answer=self.answer)
+            for each in self.points
+        )
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Return the servers; none for a system in LoadGen's process."""
+        network = self.first.record.network if self.first else None
+        return network.endpoints if network else ()
+
+    @property
+    def tokenizer(self) -> str:
+        """Return the hash of the tokenizer with which servers' answers are counted; empty in this
+        process, where tokens are what the model generates.
+        """
+        network = self.first.record.network if self.first else None
+        return network.tokenizer if network else ""
+
+
+def convert_from_json(fields: object, kind: type[T]) -> T:
+    """Convert the JSON types of a document to a request or a point; msgspec's error if they do not
+    fit.
+    """
+    return msgspec.convert(fields, kind)
+
+
+def read_measured_study(folder: Path) -> MeasuredStudy:
+    """Read a study; JudgedError if its documents or its runs do not give its figures."""
+    try:
+        record = read_untrusted_file(folder / STUDY_FILE, STUDY_RECORD_DECODER.decode)
+        kind = registry.load_study_kind(record.kind)
+        return compute_study(kind, record, folder)
+    except (msgspec.ValidationError, *FIGURE_EXCEPTIONS) as error:
+        raise JudgedError(f"{folder / STUDY_FILE}: {describe_parse_failure(error)}") from error
+
+
+def compute_study(
+    kind: StudyKind[Any, Any, Any], record: StudyRecord, folder: Path
+) -> MeasuredStudy:
+    """Compute the figures and the answer of a study from its runs."""
+    requests = decode_requests(kind, record)
+    places = [each for each in record.runs if is_inside_folder(each)]
+    runs = [read_measured_run(kind, requests[0][0], folder, each) for each in places]
+    points = collect_points(kind, runs)
+    walks = iterate_walks(kind, requests, points)
+    return MeasuredStudy(
+        kind=kind,
+        record=record,
+        requests=requests,
+        points=tuple(kind.sort_points(points)),
+        answer=kind.compute_answer([each for each, _ in requests], points),
+        is_finished=all(each.step is None for each in walks),
+        first=read_run_facts(folder / places[0]) if places else None,
+    )
+
+
+def decode_requests(
+    kind: StudyKind[Any, Any, Any], record: StudyRecord
+) -> tuple[tuple[Any, int], ...]:
+    """Decode what the commands of a study asked for; msgspec's error if that fails."""
+    if not record.requests:
+        raise msgspec.ValidationError("no request")
+    return tuple(
+        (convert_from_json(each.request, kind.request), each.repeats) for each in record.requests
+    )
+
+
+def read_measured_run(
+    kind: StudyKind[Any, Any, Any], request: Any, folder: Path, place: str
+) -> MeasuredRun[Any, Any]:
+    """Read one run of a study; UnreadableError without its record, JudgedError without figures."""
+    decode = partial(decode_point, kind)
+    saved, point = read_untrusted_file(folder / place / POINT_FILE, decode)
+    figures = kind.compute_figures(request, point, read_run_facts(folder / place))
+    if figures is None:
+        raise JudgedError(f"{folder / place}: its records are lost, or give no figures")
+    return build_measured_run(place, saved, point, figures)
+
+
+def decode_point(kind: StudyKind[Any, Any, Any], text: bytes) -> tuple[PointRecord, Any]:
+    """Decode `point.json` and the point in it."""
+    saved = POINT_RECORD_DECODER.decode(text)
+    return saved, convert_from_json(saved.point, kind.point)
+
+
+def build_measured_run(
+    place: str, saved: PointRecord, point: Any, figures: Any
+) -> MeasuredRun[Any, Any]:
+    """Build the record of a run."""
+    return MeasuredRun(
+        folder=place,
+        number=saved.number,
+        point=point,
+        repeat=saved.repeat,
+        seconds=saved.seconds,
+        figures=figures,
+    )
+
+
+def describe_study(study: MeasuredStudy) -> dict[str, Any]:
+    """Return a study as JSON: what was asked for, what was measured, and what it says."""
+    answer = {} if study.answer is None else asdict(study.answer)
+    return {
+        "kind": study.kind.name,
+        "note": study.kind.note,
+        "stamps": asdict(study.record.stamps),
+        "endpoints": study.endpoints,
+        "tokenizer_sha256": study.tokenizer,
+        "request": asdict(study.request),
+        "answer": answer,
+        "points": [dict(study.kind.describe_row(each)) for each in study.rows],
+        "finished": study.is_finished,
+        "machine": asdict(study.record.machine),
+    }
+
+
+def describe_point_repeats(study: MeasuredStudy) -> str:
+    """Say how often the points were measured."""
+    counts = sorted({len(each.runs) for each in study.points})
+    if not counts or counts == [1]:
+        return ONE_RUN_REMARK
+    told = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return f"{told} runs per point, \u00b1 of the 95 % interval by Student's t"

@@ -1,0 +1,176 @@
+"""The measured points of a study, and the walk over its plan: which run comes next, given those
+that were made. The harness walks it to measure, the judge to see whether the runs follow it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import sqrt
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from suite.measurement.student import compute_t_quantile
+
+if TYPE_CHECKING:
+    from suite.studies.kind import StudyKind
+
+R = TypeVar("R")
+P = TypeVar("P")
+F = TypeVar("F")
+
+FIGURE_CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun(Generic[P, F]):
+    """One LoadGen run of a point, with its figures."""
+
+    folder: str
+    """Relative to the study's."""
+    number: int
+    """In the study, from 1."""
+    point: P
+    repeat: int
+    """Among the runs of its point, from 1."""
+    seconds: float
+    """Wall-clock time."""
+    figures: F
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudiedPoint(Generic[P, F]):
+    """A point with all its runs."""
+
+    point: P
+    runs: tuple[MeasuredRun[P, F], ...]
+    figures: F
+    """Of all runs together."""
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the first run."""
+        return self.runs[0].folder
+
+    @property
+    def seconds(self) -> float:
+        """Return the wall-clock time of all runs."""
+        return sum(each.seconds for each in self.runs)
+
+    def find_interval(self, name: str) -> tuple[float, float] | None:
+        """Return the 95 % interval of the mean of a figure, by Student's t over the runs; None for
+        one run, or a figure that is no number.
+        """
+        values = [getattr(each.figures, name) for each in self.runs]
+        if len(values) < 2 or not all(isinstance(each, int | float) for each in values):
+            return None
+        quantile = compute_t_quantile((1 + FIGURE_CONFIDENCE) / 2, len(values) - 1)
+        half = quantile * stdev(values) / sqrt(len(values))
+        return fmean(values) - half, fmean(values) + half
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep(Generic[P, F]):
+    """What a study measures next."""
+
+    point: P
+    place: int
+    """Of the point in the plan, from 1."""
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWalk(Generic[P, F]):
+    """A walk over a plan, as far as its points are measured."""
+
+    done: tuple[StudiedPoint[P, F], ...]
+    """In the order of the plan."""
+    step: NextStep[P, F] | None
+    """None: the plan is finished."""
+    step_folder: str = ""
+    """Of the point that is measured next if some of its runs are there."""
+
+
+def average_figures(figures: Sequence[F]) -> F:
+    """Return the mean of each number in the figures of several runs; of what is no number, the
+    first one's.
+    """
+    first: Any = figures[0]
+    if len(figures) == 1:
+        return figures[0]
+    means: dict[str, Any] = {}
+    for each in fields(first):
+        values = [getattr(one, each.name) for one in figures]
+        is_number = all(isinstance(value, int | float) for value in values)
+        mean = fmean(values) if is_number else values[0]
+        whole = all(isinstance(value, int) for value in values)
+        means[each.name] = round(mean) if is_number and whole else mean
+    made: F = type(first)(**means)
+    return made
+
+
+def collect_points(
+    kind: "StudyKind[R, P, F]", runs: Sequence[MeasuredRun[P, F]]
+) -> list[StudiedPoint[P, F]]:
+    """Return the points of runs, each with all its runs, in the order of the first ones."""
+    grouped: list[list[MeasuredRun[P, F]]] = []
+    for run in runs:
+        same = (each for each in grouped if kind.is_same_point(each[0].point, run.point))
+        found = next(same, None)
+        if found is None:
+            grouped.append([run])
+        else:
+            found.append(run)
+    return [
+        StudiedPoint(
+            point=each[0].point,
+            runs=tuple(each),
+            figures=kind.combine_figures([run.figures for run in each]),
+        )
+        for each in grouped
+    ]
+
+
+def walk_plan(
+    kind: "StudyKind[R, P, F]",
+    request: R,
+    repeats: int,
+    points: Sequence[StudiedPoint[P, F]],
+) -> PlanWalk[P, F]:
+    """Walk over the plan of a request as long as its next point is measured as often as asked."""
+    left = list(points)
+    done: list[StudiedPoint[P, F]] = []
+    while (point := kind.choose_next_point(request, done)) is not None:
+        found = next((each for each in left if kind.is_same_point(each.point, point)), None)
+        runs = len(found.runs) if found else 0
+        if found is None or runs < repeats:
+            step: NextStep[P, F] = NextStep(
+                point=found.point if found else point, place=len(done) + 1, repeat=runs + 1
+            )
+            return PlanWalk(done=tuple(done), step=step, step_folder=found.folder if found else "")
+        left.remove(found)
+        done.append(found)
+    return PlanWalk(done=tuple(done), step=None)
+
+
+def iterate_walks(
+    kind: "StudyKind[R, P, F]",
+    requests: Sequence[tuple[R, int]],
+    points: Sequence[StudiedPoint[P, F]],
+) -> Iterator[PlanWalk[P, F]]:
+    """Walk over the plan of each request and its number of repeats."""
+    for request, repeats in requests:
+        yield walk_plan(kind, request, repeats, points)
+
+
+def describe_figures(point: StudiedPoint[Any, Any]) -> Mapping[str, Any]:
+    """Return the fields of a point and of its figures, with the intervals that several runs
+    give.
+    """
+    names = [each.name for each in fields(point.figures)]
+    intervals = {name: found for name in names if (found := point.find_interval(name)) is not None}
+    return {
+        **{each.name: getattr(point.point, each.name) for each in fields(point.point)},
+        **{name: getattr(point.figures, name) for name in names},
+        "folder": point.folder,
+        "runs": len(point.runs),
+        "intervals": intervals,
+    }

@@ -1,0 +1,80 @@
+"""What the files of one LoadGen run say, as studies compute their figures from them: read by the
+harness and by reports from a folder, and by the judge from the documents that it has checked.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.files.layout import (
+    QUERY_RECORD_FILE,
+    ROOM_RECORD_FILE,
+    START_RECORD_FILE,
+    TOKEN_RECORD_FILE,
+)
+from suite.files.npy_files import map_npy_array
+from suite.files.untrusted_files import UnreadableError
+from suite.loadgen.detail_log import DetailLog, read_detail_log
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS, QueryTimes
+from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
+from suite.records import ServedRun, read_served_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunFacts(DetailLog):
+    """What the files of a run say: its detail log, and the records beside it."""
+
+    record: ServedRun
+    queries: QueryTimes | None = None
+    """This and the following are None without their file."""
+    tokens: TokenTimes | None = None
+    starts_ns: Any = None
+    """When each prompt began, in the order of `tokens`."""
+    rooms_ns: Any = None
+    """When a place was free for each prompt, towards servers."""
+
+
+def read_run_facts(folder: Path) -> RunFacts:
+    """Read the files of a run; UnreadableError without its records, JudgedError for a damaged
+    log.
+    """
+    record = read_served_run(folder)
+    log = read_detail_log(folder)
+    queries, tokens = (find_array(folder / each) for each in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE))
+    return RunFacts(
+        record=record,
+        values=log.values,
+        errors=log.errors,
+        queries=None if queries is None else build_query_times(queries),
+        tokens=None if tokens is None else build_token_times(tokens),
+        starts_ns=find_array(folder / START_RECORD_FILE),
+        rooms_ns=find_array(folder / ROOM_RECORD_FILE),
+    )
+
+
+def find_array(path: Path) -> Any:
+    """Memory-map the array of a file; None if it is missing or damaged."""
+    try:
+        return map_npy_array(path)
+    except UnreadableError:
+        return None
+
+
+def build_query_times(table: Any) -> QueryTimes | None:
+    """Build the times of queries from the rows of their file; None for another form."""
+    if table.dtype != list(QUERY_RECORD_FIELDS):
+        return None
+    return QueryTimes(
+        issued_ns=table["issued_ns"],
+        done_ns=table["done_ns"],
+        batch=table["batch"],
+        samples=table["samples"],
+    )
+
+
+def build_token_times(table: Any) -> TokenTimes | None:
+    """Build the times of tokens from the rows of their file; None for another form."""
+    if table.ndim != 2 or table.shape[1] != len(TOKEN_RECORD_FIELDS):
+        return None
+    columns = {name: table[:, place] for place, name in enumerate(TOKEN_RECORD_FIELDS)}
+    return TokenTimes(**columns)

@@ -6,6 +6,7 @@ Written by the harness, read by the judge and by bundles.
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -370,7 +371,9 @@ def find_system_folder(run: Path) -> Path:
     """Return the nearest folder with a system's record: of the run itself, in studies whose runs
     differ in it, or that of what it belongs to.
     """
-    return run if (run / SYSTEM_RECORD).is_file() else locate_system_folder(run)
+    # Path.is_file raises if the folder is not searchable
+    has_own = os.path.isfile(run / SYSTEM_RECORD)  # noqa: PTH113
+    return run if has_own else locate_system_folder(run)
 
 
 def read_served_run(folder: Path) -> ServedRun:

@@ -4,7 +4,7 @@ import re
 from typing import Final, NamedTuple
 
 from compliance.recognition.round_evidence import FileHead
-from suite.files.layout import RUN_RECORD
+from suite.files.layout import RUN_RECORD, SYSTEM_RECORD
 
 ROUND_STAMP_PATTERN: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
 PODIUM_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce)"')
@@ -25,6 +25,8 @@ def find_podium_mark(file: FileHead) -> PodiumMark | None:
     """
     if file.path.name == RUN_RECORD:
         return PodiumMark("podium's record of a run")
+    if file.path.name == SYSTEM_RECORD and b'"engine_package"' in file.record:
+        return PodiumMark("podium's record of a system")
     if file.path.suffix == ".json":
         if b'"podium"' in file.record:
             return PodiumMark("podium's system description")

@@ -85,7 +85,7 @@ def nested(text: bytes) -> bytes:
     ("name", "change"),
     [
         ("mlperf_log_summary.txt", remarked),
-        ("run.json", with_settings),
+        ("system.json", with_settings),
         ("result_0.txt", unpaired),
         ("result_0.txt", nested),
     ],

@@ -95,7 +95,8 @@ def test_the_same_answer_in_every_legal_form(behave: Behaviour):
     assert heard.texts == [TEXT] * 3
     assert [each.counted for each in heard.answers.values()] == [5] * 3
     assert all(each.ended for each in heard.answers.values())
-    assert set(heard.first_texts.values()) <= {"Anna", "Anna Bruno", TEXT}
+    for first in heard.first_texts.values():  # what arrived together is one text
+        assert first.startswith("Anna") and TEXT.startswith(first)
     assert len(prompts) == 3
 
 

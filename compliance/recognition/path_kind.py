@@ -38,6 +38,7 @@ from suite.files.layout import (
     RUN_RECORD,
     START_RECORD_FILE,
     SUMMARY_LOG,
+    SYSTEM_RECORD,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
     locate_absolutely,
@@ -98,6 +99,12 @@ class PathKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+KINDS_OF_FOLDERS: Final = frozenset(
+    {PathKind.RUN, PathKind.ENTRY, PathKind.SET, PathKind.CHECKPOINT, PathKind.STUDY}
+)
+"""Kinds of which a given file stands for its folder."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecognisedPath:
     """A recognised PATH."""
@@ -126,11 +133,7 @@ def recognise_path(
     if not folder:
         kind = recognise_file_kind(path, position)
         return RecognisedPath(
-            path=(
-                path.parent
-                if kind in (PathKind.RUN, PathKind.SET, PathKind.CHECKPOINT, PathKind.STUDY)
-                else path
-            ),
+            path=path.parent if kind in KINDS_OF_FOLDERS else path,
             kind=kind,
             position=position,
         )
@@ -166,6 +169,8 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
         return PathKind.AUDIT
     if path.name in LOADGEN_FILES or (position and path.name in list_entry_files()):
         return PathKind.RUN
+    if path.name == SYSTEM_RECORD and position and position.scenario:
+        return PathKind.ENTRY
     if TRAINING_TELEMETRY_PATTERN.fullmatch(path.name):
         return PathKind.SET
     if path.name == STUDY_FILE:

@@ -32,7 +32,6 @@ from harness.serving.network.setup import (
 )
 from harness.serving.performance_runs import build_mode_schedule, measure_performance
 from harness.serving.run_record import (
-    list_score_shortfalls,
     score_accuracy_run,
     write_run_record,
 )
@@ -371,7 +370,7 @@ def measure_accuracy(
         write_run_record(serving_setup, schedule, outcome, folder)
         errors = read_detail_log(folder).errors
         ledger_attempt.record_completion(folder, NO_LOADGEN_VERDICT)
-    score_shortfalls = list_score_shortfalls(serving_setup, scores)
+    score_shortfalls = serving_setup.score_limits.list_shortfalls(scores)
     reached = ", ".join(f"{key} {value:.4f}" for key, value in scores.items())
     click.echo(
         f"{schedule.scenario.label} accuracy: {reached}{', too low' if score_shortfalls else ''}"

@@ -187,32 +187,6 @@ def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:
     return scores
 
 
-def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[str]:
-    """List the scores that miss the required share of the reference accuracy, or the round's own
-    threshold, and those that exceed its upper one.
-    """
-    share = serving_setup.request.round.loadgen.accuracy_share
-    record = serving_setup.checkpoint.record
-    needed = [
-        (metric, share * value, f"{share:.0%} of the reference {value:.4f}")
-        for metric, value in record.reference_accuracy.items()
-    ]
-    needed += [
-        (metric, value, "the round's threshold")
-        for metric, value in serving_setup.row.threshold.items()
-    ]
-    short = [
-        f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})"
-        for metric, value, why in needed
-        if scores.get(metric, 0.0) < value
-    ]
-    return short + [
-        f"{metric} is {scores[metric]:.4f}, above {value:.4f} (the round's upper threshold)"
-        for metric, value in serving_setup.row.threshold_most.items()
-        if scores.get(metric, 0.0) > value
-    ]
-
-
 def build_system_record(serving_setup: ServingSetup, sample_count: int) -> SystemUnderTest:
     """Describe what all runs of an entry have in common."""
     request, record = serving_setup.request, serving_setup.checkpoint.record

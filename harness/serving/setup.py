@@ -42,6 +42,7 @@ from suite.files.layout import ResultsEntry, compute_bound_seed
 from suite.ledger.book import Ledger, build_ledger
 from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_POWER_S
+from suite.measurement.score_limits import ScoreLimits
 from suite.process.devices import format_device_name
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import (
@@ -99,6 +100,16 @@ class ServingSetup:
     def precision(self) -> Precision:
         """Return the number format in which the engine computes."""
         return self.request.precision
+
+    @property
+    def score_limits(self) -> ScoreLimits:
+        """Return what its scores must reach."""
+        return ScoreLimits(
+            reference=dict(self.checkpoint.record.reference_accuracy),
+            share=self.request.round.loadgen.accuracy_share,
+            threshold=dict(self.row.threshold),
+            threshold_most=dict(self.row.threshold_most),
+        )
 
     @property
     def log_seed(self) -> int:

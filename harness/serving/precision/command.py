@@ -38,7 +38,7 @@ from harness.serving.precision.existing_runs import (
     select_system_settings,
 )
 from harness.serving.precision.table import print_precision_table
-from harness.serving.run_record import find_served_run, list_score_shortfalls
+from harness.serving.run_record import find_served_run
 from harness.serving.setup import ServingSetup, set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
@@ -373,7 +373,7 @@ def find_noncompliance(serving_setup: ServingSetup, scores: Scores) -> Iterator[
     """Yield why the runs of a row are not a valid result."""
     accuracy = locate_row_run(serving_setup.entry, serving_setup, Scenario.OFFLINE, Mode.ACCURACY)
     yield from (
-        f"accuracy: {sentence}" for sentence in list_score_shortfalls(serving_setup, scores)
+        f"accuracy: {sentence}" for sentence in serving_setup.score_limits.list_shortfalls(scores)
     )
     yield from (f"accuracy: void; LoadGen: {error}" for error in read_detail_log(accuracy).errors)
     for scenario in PRECISION_SCENARIOS:

@@ -25,7 +25,6 @@ from harness.serving.run_record import (
     format_run_verdict,
     format_target_key,
     judge_performance_run,
-    list_score_shortfalls,
     score_accuracy_run,
     write_run_record,
 )
@@ -353,7 +352,7 @@ def test_a_score_that_is_no_number_ends_the_run(
 @pytest.mark.parametrize(("found", "short"), [(0.8, 0), (0.792, 0), (0.7919, 1), (0.0, 1)])
 def test_99_percent_of_the_reference_are_enough(bench: ServingSetup, found: float, short: int):
     """The kept checkpoint's reference is 0.8."""
-    told = list_score_shortfalls(bench, {"top1": found})
+    told = bench.score_limits.list_shortfalls({"top1": found})
     assert len(told) == short and all(
         "below 0.7920 (99% of the reference 0.8000)" in sentence for sentence in told
     )
@@ -363,7 +362,7 @@ def test_the_rounds_own_threshold_comes_on_top(bench: ServingSetup):
     """Both are told, and a metric that is missing counts as nothing."""
     strict = replace(bench, row=replace(bench.row, threshold={"top1": 0.85, "top5": 0.9}))
     assert [
-        sentence.split(",")[0] for sentence in list_score_shortfalls(strict, {"top1": 0.8})
+        sentence.split(",")[0] for sentence in strict.score_limits.list_shortfalls({"top1": 0.8})
     ] == [
         "top1 is 0.8000",
         "top5 is 0.0000",
@@ -374,7 +373,7 @@ def test_the_rounds_own_threshold_comes_on_top(bench: ServingSetup):
 def test_an_upper_threshold_is_not_exceeded(bench: ServingSetup, found: float, told: int):
     """Answers that never end are no better than short ones."""
     strict = replace(bench, row=replace(bench.row, threshold_most={"gen_len": 8984408.4}))
-    said = list_score_shortfalls(strict, {"top1": 0.8, "gen_len": found})
+    said = strict.score_limits.list_shortfalls({"top1": 0.8, "gen_len": found})
     assert len(said) == told and all(
         "above 8984408.4000 (the round's upper threshold)" in sentence for sentence in said
     )

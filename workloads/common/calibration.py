@@ -47,11 +47,9 @@ class LazyCalibrationInputs(Sequence[tuple[T, ...]], Generic[T]):
     @overload
     def __getitem__(self, place: slice) -> "LazyCalibrationInputs[T]": ...
     def __getitem__(self, place: int | slice) -> "tuple[T, ...] | LazyCalibrationInputs[T]":
-        return (
-            LazyCalibrationInputs(self._paths[place], self._make)
-            if isinstance(place, slice)
-            else self._make(self._paths[place])
-        )
+        if isinstance(place, slice):
+            return LazyCalibrationInputs(self._paths[place], self._make)
+        return self._make(self._paths[place])
 
 
 def choose_calibration_list(run: Run, embedded: CalibrationSamples) -> CalibrationSamples:
@@ -140,11 +138,9 @@ def iterate_calibration_paths(
     pairs = [(name, find(name)) for name in chosen.samples]
     missing = [name for name, path in pairs if path is None or not path.is_file()]
     if missing:
-        more = (
-            f" and {len(missing) - MAX_NAMED_LIST_SAMPLES} more"
-            if len(missing) > MAX_NAMED_LIST_SAMPLES
-            else ""
-        )
+        more = ""
+        if len(missing) > MAX_NAMED_LIST_SAMPLES:
+            more = f" and {len(missing) - MAX_NAMED_LIST_SAMPLES} more"
         raise RequestError(
             f"calibration list {chosen.name}: {', '.join(missing[:MAX_NAMED_LIST_SAMPLES])}{more}"
             f" of its {len(pairs)} samples are not in the data"

@@ -12,11 +12,9 @@ MIN_USABLE_PERCENT: Final = 99
 def format_leading_names(names: Iterable[str]) -> str:
     """List the first few names, and count the rest."""
     listed_names = list(names)
-    more = (
-        f" and {len(listed_names) - MAX_LISTED_NAMES} more"
-        if len(listed_names) > MAX_LISTED_NAMES
-        else ""
-    )
+    more = ""
+    if len(listed_names) > MAX_LISTED_NAMES:
+        more = f" and {len(listed_names) - MAX_LISTED_NAMES} more"
     return ", ".join(listed_names[:MAX_LISTED_NAMES]) + more
 
 

@@ -63,6 +63,9 @@ def build_engine_plan(
     networks that the run's precision quantises.
     """
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
+    calibration = None
+    if build_calibration and run.precision in QUANTISED:
+        calibration = build_calibration()
     return Plan(
         device=run.device,
         precision=run.precision,
@@ -70,9 +73,7 @@ def build_engine_plan(
         max_batch=require_max_batch(run),
         cache=run.engine_cache or run.cache / ENGINE_CACHE_FOLDER,
         options=options,
-        calibration=build_calibration()
-        if build_calibration and run.precision in QUANTISED
-        else None,
+        calibration=calibration,
     )
 
 

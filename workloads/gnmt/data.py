@@ -197,11 +197,9 @@ def truncate_gnmt_source(tokens: Tokens, longest: int) -> Tokens:
     """Truncate a source sentence to the limit but keep its end mark, so that every sample has an
     answer.
     """
-    return (
-        tokens
-        if len(tokens) <= longest
-        else np.append(tokens[: longest - 1], np.int32(GNMT_END_ID))
-    )
+    if len(tokens) <= longest:
+        return tokens
+    return np.append(tokens[: longest - 1], np.int32(GNMT_END_ID))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,12 @@ def examples(
 ) -> TranslationExamples:
     """Read the truth; ValueError if it is invalid."""
     reference_texts, tokens = references.read_references(truth), read_gnmt_vocabulary(truth)
-    source_texts = (
-        read_sources_if_matching(partial(read_embedded_gnmt_sources, cache), len(reference_texts))
-        if embedded
-        else ()
-    )
+    if embedded:
+        source_texts = read_sources_if_matching(
+            partial(read_embedded_gnmt_sources, cache), len(reference_texts)
+        )
+    else:
+        source_texts = ()
     return TranslationExamples(
         answers,
         reference_texts,

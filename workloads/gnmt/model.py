@@ -79,11 +79,10 @@ class GNMTAttention(nn.Module):
         """
         inputs = (self.query(query_NTH), key_NSH, self.direction, self.scale)
         sum_bytes = query_NTH.numel() * key_NSH.shape[1] * recomputation.FP32_BYTES
-        score_NTS = (
-            recomputation.recompute_in_backward(compute_attention_scores, *inputs)
-            if self.training and sum_bytes > recomputation.LARGEST_KEPT_BYTES
-            else compute_attention_scores(*inputs)
-        )
+        if self.training and sum_bytes > recomputation.LARGEST_KEPT_BYTES:
+            score_NTS = recomputation.recompute_in_backward(compute_attention_scores, *inputs)
+        else:
+            score_NTS = compute_attention_scores(*inputs)
         score_NTS = score_NTS.float().masked_fill(~known_NS[:, None], MASKED_ATTENTION_SCORE)
         share_NTS = score_NTS.softmax(-1)
         return share_NTS.to(memory_NSH.dtype) @ memory_NSH, share_NTS

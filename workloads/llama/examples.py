@@ -21,11 +21,12 @@ def build_llama_examples(
     The articles are generated again, so that the cache is not read.
     """
     target = read_summary_truth(truth)
-    articles = (
-        [document.article for document in generate_serving_documents(len(target.references))]
-        if embedded
-        else []
-    )
+    if embedded:
+        articles = [
+            document.article for document in generate_serving_documents(len(target.references))
+        ]
+    else:
+        articles = []
     return TranslationExamples(
         answers,
         target.references,

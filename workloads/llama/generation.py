@@ -245,16 +245,16 @@ class LlamaGenerator:
         blocks = [self._append_block(lists, group) for group in group_prompts(prompts)]
         columns = torch.tensor([lists.tokens, lists.positions, lists.places])
         token_N, position_N, place_N = columns.to(self._network.device)
-        equal = min(lengths) == max(lengths)
+        mask_R11S = None
+        if min(lengths) != max(lengths):
+            mask_R11S = self._network.build_mask(position_N[: len(live)], max(lengths))
         return NewTokens(
             token_N=token_N,
             position_N=position_N,
             place_N=place_N,
             rows=len(live),
             longest=max(lengths),
-            mask_R11S=None
-            if equal
-            else self._network.build_mask(position_N[: len(live)], max(lengths)),
+            mask_R11S=mask_R11S,
             blocks=blocks,
         )
 

@@ -35,11 +35,9 @@ def compute_rotation_rates(shape: LlamaShape) -> torch.Tensor:
     """
     pairs_F = torch.arange(0, shape.head_width, 2, dtype=torch.float32) / shape.head_width
     rate_F = 1.0 / shape.rope_theta**pairs_F
-    return (
-        rate_F
-        if shape.rope_scaling is None
-        else compute_stretched_rates(rate_F, shape.rope_scaling)
-    )
+    if shape.rope_scaling is None:
+        return rate_F
+    return compute_stretched_rates(rate_F, shape.rope_scaling)
 
 
 @lru_cache(maxsize=KEPT_ROTATION_RATES)

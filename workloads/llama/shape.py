@@ -173,7 +173,11 @@ def convert_shape_to_config(shape: LlamaShape, dtype: str) -> dict[str, Any]:
     rope_theta and rope_scaling stand where transformers 4 wrote them, which later versions and vLLM
     read, too.
     """
-    scaling = shape.rope_scaling
+    scaling = None
+    if shape.rope_scaling is not None:
+        scaling = {"rope_type": SCALED_ROPE_TYPE} | {
+            key: getattr(shape.rope_scaling, name) for name, key in SCALING_KEYS.items()
+        }
     return {
         "architectures": [LLAMA_ARCHITECTURE],
         "model_type": LLAMA_MODEL_TYPE,
@@ -181,12 +185,7 @@ def convert_shape_to_config(shape: LlamaShape, dtype: str) -> dict[str, Any]:
         "num_key_value_heads": shape.key_value_heads,
         "head_dim": shape.head_width,
         "rope_theta": shape.rope_theta,
-        "rope_scaling": None
-        if scaling is None
-        else {
-            "rope_type": SCALED_ROPE_TYPE,
-            **{key: getattr(scaling, name) for name, key in SCALING_KEYS.items()},
-        },
+        "rope_scaling": scaling,
         "rms_norm_eps": shape.norm_epsilon,
         "tie_word_embeddings": shape.tied,
         "hidden_act": "silu",

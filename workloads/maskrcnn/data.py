@@ -182,11 +182,10 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
             (width, height) * 2, dtype=np.float32
         )
-        mask_OFG = (
-            np.stack(split.decode_object_masks(index, objects))
-            if len(objects)
-            else np.zeros((0, height, width), dtype=np.uint8)
-        )
+        if len(objects):
+            mask_OFG = np.stack(split.decode_object_masks(index, objects))
+        else:
+            mask_OFG = np.zeros((0, height, width), dtype=np.uint8)
         sample = AnnotatedPicture(
             picture_HWC=torch.from_numpy(picture_HWC),
             box_O4=geometry.resize_boxes(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
@@ -196,11 +195,9 @@ class AnnotatedPictures(Dataset[AnnotatedPicture]):
             mask_column_W=select_nearest_pixels(width, picture_HWC.shape[1]),
             weight=key.weight,
         )
-        return (
-            apply_horizontal_flip(sample)
-            if key.create_generator(self.seed).random() < 0.5
-            else sample
-        )
+        if key.create_generator(self.seed).random() < 0.5:
+            return apply_horizontal_flip(sample)
+        return sample
 
 
 class ResizedPictures(Dataset[Tensor]):

@@ -129,10 +129,9 @@ def convert_caffe2_blob_name(blob: str) -> str | None:
     if blob_match is None or (blob_match["kind"] == "w") == bool(blob_match["norm"]):
         return None
     branch, norm = TORCHVISION_BRANCH_NAMES[blob_match["branch"]], bool(blob_match["norm"])
-    layer = (
-        f"downsample.{int(norm)}"
-        if branch == "downsample"
-        else f"{'bn' if norm else 'conv'}{branch}"
-    )
+    if branch == "downsample":
+        layer = f"downsample.{int(norm)}"
+    else:
+        layer = f"{'bn' if norm else 'conv'}{branch}"
     parameter = "bias" if blob_match["kind"] == "b" else "weight"
     return f"layer{int(blob_match['stage']) - 1}.{blob_match['block']}.{layer}.{parameter}"

@@ -43,16 +43,12 @@ def episode(game_record: Any) -> Episode:
         raise ValueError(
             "the game of an evaluation needs one value, -1 to 1, for each of black's moves"
         )
-    ending = (
-        ENDING_SENTENCES.get(game_record["won"], "")
-        if isinstance(game_record.get("won"), float | int)
-        else ""
-    )
-    against = (
-        OPPONENT_NAMES.get(opponent, "its opponent")
-        if isinstance(opponent, str)
-        else "its opponent"
-    )
+    ending = ""
+    if isinstance(game_record.get("won"), float | int):
+        ending = ENDING_SENTENCES.get(game_record["won"], "")
+    against = "its opponent"
+    if isinstance(opponent, str):
+        against = OPPONENT_NAMES.get(opponent, "its opponent")
     return Episode(
         title="A game of the trained network",
         description=(

@@ -48,11 +48,16 @@ class PositionExamples:
         """Build one example."""
         (move, winner), answer = self._labels[sample], self._get_answer(sample)
         side = isqrt(len(answer.policy) - 1) if answer else 0
-        url, points = (
-            render_embedded_position(sample, move, answer.move if answer else None)
-            if self._embedded
-            else ("", side)
-        )
+        if self._embedded:
+            url, points = render_embedded_position(sample, move, answer.move if answer else None)
+        else:
+            url, points = "", side
+        answered = "no answer"
+        if answer:
+            answered = (
+                f"{format_example_move(answer.move, points)} ({max(answer.policy):.0%}), value"
+                f" {answer.value:+.2f}"
+            )
         return Example(
             sample=sample,
             right=answer is not None and answer.move == move,
@@ -60,12 +65,7 @@ class PositionExamples:
                 f"{format_example_move(move, points)}, who moves"
                 f" {'wins' if winner > 0 else 'loses'}"
             ),
-            answered=(
-                f"{format_example_move(answer.move, points)} ({max(answer.policy):.0%}), value"
-                f" {answer.value:+.2f}"
-                if answer
-                else "no answer"
-            ),
+            answered=answered,
             picture=url,
             width=(points + 1) * CELL_PX if url else 0,
             height=(points + 1) * CELL_PX if url else 0,
@@ -166,11 +166,9 @@ def render_stones(stone_points: Sequence[int], points: int, width: int, colour: 
         f"M{(point % points + 1) * CELL_PX} {(point // points + 1) * CELL_PX}h0"
         for point in stone_points
     )
-    return (
-        f'<path d="{starts}" stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
-        if stone_points
-        else ""
-    )
+    if not stone_points:
+        return ""
+    return f'<path d="{starts}" stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
 
 
 def render_ring(point: int, points: int, radius: int, style: str) -> str:

@@ -93,19 +93,15 @@ class GenerationSettings:
 
     def build_evaluator(self) -> Evaluator:
         """Build the evaluator that plays."""
-        return self.apply_pass_last(
-            self.weights.build_player(self.device)
-            if self.weights
-            else NoiseEvaluator(build_board_geometry(self.board).actions)
-        )
+        if self.weights:
+            return self.apply_pass_last(self.weights.build_player(self.device))
+        return self.apply_pass_last(NoiseEvaluator(build_board_geometry(self.board).actions))
 
     def apply_pass_last(self, player: Evaluator) -> Evaluator:
         """Restrict a player to the moves that are allowed by `pass_last`."""
-        return (
-            PassLastEvaluator(build_board_geometry(self.board), player)
-            if self.pass_last
-            else player
-        )
+        if self.pass_last:
+            return PassLastEvaluator(build_board_geometry(self.board), player)
+        return player
 
     def build_generator(self, group: int, purpose: int) -> np.random.Generator:
         """Create the random generator of a group."""
@@ -134,11 +130,10 @@ def play_evaluation_group(games: GenerationSettings, group: int) -> PlayedMatch:
         games.opponent_settings or games.player_settings,
     )
     with use_one_thread():
-        opponent = (
-            games.apply_pass_last(games.opponent.build_player(games.device))
-            if games.opponent
-            else AreaEvaluator(shape, games.rules.komi)
-        )
+        if games.opponent:
+            opponent = games.apply_pass_last(games.opponent.build_player(games.device))
+        else:
+            opponent = AreaEvaluator(shape, games.rules.komi)
         players = (
             MatchPlayer(evaluate=games.build_evaluator(), settings=games.player_settings),
             MatchPlayer(evaluate=opponent, settings=opponent_settings),
@@ -180,13 +175,11 @@ class GameWorkers:
     """Worker processes that play games; without workers, this process plays."""
 
     def __init__(self, count: int, device: str, precision: Precision) -> None:
-        self._pool = (
-            ProcessPoolExecutor(
+        self._pool = None
+        if count:
+            self._pool = ProcessPoolExecutor(
                 count, get_context("spawn"), _set_up_game_worker, (os.getpid(), device, precision)
             )
-            if count
-            else None
-        )
 
     def play_selfplay_groups(
         self, games: GenerationSettings, groups: Sequence[int]

@@ -42,11 +42,9 @@ def unpack_position_answer(answer: bytes) -> PositionAnswer | None:
     if rest or not 2 <= count - 1 <= MAX_ANSWER_ACTIONS:
         return None
     *policy, value = struct.unpack(f"<{count}f", answer)
-    return (
-        PositionAnswer(policy=tuple(policy), value=value)
-        if all(map(isfinite, (*policy, value)))
-        else None
-    )
+    if all(map(isfinite, (*policy, value))):
+        return PositionAnswer(policy=tuple(policy), value=value)
+    return None
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:

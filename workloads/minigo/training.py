@@ -81,10 +81,10 @@ class MiniGoTraining(SteppedTraining):
 
     @cached_property
     def _opponent(self) -> NetworkWeights | None:
-        return (
-            NetworkWeights.copy_network(data.load_opponent_network(self._run, self._recipe.board))
-            if self._recipe.opponent == CHECKPOINT_PLAYER
-            else None
+        if self._recipe.opponent != CHECKPOINT_PLAYER:
+            return None
+        return NetworkWeights.copy_network(
+            data.load_opponent_network(self._run, self._recipe.board)
         )
 
     def facts(self) -> Mapping[str, HyperValue]:

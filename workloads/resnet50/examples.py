@@ -24,11 +24,9 @@ class LabelExamples:
     def quality(self, sample: int) -> float:
         """1 for the right class, 0.5 if it is among the five classes of a top-5 answer."""
         answered = unpack_class_answer(self._answers.get(sample, b""))
-        return (
-            1.0
-            if answered[:1] == (self._labels[sample],)
-            else 0.5 * (self._labels[sample] in answered)
-        )
+        if answered[:1] == (self._labels[sample],):
+            return 1.0
+        return 0.5 * (self._labels[sample] in answered)
 
     def example(self, sample: int) -> Example:
         """Build one example."""

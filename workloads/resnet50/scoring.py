@@ -48,11 +48,9 @@ def pack_class_answer(best: Sequence[int]) -> bytes:
 
 def unpack_class_answer(answer: bytes) -> tuple[int, ...]:
     """Unpack an answer; empty if it is malformed."""
-    return (
-        ANSWER_FORMATS_BY_BYTES[len(answer)].unpack(answer)
-        if len(answer) in ANSWER_FORMATS_BY_BYTES
-        else ()
-    )
+    if len(answer) in ANSWER_FORMATS_BY_BYTES:
+        return ANSWER_FORMATS_BY_BYTES[len(answer)].unpack(answer)
+    return ()
 
 
 def read_image_labels(truth: Path) -> list[int]:

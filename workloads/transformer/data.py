@@ -287,11 +287,9 @@ def load_training_data(
 
 def truncate_encoded_sentence(sentence: Sentence, longest: int) -> Sentence:
     """Truncate a sentence, but keep its end mark."""
-    return (
-        sentence
-        if len(sentence) <= longest
-        else np.append(sentence[: longest - 1], np.int32(EOS_ID))
-    )
+    if len(sentence) <= longest:
+        return sentence
+    return np.append(sentence[: longest - 1], np.int32(EOS_ID))
 
 
 def plan_transformer_batches(

@@ -20,13 +20,12 @@ def examples(
         subwords.read_subtoken_vocabulary(truth / TRUTH_VOCABULARY_FILE),
         references.read_references(truth),
     )
-    source_texts = (
-        read_sources_if_matching(
+    if embedded:
+        source_texts = read_sources_if_matching(
             partial(read_embedded_transformer_sources, cache), len(reference_texts)
         )
-        if embedded
-        else ()
-    )
+    else:
+        source_texts = ()
     return TranslationExamples(
         answers,
         reference_texts,

@@ -62,11 +62,9 @@ def join_tokens(tokens: Sequence[str]) -> str:
     """
     parts: list[str] = []
     for before, token in zip(["", *tokens], tokens, strict=False):
-        parts.append(
-            f" {token}"
-            if before and is_word_character(before[0]) and is_word_character(token[0])
-            else token
-        )
+        if before and is_word_character(before[0]) and is_word_character(token[0]):
+            parts.append(" ")
+        parts.append(token)
     return "".join(parts)
 
 

@@ -77,29 +77,25 @@ def convert_truth_for_library(truth: CocoDocument, kind: IouKind) -> dict[str, A
     first.
     """
     sizes = {image.id: (image.height, image.width) for image in truth.images}
+    annotations = []
+    for number, annotation in enumerate(truth.annotations, 1):
+        fields: dict[str, Any] = {
+            "id": number,  # the library treats 0 as no match
+            "image_id": annotation.image_id,
+            "category_id": annotation.category_id,
+            "bbox": list(annotation.bbox),
+            "area": annotation.area,
+            "iscrowd": annotation.iscrowd,
+        }
+        if kind is IouKind.MASK:
+            fields["segmentation"] = convert_segmentation_for_library(
+                annotation.segmentation, sizes[annotation.image_id]
+            )
+        annotations.append(fields)
     return {
         "images": [msgspec.to_builtins(image) for image in truth.images],
         "categories": [msgspec.to_builtins(category) for category in truth.categories],
-        "annotations": [
-            {
-                "id": number,  # the library treats 0 as no match
-                "image_id": annotation.image_id,
-                "category_id": annotation.category_id,
-                "bbox": list(annotation.bbox),
-                "area": annotation.area,
-                "iscrowd": annotation.iscrowd,
-                **(
-                    {
-                        "segmentation": convert_segmentation_for_library(
-                            annotation.segmentation, sizes[annotation.image_id]
-                        )
-                    }
-                    if kind is IouKind.MASK
-                    else {}
-                ),
-            }
-            for number, annotation in enumerate(truth.annotations, 1)
-        ],
+        "annotations": annotations,
     }
 
 

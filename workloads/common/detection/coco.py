@@ -220,11 +220,9 @@ def read_coco_split(root: Path, split: str) -> CocoSplit:
     document = read_coco_document(path)
     faults = list(check_coco_document(document))
     if faults:
-        more = (
-            f" and {len(faults) - MAX_NAMED_ANNOTATION_FAULTS} more"
-            if len(faults) > MAX_NAMED_ANNOTATION_FAULTS
-            else ""
-        )
+        more = ""
+        if len(faults) > MAX_NAMED_ANNOTATION_FAULTS:
+            more = f" and {len(faults) - MAX_NAMED_ANNOTATION_FAULTS} more"
         raise RequestError(f"{path}: {'; '.join(faults[:MAX_NAMED_ANNOTATION_FAULTS])}{more}")
     try:
         return build_coco_split(root / f"{split}2017", path, document)

@@ -105,11 +105,10 @@ class DetectionExamples:
         for each in self._objects.get(image.id, []):
             label = f"{self._names[each.category_id]}{', crowd' if each.iscrowd else ''}"
             shape = rle.SEGMENTATION_DECODER.decode(each.segmentation)
-            polygons = (
-                tuple(tuple(polygon) for polygon in shape)
-                if self._masks and isinstance(shape, list)
-                else ()
-            )
+            if self._masks and isinstance(shape, list):
+                polygons = tuple(tuple(polygon) for polygon in shape)
+            else:
+                polygons = ()
             yield Outline(
                 label=label,
                 score=None,
@@ -132,11 +131,10 @@ class DetectionExamples:
                     (right - left) * image.width,
                     (bottom - top) * image.height,
                 )
-                polygons = (
-                    convert_mask_to_polygons(detections.masks[index], image)
-                    if detections.masks
-                    else ()
-                )
+                if detections.masks:
+                    polygons = convert_mask_to_polygons(detections.masks[index], image)
+                else:
+                    polygons = ()
                 detected_outlines.append(
                     Outline(
                         label=names[int(label)],
@@ -158,11 +156,9 @@ def convert_mask_to_polygons(mask: bytes, image: CocoImage) -> tuple[tuple[float
         image.height,
         image.width,
     )
-    return (
-        tuple(tuple(map(float, each)) for each in trace_mask_polygons(drawn_HW.astype(bool)))
-        if drawn_HW.any()
-        else ()
-    )
+    if not drawn_HW.any():
+        return ()
+    return tuple(tuple(map(float, each)) for each in trace_mask_polygons(drawn_HW.astype(bool)))
 
 
 LeftTopWidthHeight = tuple[float, float, float, float]

@@ -96,11 +96,10 @@ def check_segmentation(segmentation: Segmentation, height: int, width: int) -> N
             f" image has {height} x {width}"
         )
     counts = segmentation.counts
-    run_R = (
-        decode_run_lengths(counts.encode())
-        if isinstance(counts, str)
-        else np.array(counts, dtype=np.int64)
-    )
+    if isinstance(counts, str):
+        run_R = decode_run_lengths(counts.encode())
+    else:
+        run_R = np.array(counts, dtype=np.int64)
     check_run_lengths(run_R, height, width)
 
 
@@ -109,20 +108,10 @@ def decode_segmentation_mask(segmentation: Segmentation, height: int, width: int
     size are cropped or zero-padded.
     """
     if isinstance(segmentation, RunLengths):
-        counts = segmentation.counts
-        plain = {"size": [*segmentation.size], "counts": counts}
-        return fit_mask_to_size(
-            cast(
-                Mask,
-                library.decode(
-                    plain
-                    if isinstance(counts, str)
-                    else library.frPyObjects(plain, *segmentation.size)
-                ),
-            ),
-            height,
-            width,
-        )
+        encoded: Any = {"size": [*segmentation.size], "counts": segmentation.counts}
+        if not isinstance(segmentation.counts, str):
+            encoded = library.frPyObjects(encoded, *segmentation.size)
+        return fit_mask_to_size(cast(Mask, library.decode(encoded)), height, width)
     if not segmentation:
         return np.zeros((height, width), dtype=np.uint8)
     return cast(

@@ -194,11 +194,10 @@ def generate_scene(scenery: SceneParameters, split: str, number: int) -> SceneCa
     )
     if rng.random() < scenery.crowd_share:
         place_scene_crowd(canvas, scenery, surfaces, rng)
-    object_count = (
-        0
-        if rng.random() < scenery.empty_share
-        else min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
-    )
+    if rng.random() < scenery.empty_share:
+        object_count = 0
+    else:
+        object_count = min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
     for _ in range(object_count):
         place_scene_object(canvas, scenery, surfaces, rng)
     return canvas
@@ -301,14 +300,18 @@ def describe_visible_objects(canvas: SceneCanvas) -> Iterator[dict[str, Any]]:
             continue
         crowd = number in canvas.crowds
         ys, xs = np.nonzero(visible_HW)
+        segmentation: Any
+        if crowd:
+            segmentation = {
+                "size": list(canvas.size),
+                "counts": compute_mask_run_lengths(visible_HW),
+            }
+        else:
+            segmentation = trace_mask_polygons(visible_HW)
         yield {
             "category_id": compute_category_id(label),
             "bbox": [int(xs.min()), int(ys.min()), int(np.ptp(xs)) + 1, int(np.ptp(ys)) + 1],
             "area": int(visible_HW.sum()),
             "iscrowd": int(crowd),
-            "segmentation": (
-                {"size": list(canvas.size), "counts": compute_mask_run_lengths(visible_HW)}
-                if crowd
-                else trace_mask_polygons(visible_HW)
-            ),
+            "segmentation": segmentation,
         }

@@ -3,18 +3,18 @@
 Every number is an input, so the graph draws nothing at random.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from nvidia.dali import backend, fn, pipeline_def, types
 
 from suite.input import Place
 
-ORIENTATION_OPTIONS: Final = (
-    {"adjust_orientation": False}
-    if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation")
-    else {}
-)
-"""Ignores the EXIF orientation; older decoders always do."""
+
+def get_orientation_options() -> dict[str, bool]:
+    """Return the options that ignore the EXIF orientation; older decoders always do."""
+    if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation"):
+        return {"adjust_orientation": False}
+    return {}
 
 
 # no type information published
@@ -37,7 +37,7 @@ def define_picture_graph(place: Place) -> Any:
         end=stop,
         axes=[0, 1],
         output_type=types.RGB,
-        **ORIENTATION_OPTIONS,
+        **get_orientation_options(),
     )
     picture = picture.gpu() if place is Place.GPU else picture
     picture = fn.resize(

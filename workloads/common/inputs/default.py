@@ -100,11 +100,9 @@ class DefaultInput:
 
     def missing(self, device: str, place: Place) -> str | None:
         """Return what is missing: it can run only on the CPU."""
-        return (
-            None
-            if place in self.places
-            else f"it runs only on the CPU: --set input.device={Place.CPU}, or another --input"
-        )
+        if place in self.places:
+            return None
+        return f"it runs only on the CPU: --set input.device={Place.CPU}, or another --input"
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
         """Create the DataLoader; its workers start at the first read."""

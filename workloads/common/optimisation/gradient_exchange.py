@@ -36,11 +36,9 @@ def wrap_for_gradient_exchange(model: nn.Module, run: Run) -> nn.Module:
 
     RequestError for bf16 without GPUs: gloo cannot sum it.
     """
-    gradient_format = (
-        require_text_setting(run.settings, GRADIENT_FORMAT_SETTING)
-        if GRADIENT_FORMAT_SETTING in run.settings
-        else "fp32"
-    )
+    gradient_format = "fp32"
+    if GRADIENT_FORMAT_SETTING in run.settings:
+        gradient_format = require_text_setting(run.settings, GRADIENT_FORMAT_SETTING)
     device = torch.device(run.device)
     if gradient_format == "bf16" and device.type != "cuda":
         raise RequestError(
@@ -49,17 +47,13 @@ def wrap_for_gradient_exchange(model: nn.Module, run: Run) -> nn.Module:
     if run.world_size == 1:
         return model
     # torch 2.13 renamed the option and warns about the old name
-    own_buffers = (
-        "forward_sync_buffers"
-        if "forward_sync_buffers" in signature(DistributedDataParallel).parameters
-        else "broadcast_buffers"
-    )
-    options: dict[str, Any] = {
-        own_buffers: False,
-        "bucket_cap_mb": require_positive_setting(run.settings, GRADIENT_BUCKET_SETTING)
-        if GRADIENT_BUCKET_SETTING in run.settings
-        else None,
-    }
+    own_buffers = "broadcast_buffers"
+    if "forward_sync_buffers" in signature(DistributedDataParallel).parameters:
+        own_buffers = "forward_sync_buffers"
+    bucket_mb = None
+    if GRADIENT_BUCKET_SETTING in run.settings:
+        bucket_mb = require_positive_setting(run.settings, GRADIENT_BUCKET_SETTING)
+    options: dict[str, Any] = {own_buffers: False, "bucket_cap_mb": bucket_mb}
     ids = [device] if device.type == "cuda" else None
     network = DistributedDataParallel(
         model, device_ids=ids, gradient_as_bucket_view=True, **options

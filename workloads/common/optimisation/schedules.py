@@ -22,13 +22,14 @@ def build_linear_warmup(
     The rise starts from 0, or with `halvings` k covers only the last 1 / 2^k: base - (W - step)
     base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
     """
+    full_rise_steps: int = warm_up_steps * 2**halvings
 
-    full_rise_steps = warm_up_steps * 2**halvings
-    return lambda step: (
-        base * (full_rise_steps - warm_up_steps + step) / full_rise_steps
-        if step < warm_up_steps
-        else schedule(step)
-    )
+    def compute_rate(step: int) -> float:
+        if step < warm_up_steps:
+            return base * (full_rise_steps - warm_up_steps + step) / full_rise_steps
+        return schedule(step)
+
+    return compute_rate
 
 
 def build_warmup_from_factor(
@@ -37,11 +38,13 @@ def build_warmup_from_factor(
     """Rise linearly from `factor` times the schedule to the schedule itself; mlcommons/training,
     maskrcnn, solver/lr_scheduler.py.
     """
-    return lambda step: (
-        schedule(step) * (1 - (1 - factor) * (1 - step / warm_up_steps))
-        if step < warm_up_steps
-        else schedule(step)
-    )
+
+    def compute_rate(step: int) -> float:
+        if step < warm_up_steps:
+            return schedule(step) * (1 - (1 - factor) * (1 - step / warm_up_steps))
+        return schedule(step)
+
+    return compute_rate
 
 
 def build_polynomial_decay(

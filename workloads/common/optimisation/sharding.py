@@ -148,11 +148,14 @@ def allocate_optimizer_state(
         if not (key.startswith(prefix) and isinstance(entry, TensorStorageMetadata)):
             continue
         dtype = entry.properties.dtype
-        state[key.removeprefix(prefix)] = (
-            torch.zeros_like(weight, dtype=dtype, requires_grad=False)
-            if entry.size == weight.size()
-            else torch.zeros(entry.size, dtype=dtype, device=weight.device)
-        )
+        if entry.size == weight.size():
+            state[key.removeprefix(prefix)] = torch.zeros_like(
+                weight, dtype=dtype, requires_grad=False
+            )
+        else:
+            state[key.removeprefix(prefix)] = torch.zeros(
+                entry.size, dtype=dtype, device=weight.device
+            )
     return state
 
 

@@ -146,11 +146,10 @@ class Stepper:
         for number in range(len(step.micro_batches)):
             batch = next(batches)
             with gradient_exchange.sync_gradients_if_last(self.network, last=number == last):
-                loss = (
-                    prepared.add_gradients(batch, factor, self._scaler)
-                    if prepared
-                    else add_loss_gradients(loss_of(batch) * factor, self._scaler)
-                )
+                if prepared:
+                    loss = prepared.add_gradients(batch, factor, self._scaler)
+                else:
+                    loss = add_loss_gradients(loss_of(batch) * factor, self._scaler)
             self._losses.append(loss)
 
     def prepare_loss(

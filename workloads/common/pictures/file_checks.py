@@ -69,11 +69,9 @@ class PictureSplitSurvey:
     def check_usability(self, folder: Path, split: str, *, skip: bool) -> None:
         """Reject broken images unless they are skipped, and a split without any readable one."""
         if self.broken and not skip:
-            more = (
-                f" and {len(self.broken) - MAX_LISTED_NAMES} more"
-                if len(self.broken) > MAX_LISTED_NAMES
-                else ""
-            )
+            more = ""
+            if len(self.broken) > MAX_LISTED_NAMES:
+                more = f" and {len(self.broken) - MAX_LISTED_NAMES} more"
             named = f"{', '.join(self.named)}{more}"
             advice = advise_about_broken_samples(split, self.usable, self.count, "skips them")
             raise RequestError(

@@ -39,12 +39,10 @@ class ServedPictures:
         self._device, self._as_bytes = device, as_bytes
         self.normalised_CHW = torch.zeros(COLOUR_CHANNELS, side, side)
         """A blank picture as the network takes it."""
-        self.blank = (
-            torch.zeros(side, side, COLOUR_CHANNELS, dtype=torch.uint8)
-            if as_bytes
-            else self.normalised_CHW
-        )
+        self.blank = self.normalised_CHW
         """A blank picture as it lies in host memory."""
+        if as_bytes:
+            self.blank = torch.zeros(side, side, COLOUR_CHANNELS, dtype=torch.uint8)
 
     def read_pictures(
         self, reader: Reader[Path, None], paths: Sequence[Path]

@@ -57,12 +57,10 @@ def clip_boxes_to_picture(box_K4: Tensor, height: int, width: int) -> Tensor:
     """Clip boxes to an image; each keeps at least a pixel of it (T, structures/bounding_box.py,
     clip_to_image).
     """
-    sides = (width, height, width, height)
+    sides = (width, height)
     ends = [
-        (0.0, side - LAST_PIXEL_WIDTH_PX)
-        if index < len(sides) // 2
-        else (LAST_PIXEL_WIDTH_PX, float(side))
-        for index, side in enumerate(sides)
+        *[(0.0, side - LAST_PIXEL_WIDTH_PX) for side in sides],
+        *[(LAST_PIXEL_WIDTH_PX, float(side)) for side in sides],
     ]
     return torch.stack(
         [value.clamp(*end) for value, end in zip(box_K4.unbind(dim=-1), ends, strict=True)], dim=-1

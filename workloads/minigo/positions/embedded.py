@@ -47,12 +47,10 @@ def encode_game_record(moves: list[int], winner: str) -> bytes:
     game.get_root().set("RE", f"{winner}+")
     for number, move in enumerate(moves):
         row, column = divmod(move, EMBEDDED_BOARD_SIDE)
-        game.extend_main_sequence().set_move(
-            "w" if number % 2 else "b",
-            (EMBEDDED_BOARD_SIDE - 1 - row, column)
-            if move < EMBEDDED_BOARD_SIDE * EMBEDDED_BOARD_SIDE
-            else None,
-        )
+        point = None
+        if move < EMBEDDED_BOARD_SIDE * EMBEDDED_BOARD_SIDE:
+            point = (EMBEDDED_BOARD_SIDE - 1 - row, column)
+        game.extend_main_sequence().set_move("w" if number % 2 else "b", point)
     found: bytes = game.serialise()
     return found
 

@@ -109,11 +109,9 @@ def raise_illegal_move(
     if board.stones_NC[0, [*shape.cell_P, 0][move]]:
         reason = "the point is not empty"
     else:
-        reason = (
-            "it repeats an earlier position"
-            if find_legal_actions(shape, board)[0, move]
-            else "it is suicide"
-        )
+        reason = "it is suicide"
+        if find_legal_actions(shape, board)[0, move]:
+            reason = "it repeats an earlier position"
     raise RequestError(
         f"{path}: move {number}, {'white' if board.mover_N[0] < 0 else 'black'}"
         f" {format_go_move(move, size)}, is illegal: {reason}"

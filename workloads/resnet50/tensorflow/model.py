@@ -117,8 +117,8 @@ class TensorFlowResNet50(tf.Module):  # type: ignore[misc]  # untyped
 
 def pad_feature_maps(input_NHWC: Tensor, size: int, value: float) -> Tensor:
     """Pad images on all sides."""
-    return (
-        tf.pad(input_NHWC, [[0, 0], [size, size], [size, size], [0, 0]], constant_values=value)
-        if size
-        else input_NHWC
-    )
+    if size:
+        return tf.pad(
+            input_NHWC, [[0, 0], [size, size], [size, size], [0, 0]], constant_values=value
+        )
+    return input_NHWC

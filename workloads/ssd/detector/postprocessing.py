@@ -42,11 +42,10 @@ def encode_ssd_answers(
     )
     encoded = []
     for number, sample in enumerate(samples):
-        own_D7 = (
-            row_D7[row_D7[:, 0] == number][:MAX_DETECTIONS_PER_PICTURE]
-            if (row_D7[:, 0] == number).any()
-            else EMPTY_DETECTION_17.copy()
-        )
+        if (row_D7[:, 0] == number).any():
+            own_D7 = row_D7[row_D7[:, 0] == number][:MAX_DETECTIONS_PER_PICTURE]
+        else:
+            own_D7 = EMPTY_DETECTION_17.copy()
         own_D7[:, 0] = sample
         encoded.append(own_D7.astype(np.dtype("<f4")).tobytes())
     return encoded

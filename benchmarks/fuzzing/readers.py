@@ -74,6 +74,8 @@ from suite.files.layout import (
     SUMMARY_LOG,
 )
 from suite.files.untrusted_files import read_untrusted_file
+from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.process.signals import UnheardSignals
 from suite.records import RUN_RECORD_DECODER
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings
@@ -431,8 +433,8 @@ def whole(run: Path, path: Path) -> object:
     count = "result_query_count"
     return each(
         lambda _: loadgen.check_loadgen_files(run),
-        lambda _: loadgen.read_detail_log(run).require_number(count),
-        lambda _: dict(loadgen.read_logged_answers(run)),
+        lambda _: read_detail_log(run).require_number(count),
+        lambda _: dict(read_logged_answers(run)),
     )(path)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from harness.serving.energy import NO_ENERGY, MeasuredEnergy
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenOutcome
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.setup import ServingSetup
@@ -34,6 +33,7 @@ from suite.loadgen.headline import (
     convert_to_ceiling_unit,
     get_rate_unit,
 )
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.loadgen.token_record import is_streaming_credible

@@ -13,15 +13,19 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 import click
 
 from suite.columns import Column, Table, format_plain_value
+from suite.errors import PodiumError
+from suite.files.layout import convert_to_slug
 from suite.loadgen.headline import HEADLINE_METRICS, SCENARIO_KEY, TOKEN_BOUND_KEYS
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, ScenarioRow
+from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.studies.points import (
     StudiedPoint,
     average_figures,
     describe_figures,
 )
 from suite.studies.run_facts import RunFacts
+from suite.workload import Mode
 
 R = TypeVar("R")
 P = TypeVar("P")
@@ -125,6 +129,29 @@ class PlannedRun:
     """Whether the run records when each prompt began to be answered."""
     keeps_round: bool = True
     """Whether it keeps the round's rules for runs, so that the judge applies them."""
+    mode: Mode = Mode.PERFORMANCE
+    """An accuracy run is scored with the ground truth of the study (RunFacts.scores)."""
+    engine: str = ""
+    """Of a study of several systems; empty: the one that the command set up."""
+    precision: str = ""
+    """Beside `engine`."""
+
+    def name_system(self, machine: str) -> str:
+        """Return the name of the system, given that of the study's system, or of its machine if
+        the study has several.
+        """
+        if not self.engine:
+            return machine
+        return convert_to_slug(f"{machine}-{self.engine}-{self.precision}")
+
+    @property
+    def system_settings(self) -> Mapping[str, HyperValue]:
+        """Return the settings of the system under test, without those of LoadGen."""
+        return {
+            name: value
+            for name, value in self.settings.items()
+            if not name.startswith(PERFORMANCE_PREFIXES)
+        }
 
 
 STUDY_FIELD_KEYS: Final = {
@@ -155,8 +182,12 @@ class StudiedRow:
 
     @property
     def figures(self) -> Any:
-        """Return the figures of all runs together."""
+        """Return the figures of all runs together; None if the point could not be measured."""
         return self.studied.figures
+
+    def find_figure(self, name: str) -> Any:
+        """Return one of the figures; None if there are none."""
+        return None if self.figures is None else getattr(self.figures, name)
 
 
 class StudyKind(ABC, Generic[R, P, F]):
@@ -187,6 +218,12 @@ class StudyKind(ABC, Generic[R, P, F]):
     """
     is_ordered: ClassVar[bool] = False
     """Whether a point follows from the points before it."""
+    has_several_systems: ClassVar[bool] = False
+    """Whether each run names the engine and the number format that it measures."""
+    keeps_failures: ClassVar[bool] = False
+    """Whether a point that cannot be measured becomes a row that says why. The next command tries
+    it again.
+    """
 
     def list_own_settings(self, values: Mapping[str, Any], is_remote: bool) -> Mapping[str, str]:
         """Return the settings that the study decides -> the option that does; `--set` of them is
@@ -222,6 +259,20 @@ class StudyKind(ABC, Generic[R, P, F]):
         function: the judge repeats it.
         """
 
+    def explain_omission(self, request: R, point: P, done: Sequence[StudiedPoint[P, F]]) -> str:
+        """Return why the next point is not even tried, given those before it; empty if it is. For
+        kinds that keep failures.
+        """
+        return ""
+
+    def explain_failure(
+        self, point: P, error: PodiumError, done: Sequence[StudiedPoint[P, F]]
+    ) -> str:
+        """Return why a point is a row without figures; empty if the error ends the study. For kinds
+        that keep failures.
+        """
+        return str(error)
+
     @abstractmethod
     def name_point(self, point: P) -> str:
         """Return the name of a point's folder."""
@@ -247,8 +298,10 @@ class StudyKind(ABC, Generic[R, P, F]):
         return {EXPECTED_RATE_SETTING: RATE_MARGIN * max(float(str(planned)), seen)}
 
     def is_complete(self, request: R, point: P, run: RunFacts) -> bool:
-        """Return whether a run counts; otherwise it is made again."""
-        return run.is_valid
+        """Return whether a run counts; otherwise it is made again. LoadGen gives an accuracy run no
+        verdict.
+        """
+        return run.is_valid or (run.has_answers and not run.errors)
 
     @abstractmethod
     def compute_figures(self, request: R, point: P, run: RunFacts) -> F | None:
@@ -290,6 +343,8 @@ class StudyKind(ABC, Generic[R, P, F]):
 
     def describe_point(self, row: StudiedRow) -> str:
         """Describe a point in one line."""
+        if row.studied.why:
+            return f"{self.name_point(row.point)}: {row.studied.why}"
         columns = self.table.select_shown_columns((row,))
         cells = ", ".join(f"{each.heading} {each.format_cell(row)}" for each in columns)
         return f"{self.name_point(row.point)}: {cells}"
@@ -299,13 +354,13 @@ def build_figure_column(name: str, title: str, digits: int) -> Column[StudiedRow
     """Build the column of a figure, with half of its 95 % interval where there are several runs."""
 
     def tell_with_interval(row: StudiedRow) -> str:
-        told = format_plain_value(getattr(row.figures, name), digits)
+        told = format_plain_value(row.find_figure(name), digits)
         ends = row.studied.find_interval(name)
         return told if ends is None else f"{told} \u00b1{(ends[1] - ends[0]) / 2:,.{digits}f}"
 
     return Column(
         name,
-        lambda row: getattr(row.figures, name),
+        lambda row: row.find_figure(name),
         title=title,
         digits=digits,
         tell=tell_with_interval,

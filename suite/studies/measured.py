@@ -17,6 +17,7 @@ from suite.studies.kind import StudiedRow, StudyKind
 from suite.studies.points import (
     MeasuredRun,
     StudiedPoint,
+    build_failed_point,
     collect_points,
     iterate_walks,
 )
@@ -112,7 +113,7 @@ def compute_study(
     requests = decode_requests(kind, record)
     places = [each for each in record.runs if is_inside_folder(each)]
     runs = [read_measured_run(kind, requests[0][0], folder, each) for each in places]
-    points = collect_points(kind, runs)
+    points = collect_points(kind, runs, decode_failed_points(kind, record))
     walks = iterate_walks(kind, requests, points)
     return MeasuredStudy(
         kind=kind,
@@ -134,6 +135,16 @@ def decode_requests(
     return tuple(
         (convert_from_json(each.request, kind.request), each.repeats) for each in record.requests
     )
+
+
+def decode_failed_points(
+    kind: StudyKind[Any, Any, Any], record: StudyRecord
+) -> list[StudiedPoint[Any, Any]]:
+    """Decode the points that could not be measured; msgspec's error if that fails."""
+    return [
+        build_failed_point(convert_from_json(each.point, kind.point), each.why)
+        for each in record.failed
+    ]
 
 
 def read_measured_run(
@@ -187,7 +198,7 @@ def describe_study(study: MeasuredStudy) -> dict[str, Any]:
 
 def describe_point_repeats(study: MeasuredStudy) -> str:
     """Say how often the points were measured."""
-    counts = sorted({len(each.runs) for each in study.points})
+    counts = sorted({len(each.runs) for each in study.points if each.runs})
     if not counts or counts == [1]:
         return ONE_RUN_REMARK
     told = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))

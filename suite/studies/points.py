@@ -43,12 +43,14 @@ class StudiedPoint(Generic[P, F]):
     point: P
     runs: tuple[MeasuredRun[P, F], ...]
     figures: F
-    """Of all runs together."""
+    """Of all runs together; None, whatever the kind's figures are, if it could not be measured."""
+    why: str = ""
+    """Why it could not."""
 
     @property
     def folder(self) -> str:
-        """Return the folder of the first run."""
-        return self.runs[0].folder
+        """Return the folder of the first run; empty without one."""
+        return self.runs[0].folder if self.runs else ""
 
     @property
     def seconds(self) -> float:
@@ -85,8 +87,8 @@ class PlanWalk(Generic[P, F]):
     """In the order of the plan."""
     step: NextStep[P, F] | None
     """None: the plan is finished."""
-    step_folder: str = ""
-    """Of the point that is measured next if some of its runs are there."""
+    begun: StudiedPoint[P, F] | None = None
+    """The point that is measured next, if some of its runs are there."""
 
 
 def average_figures(figures: Sequence[F]) -> F:
@@ -108,9 +110,13 @@ def average_figures(figures: Sequence[F]) -> F:
 
 
 def collect_points(
-    kind: "StudyKind[R, P, F]", runs: Sequence[MeasuredRun[P, F]]
+    kind: "StudyKind[R, P, F]",
+    runs: Sequence[MeasuredRun[P, F]],
+    failed: Sequence[StudiedPoint[P, F]] = (),
 ) -> list[StudiedPoint[P, F]]:
-    """Return the points of runs, each with all its runs, in the order of the first ones."""
+    """Return the points of runs, each with all its runs, in the order of the first ones; then those
+    that could not be measured.
+    """
     grouped: list[list[MeasuredRun[P, F]]] = []
     for run in runs:
         same = (each for each in grouped if kind.is_same_point(each[0].point, run.point))
@@ -119,7 +125,7 @@ def collect_points(
             grouped.append([run])
         else:
             found.append(run)
-    return [
+    measured = [
         StudiedPoint(
             point=each[0].point,
             runs=tuple(each),
@@ -127,6 +133,12 @@ def collect_points(
         )
         for each in grouped
     ]
+    return [*measured, *failed]
+
+
+def build_failed_point(point: P, why: str) -> StudiedPoint[P, Any]:
+    """Build a point that could not be measured."""
+    return StudiedPoint(point=point, runs=(), figures=None, why=why)
 
 
 def walk_plan(
@@ -141,11 +153,11 @@ def walk_plan(
     while (point := kind.choose_next_point(request, done)) is not None:
         found = next((each for each in left if kind.is_same_point(each.point, point)), None)
         runs = len(found.runs) if found else 0
-        if found is None or runs < repeats:
+        if found is None or (runs < repeats and not found.why):
             step: NextStep[P, F] = NextStep(
                 point=found.point if found else point, place=len(done) + 1, repeat=runs + 1
             )
-            return PlanWalk(done=tuple(done), step=step, step_folder=found.folder if found else "")
+            return PlanWalk(done=tuple(done), step=step, begun=found)
         left.remove(found)
         done.append(found)
     return PlanWalk(done=tuple(done), step=None)
@@ -165,7 +177,7 @@ def describe_figures(point: StudiedPoint[Any, Any]) -> Mapping[str, Any]:
     """Return the fields of a point and of its figures, with the intervals that several runs
     give.
     """
-    names = [each.name for each in fields(point.figures)]
+    names = [each.name for each in fields(point.figures)] if point.runs else []
     intervals = {name: found for name in names if (found := point.find_interval(name)) is not None}
     return {
         **{each.name: getattr(point.point, each.name) for each in fields(point.point)},
@@ -173,4 +185,5 @@ def describe_figures(point: StudiedPoint[Any, Any]) -> Mapping[str, Any]:
         "folder": point.folder,
         "runs": len(point.runs),
         "intervals": intervals,
+        **({"why": point.why} if point.why else {}),
     }

@@ -26,6 +26,15 @@ class SavedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPoint:
+    """A point that could not be measured."""
+
+    point: dict[str, Any]
+    """Of the study's kind."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRecord:
     """`study.json`."""
 
@@ -36,6 +45,7 @@ class StudyRecord:
     runs: tuple[str, ...]
     """Folders of the runs, relative to the study's, in the order in which they were made."""
     machine: StudyMachine
+    failed: tuple[FailedPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,14 @@
 harness and by reports from a folder, and by the judge from the documents that it has checked.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from suite import registry
+from suite.errors import PodiumError
 from suite.files.layout import (
     QUERY_RECORD_FILE,
     ROOM_RECORD_FILE,
@@ -15,9 +19,25 @@ from suite.files.layout import (
 from suite.files.npy_files import map_npy_array
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.detail_log import DetailLog, read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS, QueryTimes
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
 from suite.records import ServedRun, read_served_run
+from suite.studies.documents import STUDY_TRUTH_FOLDER
+from suite.workload import Scores
+
+MODE_KEY: Final = "effective_test_mode"
+ACCURACY_MODE: Final = "AccuracyOnly"
+SCORER_EXCEPTIONS: Final = (
+    ValueError,
+    LookupError,
+    OSError,
+    ArithmeticError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+)
+"""Exceptions that a scorer may raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +52,13 @@ class RunFacts(DetailLog):
     """When each prompt began, in the order of `tokens`."""
     rooms_ns: Any = None
     """When a place was free for each prompt, towards servers."""
+    scores: Scores | None = None
+    """Of an accuracy run, by the workload's scorer; None if its answers cannot be scored."""
+
+    @property
+    def has_answers(self) -> bool:
+        """Return whether it is an accuracy run, which answers every sample once."""
+        return self.values.get(MODE_KEY) == ACCURACY_MODE
 
 
 def read_run_facts(folder: Path) -> RunFacts:
@@ -40,6 +67,10 @@ def read_run_facts(folder: Path) -> RunFacts:
     """
     record = read_served_run(folder)
     log = read_detail_log(folder)
+    scores = None
+    if log.values.get(MODE_KEY) == ACCURACY_MODE:
+        answers = dict(read_logged_answers(folder))
+        scores = score_study_answers(record.system.workload, answers, locate_study_truth(folder))
     queries, tokens = (find_array(folder / each) for each in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE))
     return RunFacts(
         record=record,
@@ -49,7 +80,24 @@ def read_run_facts(folder: Path) -> RunFacts:
         tokens=None if tokens is None else build_token_times(tokens),
         starts_ns=find_array(folder / START_RECORD_FILE),
         rooms_ns=find_array(folder / ROOM_RECORD_FILE),
+        scores=scores,
     )
+
+
+def locate_study_truth(run_folder: Path) -> Path:
+    """Return the folder of the ground truth of a run's study."""
+    return run_folder.parents[1] / STUDY_TRUTH_FOLDER
+
+
+def score_study_answers(workload: str, answers: Mapping[int, bytes], truth: Path) -> Scores | None:
+    """Score the answers of an accuracy run; None if there is no ground truth, or the scorer cannot
+    read them. Both are untrusted bytes.
+    """
+    try:
+        scores = dict(registry.load_scorer(workload)(answers, truth))
+    except (PodiumError, *SCORER_EXCEPTIONS):
+        return None
+    return scores if all(map(math.isfinite, scores.values())) else None
 
 
 def find_array(path: Path) -> Any:

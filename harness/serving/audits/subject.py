@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     ProbedSpeed,
@@ -16,6 +15,7 @@ from harness.serving.run_record import find_served_run
 from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError, RequestError
 from suite.loadgen.detail_log import is_logged_valid, read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.records import ServedRun
 from suite.rounds import HyperValue

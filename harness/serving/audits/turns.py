@@ -10,7 +10,6 @@ from typing import Final
 
 from harness.progress import WaitProgress
 from harness.serving.audits.subject import AuditedResult
-from harness.serving.loadgen.result_files import read_logged_answers, read_logged_tokens
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule, ProbedSpeed, estimate_minimum_s
 from harness.serving.run_record import LoadGenVerdict, judge_performance_run, write_run_record
@@ -30,6 +29,7 @@ from suite.errors import RequestError
 from suite.files.layout import REFERENCE_RUNS_FOLDER
 from suite.loadgen.advice import OFFLINE_RATE_SETTING, Hint
 from suite.loadgen.detail_log import is_logged_valid, read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers, read_logged_tokens
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord, read_system_record
 from suite.rounds import ScenarioRow

@@ -1,13 +1,9 @@
-"""Reads LoadGen's files: completeness, verdict and answers."""
+"""Checks that LoadGen's files are complete."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from suite.audits.tokens import LoggedTokens
 from suite.errors import JudgedError, MissingError, PodiumError
 from suite.files.layout import (
     ACCURACY_LOG,
@@ -17,7 +13,8 @@ from suite.files.layout import (
     SUMMARY_LOG,
     sync_to_disk,
 )
-from suite.loadgen.detail_log import decode_log_line, read_detail_log
+from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import TruncatedAnswersError, read_logged_answers
 
 LAST_DETAIL_KEY: Final = "power_end"
 """LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode,
@@ -32,15 +29,6 @@ SUMMARY_END_PATTERN: Final = re.compile(
 TRACE_FILE: Final = "mlperf_log_trace.json"
 ROOM_PROBE_BYTES: Final = 65_536
 """What is written to see whether a disk is full: more than a stream of C++ holds back."""
-
-
-class LoggedAnswer(msgspec.Struct):
-    """One record of mlperf_log_accuracy.json."""
-
-    qsl_idx: int
-    data: str
-    token_data: str = ""
-    token_count: int | None = None
 
 
 def check_loadgen_files(folder: Path) -> None:
@@ -58,8 +46,11 @@ def check_loadgen_files(folder: Path) -> None:
         or LAST_DETAIL_KEY not in read_detail_log(folder).values
     ):
         raise build_truncation_error(folder, DETAIL_LOG)
-    for _ in read_logged_answers(folder):
-        pass
+    try:
+        for _ in read_logged_answers(folder):
+            pass
+    except TruncatedAnswersError as error:
+        raise build_truncation_error(folder, ACCURACY_LOG) from error
 
 
 def build_truncation_error(folder: Path, name: str) -> PodiumError:
@@ -76,49 +67,3 @@ def build_truncation_error(folder: Path, name: str) -> PodiumError:
     finally:
         probe.unlink(missing_ok=True)
     return JudgedError(f"{name} is truncated")
-
-
-def read_logged_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (sample, answer) of every record."""
-    for answer in read_logged_records(folder):
-        yield answer.qsl_idx, decode_logged_answer(answer)
-
-
-def read_logged_tokens(folder: Path) -> Iterator[LoggedTokens]:
-    """Yield every answer with what LoadGen was told of its tokens."""
-    for answer in read_logged_records(folder):
-        yield LoggedTokens(
-            sample=answer.qsl_idx,
-            answer=decode_logged_answer(answer),
-            first=decode_logged_bytes(answer.token_data, answer.qsl_idx),
-            count=answer.token_count,
-        )
-
-
-def read_logged_records(folder: Path) -> Iterator[LoggedAnswer]:
-    """Yield every record; one record is one line between `[` and `]`."""
-    decoder = msgspec.json.Decoder(LoggedAnswer)
-    with (folder / ACCURACY_LOG).open("rb") as stream:
-        last = b""
-        for line in stream:
-            last = line.strip()
-            if last in (b"[", b"]", b""):
-                continue
-            yield decode_log_line(decoder, last.removesuffix(b","), ACCURACY_LOG)
-    if last != b"]":
-        raise build_truncation_error(folder, ACCURACY_LOG)
-
-
-def decode_logged_answer(answer: LoggedAnswer) -> bytes:
-    """Decode an answer's bytes."""
-    return decode_logged_bytes(answer.data, answer.qsl_idx)
-
-
-def decode_logged_bytes(digits: str, sample: int) -> bytes:
-    """Decode bytes of an answer to a sample."""
-    try:
-        return bytes.fromhex(digits)
-    except ValueError as error:
-        raise JudgedError(
-            f"{ACCURACY_LOG}: the answer to sample {sample} is not hexadecimal"
-        ) from error

@@ -23,7 +23,6 @@ from harness.progress import format_rough_duration
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.infer import serve_plan
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.precision.combinations import (
     filter_runnable_combinations,
     iterate_combinations,
@@ -48,6 +47,7 @@ from suite.files.json_files import write_json
 from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block

@@ -23,7 +23,7 @@ from harness.thread_count import resolve_thread_count
 from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
-from suite.errors import JudgedError
+from suite.errors import JudgedError, PodiumError
 from suite.files.layout import convert_to_slug, find_owning_results
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
@@ -36,7 +36,13 @@ from suite.studies.measured import (
     read_measured_run,
     read_measured_study,
 )
-from suite.studies.points import collect_points, walk_plan
+from suite.studies.points import (
+    NextStep,
+    StudiedPoint,
+    build_failed_point,
+    collect_points,
+    walk_plan,
+)
 from suite.studies.records import find_study_record
 
 
@@ -108,9 +114,9 @@ def measure_settled_points(
     """Measure all points of a system whose threads are settled."""
     request = kind.build_request(study_options.values, system)
     for point in kind.list_known_points(request):
-        system.require_setup(kind.describe_run(request, point).settings)
+        system.require_setup(kind.describe_run(request, point))
     session = StudySession(kind=kind, system=system, request=request, study_folder=study_folder)
-    stamps = build_study_stamps(system.setup)
+    stamps = build_study_stamps(kind, system)
     progress = begin_study(session, stamps, study_options.repeats)
     origin = f" ({stamps.origin})" if stamps.origin else ""
     print_progress_note(f"{system.workload}: {kind.note}{origin}")
@@ -125,19 +131,46 @@ def measure_missing_runs(progress: StudyProgress) -> None:
         count = len(progress.runs)
         click.echo(f"continuing after {count} run{'s' * (count != 1)}")
     while True:
-        points = collect_points(kind, progress.runs)
-        step = walk_plan(kind, session.request, progress.repeats, points).step
+        step = walk_plan(kind, session.request, progress.repeats, progress.points).step
         if step is None:
             return
-        measure_counted_run(session, step, progress.runs[-1].number + 1 if progress.runs else 1)
-        place = session.locate_run(step.point, step.repeat).relative_to(session.study_folder)
-        run = read_measured_run(kind, session.request, session.study_folder, place.as_posix())
-        progress.runs.append(run)
+        studied = measure_step(progress, step)
         progress.save_record()
-        (studied,) = collect_points(kind, [run])
-        answer = kind.compute_answer([session.request], collect_points(kind, progress.runs))
+        answer = kind.compute_answer([session.request], progress.points)
         row = StudiedRow(studied=studied, request=session.request, answer=answer)
         click.echo(f"  {kind.describe_point(row)}")
+
+
+def measure_step(progress: StudyProgress, step: NextStep[Any, Any]) -> StudiedPoint[Any, Any]:
+    """Measure the next run, and return its point with this run alone. If the kind keeps failures,
+    a point that cannot be measured is kept with the reason.
+    """
+    session, kind, points = progress.session, progress.session.kind, progress.points
+    can_fail = kind.keeps_failures and step.repeat == 1
+    why = kind.explain_omission(session.request, step.point, points) if can_fail else ""
+    if not why:
+        try:
+            return measure_planned_run(progress, step)
+        except PodiumError as error:
+            why = kind.explain_failure(step.point, error, points) if can_fail else ""
+            if not why:
+                raise
+    failed = build_failed_point(step.point, why)
+    progress.failed.append(failed)
+    return failed
+
+
+def measure_planned_run(
+    progress: StudyProgress, step: NextStep[Any, Any]
+) -> StudiedPoint[Any, Any]:
+    """Measure a run, and return its point with this run alone."""
+    session, kind = progress.session, progress.session.kind
+    measure_counted_run(session, step, progress.runs[-1].number + 1 if progress.runs else 1)
+    place = session.locate_run(step.point, step.repeat).relative_to(session.study_folder)
+    run = read_measured_run(kind, session.request, session.study_folder, place.as_posix())
+    progress.runs.append(run)
+    (studied,) = collect_points(kind, [run])
+    return studied
 
 
 def print_study(study: MeasuredStudy, folder: Path, output_format: str) -> None:

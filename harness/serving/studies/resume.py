@@ -16,10 +16,15 @@ from harness.serving.study_machine import describe_study_machine
 from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import move_to_superseded
-from suite.studies.measured import build_measured_run, convert_from_json
-from suite.studies.points import MeasuredRun, collect_points, walk_plan
+from suite.studies.measured import (
+    build_measured_run,
+    convert_from_json,
+    decode_failed_points,
+)
+from suite.studies.points import MeasuredRun, StudiedPoint, collect_points, walk_plan
 from suite.studies.rates import StudyStamps
 from suite.studies.records import (
+    FailedPoint,
     SavedRequest,
     StudyRecord,
     find_point_record,
@@ -39,6 +44,12 @@ class StudyProgress:
     """Of all commands."""
     repeats: int
     runs: list[MeasuredRun[Any, Any]]
+    failed: list[StudiedPoint[Any, Any]]
+
+    @property
+    def points(self) -> list[StudiedPoint[Any, Any]]:
+        """Return the points that were measured, and those that could not be."""
+        return collect_points(self.session.kind, self.runs, self.failed)
 
     def save_record(self) -> None:
         """Write `study.json`."""
@@ -48,6 +59,9 @@ class StudyProgress:
             requests=self.requests,
             runs=tuple(each.folder for each in self.runs),
             machine=describe_study_machine(self.session.study_folder),
+            failed=tuple(
+                FailedPoint(point=convert_to_json(each.point), why=each.why) for each in self.failed
+            ),
         )
         write_study_record(self.session.study_folder, record)
 
@@ -109,17 +123,43 @@ def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> Stu
         session, before = adopted, earlier.requests
     kept, strange = recover_runs(session, repeats)
     move_to_superseded(strange, results=results)
-    asked = json.loads(json.dumps(asdict(session.request)))
-    own = SavedRequest(request=asked, repeats=repeats)
+    own = SavedRequest(request=convert_to_json(session.request), repeats=repeats)
     progress = StudyProgress(
         session=session,
         stamps=stamps,
         requests=(*(each for each in before if each != own), own),
         repeats=repeats,
         runs=kept,
+        failed=list_other_failures(session, repeats, kept, earlier if before else None),
     )
     progress.save_record()
     return progress
+
+
+def convert_to_json(record: Any) -> dict[str, Any]:
+    """Convert a request or a point to JSON's types."""
+    converted: dict[str, Any] = json.loads(json.dumps(asdict(record)))
+    return converted
+
+
+def list_other_failures(
+    session: StudySession,
+    repeats: int,
+    runs: Sequence[MeasuredRun[Any, Any]],
+    earlier: StudyRecord | None,
+) -> list[StudiedPoint[Any, Any]]:
+    """Return the points of earlier commands that could not be measured and that this one does not
+    ask for; those that it does are tried again.
+    """
+    if earlier is None:
+        return []
+    try:
+        failed = decode_failed_points(session.kind, earlier)
+    except msgspec.ValidationError:
+        return []
+    points = collect_points(session.kind, runs, failed)
+    asked = walk_plan(session.kind, session.request, repeats, points).done
+    return [each for each in failed if not any(each is one for one in asked)]
 
 
 def recover_runs(

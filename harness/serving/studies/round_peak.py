@@ -34,8 +34,8 @@ def search_round_peak(serving_setup: ServingSetup, probe_result: ProbeResult) ->
         options=serving_setup.request.options,
         study_options=study_options,
         setup=serving_setup,
-        probed=probe_result,
     )
+    system.keep_probe(serving_setup, probe_result)
     PEAK.check_request(ROUND_PEAK_VALUES, system)
     folder = locate_study_folder(PEAK, system, study_options)
     found = measure_settled_points(PEAK, system, study_options, folder)

@@ -1,5 +1,6 @@
 """The LoadGen run of a point: kept with its records, and made again until it counts."""
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,8 +17,13 @@ from harness.serving.energy import (
     compute_loadgen_energy,
     describe_measured_energy,
 )
+from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
-from harness.serving.loadgen.test_settings import LoadGenSchedule, estimate_minimum_s
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    estimate_answering_s,
+    estimate_minimum_s,
+)
 from harness.serving.performance_runs import (
     build_mode_schedule,
     lower_missed_rate,
@@ -32,11 +38,13 @@ from harness.serving.run_record import (
 from harness.serving.setup import ServingSetup
 from harness.serving.studies.system import ServedSystem
 from suite.errors import JudgedError
+from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 from suite.loadgen.advice import Hint
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.loadgen_errors import count_equal_errors, is_transient_error
 from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
+from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.studies.kind import PlannedRun, StudyKind
 from suite.studies.points import NextStep
 from suite.studies.records import PointRecord, write_point_record
@@ -75,7 +83,8 @@ class StudySession:
     def locate_run(self, point: Any, repeat: int) -> Path:
         """Return the folder of a run of a point."""
         name = self.kind.name_point(point) + (f"-run-{repeat}" if repeat > 1 else "")
-        return self.study_folder / self.system.name / name
+        planned = self.kind.describe_run(self.request, point)
+        return self.study_folder / self.system.name_planned_system(planned) / name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,27 +155,35 @@ def run_point_once(
     began_s = time.monotonic()
     kind, point, folder = session.kind, step.point, session.locate_run(step.point, step.repeat)
     planned = kind.describe_run(session.request, point)
-    setup = session.system.require_setup(planned.settings)
-    guessed = kind.guess_settings(point, session.system.probe_speed(), attempt.last)
-    schedule = build_step_schedule(session, setup, planned, {**guessed, **attempt.advised})
+    setup = session.system.require_setup(planned)
+    if planned.mode is Mode.ACCURACY:
+        keep_ground_truth(session, setup)
+    probe_result = session.system.require_probe(setup, planned.mode)
+    guessed = kind.guess_settings(point, probe_result.probe, attempt.last)
+    changed = {**guessed, **attempt.advised}
+    schedule = build_step_schedule(setup, planned, probe_result, changed)
     job = LoadGenJob(
         system=setup.system,
         schedule=schedule,
         folder=folder,
         has_starts=planned.has_starts,
-        power=setup.power if kind.reads_power else ChosenPower(),
+        power=setup.power if reads_run_power(kind, planned.mode) else ChosenPower(),
     )
     title = kind.name_point(point).replace("-", " ")
-    lasts_s = estimate_minimum_s(schedule, session.system.probe_speed())
+    lasts_s = estimate_run_s(schedule, probe_result)
     with (
-        WaitProgress(title, lasts_s) as shown,
+        WaitProgress(title, lasts_s, about=planned.mode is Mode.ACCURACY) as shown,
         run_loadgen_in_child(job, shown.show_elapsed) as (partial, outcome),
     ):
         if sentence := describe_unstreamed_answers(outcome):
             raise JudgedError(f"{title}: {sentence}")
-        own = any(not name.startswith(PERFORMANCE_PREFIXES) for name in planned.settings)
         hints = write_point_run(
-            kind, setup, schedule, outcome, partial, system_folder=partial if own else None
+            kind,
+            setup,
+            schedule,
+            outcome,
+            partial,
+            system_folder=partial if planned.system_settings else None,
         )
         record = PointRecord(
             number=number,
@@ -183,22 +200,46 @@ def run_point_once(
             raise UncountedRunError(facts)
 
 
+def keep_ground_truth(session: StudySession, setup: ServingSetup) -> None:
+    """Write the ground truth that a study's accuracy runs are scored with, unless it is there."""
+    truth = session.study_folder / STUDY_TRUTH_FOLDER
+    if truth.is_dir():
+        return
+    partial = truth.with_name(truth.name + PARTIAL_SUFFIX)
+    shutil.rmtree(partial, ignore_errors=True)  # of a killed run
+    partial.mkdir(parents=True)
+    session.system.require_probe(setup, Mode.ACCURACY, partial)
+    partial.rename(truth)
+    sync_to_disk(truth.parent)
+
+
+def reads_run_power(kind: StudyKind[Any, Any, Any], mode: Mode) -> bool:
+    """Return whether power is read beside a run."""
+    return kind.reads_power and mode is Mode.PERFORMANCE
+
+
+def estimate_run_s(schedule: LoadGenSchedule, probe_result: ProbeResult) -> float:
+    """Return roughly how long a run lasts."""
+    if schedule.mode is Mode.ACCURACY:
+        return estimate_answering_s(schedule, probe_result.sample_count, probe_result.probe)
+    return estimate_minimum_s(schedule, probe_result.probe)
+
+
 def build_step_schedule(
-    session: StudySession,
     setup: ServingSetup,
     planned: PlannedRun,
+    probe_result: ProbeResult,
     guessed: Mapping[str, HyperValue],
 ) -> LoadGenSchedule:
     """Plan a run: as the round asks of the scenario, but for what the user chose and what the point
     changes; the rest is guessed.
     """
-    probe_result = session.system.require_probe()
     chosen = setup.request.chosen
     changed: dict[str, HyperValue] = {
         **{name: value for name, value in guessed.items() if name not in chosen},
         **select_loadgen_settings(planned.settings),
     }
-    schedule = build_mode_schedule(setup, planned.scenario, Mode.PERFORMANCE, probe_result, changed)
+    schedule = build_mode_schedule(setup, planned.scenario, planned.mode, probe_result, changed)
     fields: dict[str, Any] = dict(planned.fields)
     return replace(schedule, **fields)
 
@@ -223,12 +264,12 @@ def write_point_run(
     advise.
     """
     detail_log, measured = read_detail_log(folder), NO_ENERGY
-    if kind.reads_power:
+    if reads_run_power(kind, schedule.mode):
         measured = compute_loadgen_energy(folder, schedule.scenario, detail_log)
     write_run_record(
         setup, schedule, outcome, folder, measured=measured, system_folder=system_folder
     )
-    if not kind.follows_advice:
+    if not kind.follows_advice or schedule.mode is Mode.ACCURACY:
         return ()
     hints = judge_performance_run(setup, schedule, detail_log).hints
     print_run_remarks(measured, detail_log, hints)
@@ -260,7 +301,7 @@ def is_run_of_system(session: StudySession, point: Any, facts: RunFacts) -> bool
             for name, value in settings.items()
             if name in planned.settings
             or name not in ADAPTED_SETTINGS
-            and can_affect_run(name, planned.scenario.label, Mode.PERFORMANCE)
+            and can_affect_run(name, planned.scenario.label, planned.mode)
         }
         for settings in (facts.record.settings, wanted)
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness.machine.system_description import describe_system
+from harness.machine.system_description import build_system_name, describe_system
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.test_settings import ProbedSpeed
 from harness.serving.network.setup import (
@@ -21,10 +21,12 @@ from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
+from suite.process.devices import format_device_name
 from suite.rounds import HyperValue, ScenarioRow
-from suite.rounds.settings import PERFORMANCE_PREFIXES
-from suite.studies.kind import StudyKind
+from suite.studies.kind import PlannedRun, StudyKind
 from suite.studies.rates import StudyStamps
+from suite.terms import Precision
+from suite.workload import Mode
 
 STREAMED_SETTING: Final = "endpoint.stream=true"
 """Offline's answers are not streamed otherwise, and a study of servers needs their first tokens."""
@@ -43,6 +45,15 @@ class StudyOptions:
     output_format: str = "text"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupKey:
+    """What the set-up of a run depends on, beside the command's options."""
+
+    engine: str
+    precision: str
+    settings: tuple[tuple[str, HyperValue], ...]
+
+
 @dataclass(slots=True, kw_only=True)
 class ServedSystem:
     """The system under test, as `podium infer` would serve it, and with the settings of points
@@ -54,9 +65,10 @@ class ServedSystem:
     study_options: StudyOptions
     setup: ServingSetup
     """Without the settings of any point."""
-    setups: dict[tuple[tuple[str, HyperValue], ...], ServingSetup] = field(default_factory=dict)
-    """By the settings that a point changes."""
-    probed: ProbeResult | None = None
+    setups: dict[SetupKey, ServingSetup] = field(default_factory=dict)
+    """By what a point changes."""
+    probes: dict[tuple[str, str, Mode], ProbeResult] = field(default_factory=dict)
+    """By engine, number format and mode."""
 
     @property
     def workload(self) -> str:
@@ -84,6 +96,16 @@ class ServedSystem:
         return self.setup.entry.system
 
     @property
+    def machine_name(self) -> str:
+        """Return what the names of all systems of a study begin with."""
+        request = self.setup.request
+        return self.options.system or build_system_name(format_device_name(request.devices))
+
+    def name_planned_system(self, planned: PlannedRun) -> str:
+        """Return the name of the system of a run."""
+        return planned.name_system(self.machine_name) if planned.engine else self.name
+
+    @property
     def is_remote(self) -> bool:
         """Return whether servers answer."""
         return self.setup.server_description is not None
@@ -109,20 +131,33 @@ class ServedSystem:
 
     def probe_speed(self) -> ProbedSpeed:
         """Return the speed of the system, with the settings of the last point that was set up."""
-        return self.require_probe().probe
+        return self.require_probe(next(reversed(self.setups.values()), self.setup)).probe
 
-    def require_probe(self) -> ProbeResult:
-        """Return the result of the probe, which is made at the first call."""
-        if self.probed is None:
-            last = next(reversed(self.setups.values()), self.setup)
-            self.probed = probe_serving_speed(last)
-        return self.probed
+    def require_probe(
+        self, setup: ServingSetup, mode: Mode = Mode.PERFORMANCE, truth: Path | None = None
+    ) -> ProbeResult:
+        """Return the result of the probe of a system, which is made at the first call.
+
+        Args:
+            setup: of the system.
+            mode: of the run that it is probed for.
+            truth: empty folder that gets the ground truth; None: it is there, or not kept.
+        """
+        key = (setup.request.engine, setup.precision.value, mode)
+        if key not in self.probes or truth is not None:
+            self.probes[key] = probe_serving_speed(setup, truth)
+        return self.probes[key]
+
+    def keep_probe(self, setup: ServingSetup, probe_result: ProbeResult) -> None:
+        """Use a probe that was made before the study."""
+        key = (setup.request.engine, setup.precision.value, Mode.PERFORMANCE)
+        self.probes[key] = probe_result
 
     def settle_threads(self, threads: int) -> None:
         """Use this many CPU threads, and describe the machine."""
         setup = self.setup
         if threads != setup.threads:
-            self.probed = None
+            self.probes.clear()
         description = (
             describe_remote_system(setup)
             if setup.server_description
@@ -130,23 +165,37 @@ class ServedSystem:
         )
         self.setup = replace(setup, description=description).copy_with_threads(threads)
 
-    def require_setup(self, settings: Mapping[str, HyperValue]) -> ServingSetup:
-        """Return the set-up with the settings of a point; RequestError if they are not allowed."""
-        own = tuple(
-            (name, value)
-            for name, value in settings.items()
-            if not name.startswith(PERFORMANCE_PREFIXES)
-        )
-        if not own:
+    def require_setup(self, planned: PlannedRun) -> ServingSetup:
+        """Return the set-up of a run, with its engine and its settings; RequestError if they are
+        not allowed, MissingError if this machine lacks what they need.
+        """
+        own = planned.system_settings
+        if not own and not planned.engine:
             return self.setup
-        if own not in self.setups:
-            added = tuple(f"{name}={value}" for name, value in own)
-            options = replace(self.options, assignments=(*self.options.assignments, *added))
-            made = set_up_study_serving(self.request_name, options, self.study_options)
-            self.setups[own] = replace(made, description=self.setup.description).copy_with_threads(
+        key = SetupKey(
+            engine=planned.engine, precision=planned.precision, settings=tuple(own.items())
+        )
+        if key not in self.setups:
+            made = set_up_study_serving(
+                self.request_name, self.build_run_options(planned), self.study_options
+            )
+            self.setups[key] = replace(made, description=self.setup.description).copy_with_threads(
                 self.setup.threads
             )
-        return self.setups[own]
+        return self.setups[key]
+
+    def build_run_options(self, planned: PlannedRun) -> RunOptions:
+        """Return the options of a run: the command's, with its engine and its settings."""
+        added = (f"{name}={value}" for name, value in planned.system_settings.items())
+        options = replace(self.options, assignments=(*self.options.assignments, *added))
+        if not planned.engine:
+            return options
+        return replace(
+            options,
+            engine=planned.engine,
+            precision=Precision(planned.precision),
+            system=self.name_planned_system(planned),
+        )
 
 
 def set_up_study_serving(
@@ -196,10 +245,11 @@ def set_up_study_system(
     return system
 
 
-def build_study_stamps(serving_setup: ServingSetup) -> StudyStamps:
-    """Describe what is measured."""
+def build_study_stamps(kind: StudyKind[Any, Any, Any], system: ServedSystem) -> StudyStamps:
+    """Describe what is measured; of a study of several systems what they have in common."""
+    serving_setup = system.setup
     run = serving_setup.system.run
-    return StudyStamps(
+    stamps = StudyStamps(
         workload=serving_setup.request.name,
         profile=run.profile.value,
         checkpoint_sha256=serving_setup.checkpoint.record.sha256,
@@ -212,3 +262,6 @@ def build_study_stamps(serving_setup: ServingSetup) -> StudyStamps:
         system=serving_setup.entry.system,
         version=__version__,
     )
+    if not kind.has_several_systems:
+        return stamps
+    return replace(stamps, engine="", precision="", framework="", system=system.machine_name)

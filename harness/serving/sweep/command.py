@@ -16,7 +16,6 @@ from harness.machine.power.chosen import ChosenPower
 from harness.progress import WaitProgress
 from harness.request import check_request_folders
 from harness.serving.loadgen.probe import ProbeJob, run_probe_job
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import build_loadgen_schedule, estimate_answering_s
 from harness.serving.sweep import tables
@@ -36,6 +35,7 @@ from harness.serving.sweep.subjects import (
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import raise_signals_in_block

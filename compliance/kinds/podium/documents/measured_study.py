@@ -31,6 +31,7 @@ from suite.studies.measured import (
     FIGURE_EXCEPTIONS,
     build_measured_run,
     convert_from_json,
+    decode_failed_points,
     decode_requests,
 )
 from suite.studies.points import StudiedPoint, collect_points
@@ -41,7 +42,7 @@ from suite.studies.records import (
     PointRecord,
     StudyRecord,
 )
-from suite.studies.run_facts import RunFacts
+from suite.studies.run_facts import RunFacts, locate_study_truth, score_study_answers
 from suite.workload import Mode
 
 AnyKind = StudyKind[Any, Any, Any]
@@ -111,6 +112,8 @@ class JudgedStudy(FolderDocument):
     unread: str
     """Why kind or requests cannot be read; empty if they can."""
     runs: Sequence[StudyRun]
+    failed: Sequence[StudiedPoint[Any, Any]]
+    """Points that could not be measured, as far as the kind has such points."""
     folders: Sequence[str]
     """Folders with the record of a point, relative to the study's."""
     round: Round
@@ -130,7 +133,7 @@ class JudgedStudy(FolderDocument):
             for each in self.runs
             if each.record is not None and each.figures is not None
         ]
-        return collect_points(self.kind, measured)
+        return collect_points(self.kind, measured, self.failed)
 
     @property
     def rules(self) -> dict[Scenario, ScenarioRow]:
@@ -172,6 +175,7 @@ def read_judged_study(folder: Path, round: Round, sources: list[SourceFile]) -> 
             for place in dict.fromkeys(record.runs)
             if is_inside_folder(place)
         ),
+        failed=() if kind is None else decode_judged_failures(kind, record),
         folders=tuple(iterate_run_folders(folder)),
         round=round,
     )
@@ -191,6 +195,16 @@ def decode_study_kind(
         return kind, (), str(error)
 
 
+def decode_judged_failures(kind: AnyKind, record: StudyRecord) -> Sequence[StudiedPoint[Any, Any]]:
+    """Return the points that could not be measured; none of a kind without such points, or if they
+    do not fit it, which a rule says.
+    """
+    try:
+        return decode_failed_points(kind, record) if kind.keeps_failures else ()
+    except msgspec.ValidationError:
+        return ()
+
+
 def read_study_run(
     folder: Path,
     place: str,
@@ -208,7 +222,8 @@ def read_study_run(
     if kind is not None and requests and record is not None:
         point, planned = decode_planned_point(kind, requests[0][0], record)
     scenario = planned.scenario if planned else None
-    run = read_loadgen_run(home, Mode.PERFORMANCE, scenario, round)
+    mode = planned.mode if planned else Mode.PERFORMANCE
+    run = read_loadgen_run(home, mode, scenario, round)
     strays = tuple(each for each in run.unexpected_paths if each.name != POINT_FILE)
     run = replace(run, unexpected_paths=strays)
     sources += run.sources
@@ -254,6 +269,10 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
     """Return what the checked files of a run say; None without its record."""
     if run.record is None:
         return None
+    scores = None
+    if run.mode is Mode.ACCURACY:
+        truth = locate_study_truth(run.folder)
+        scores = score_study_answers(run.record.system.workload, run.answers, truth)
     return RunFacts(
         record=run.record,
         values={key: run.find_value(key) for key in run.index},
@@ -262,6 +281,7 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
         tokens=run.tokens,
         starts_ns=starts_ns,
         rooms_ns=rooms_ns,
+        scores=scores,
     )
 
 

@@ -15,10 +15,13 @@ from compliance.kinds.podium.documents.measured_study import (
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD, is_inside_folder
+from suite.records import ServedRun
 from suite.studies.kind import STUDY_FIELD_KEYS, PlannedRun
 from suite.studies.measured import FIGURE_EXCEPTIONS
 from suite.studies.points import iterate_walks
 from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
+from suite.studies.run_facts import ACCURACY_MODE
+from suite.workload import Mode
 
 LOGGED_TOLERANCE: Final = 1e-5
 """Relative, for rates and shares: LoadGen logs six significant digits."""
@@ -31,6 +34,7 @@ CHANGING_SETTINGS: Final = (
 )
 """LoadGen settings that change the measurement: false or 0, unless the round asks for them."""
 PERCENTILE_FIELD: Final = "percentile"
+LOGGED_MODES: Final = {Mode.PERFORMANCE: "PerformanceOnly", Mode.ACCURACY: ACCURACY_MODE}
 SETTING_KEYS: Final = {
     "server.target_qps": "effective_target_qps",
     "loadgen.min_duration_ms": "effective_min_duration_ms",
@@ -66,6 +70,24 @@ def points(study: JudgedStudy) -> Iterator[Fault]:
         yield study.build_fault(f"runs with the numbers {', '.join(map(str, numbers))}", wanted)
     for run in study.runs:
         yield from check_study_run(study, study.kind, run)
+    yield from check_failed_points(study, study.kind)
+
+
+def check_failed_points(study: JudgedStudy, kind: AnyKind) -> Iterator[Fault]:
+    """Yield points that are said to be impossible to measure, and have a run, no reason, or no
+    place in a study of this kind.
+    """
+    if len(study.failed) != len(study.record.failed):
+        yield study.build_fault(
+            f"{len(study.record.failed)} points that could not be measured",
+            f"points of a {study.record.kind} that says why",
+        )
+    for point in study.failed:
+        same = [each for each in study.points if kind.is_same_point(each.point, point.point)]
+        if len(same) > 1 or not point.why:
+            yield study.build_fault(
+                f"no reason {point.why!r} for {point.point}", "a run, or a reason for its absence"
+            )
 
 
 def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterator[Fault]:
@@ -76,7 +98,8 @@ def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterato
         yield run.build_fault("another point", f"a point of a {kind.name}")
         return
     suffix = f"-run-{run.record.repeat}" if run.record.repeat > 1 else ""
-    wanted = f"{study.record.stamps.system}/{kind.name_point(run.point)}{suffix}"
+    system = run.planned.name_system(study.record.stamps.system)
+    wanted = f"{system}/{kind.name_point(run.point)}{suffix}"
     if run.place != wanted:
         yield run.build_fault(f"the point of {wanted}", f"the point of {run.place}")
     if run.facts is None:
@@ -92,11 +115,15 @@ def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterato
 def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -> Iterator[Fault]:
     """Yield what the record of a run has against the study: system, servers and settings."""
     record, stamps = run.run.record, study.record.stamps
-    first = next((each.run.record for each in study.runs if each.run.record), None)
+    first = find_first_record(study, planned)
     if record is None or first is None:
         return
     found: dict[str, Any] = dict(select_study_stamps(record.system))
     wanted: dict[str, Any] = {name: getattr(stamps, name) for name in RUN_STAMP_FIELDS}
+    if planned.engine:
+        wanted["engine"], wanted["precision"] = planned.engine, planned.precision
+        wanted["system"] = planned.name_system(stamps.system)
+        wanted["framework"] = first.system.framework
     for name in ("endpoints", "tokenizer"):
         found[name] = getattr(record.network, name) if record.network else None
         wanted[name] = getattr(first.network, name) if first.network else None
@@ -107,6 +134,20 @@ def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -
             yield run.build_fault(
                 f"{name} {found[name]!r}", f"{value!r}, as in the study", file=RUN_RECORD
             )
+
+
+def find_first_record(study: JudgedStudy, planned: PlannedRun) -> ServedRun | None:
+    """Return the record of the first run of the same system; None if none has one."""
+    return next(
+        (
+            each.run.record
+            for each in study.runs
+            if each.run.record
+            and each.planned
+            and (each.planned.engine, each.planned.precision) == (planned.engine, planned.precision)
+        ),
+        None,
+    )
 
 
 def check_planned_log(run: StudyRun, planned: PlannedRun) -> Iterator[Fault]:
@@ -121,7 +162,7 @@ def list_logged_settings(planned: PlannedRun) -> Mapping[str, Any]:
     """Return LoadGen's keys of what the point decides, with their values."""
     wanted: dict[str, Any] = {
         "effective_scenario": planned.scenario.label,
-        "effective_test_mode": "PerformanceOnly",
+        "effective_test_mode": LOGGED_MODES[planned.mode],
     }
     if not planned.keeps_round:  # else the rules about runs know what the round asks for
         wanted |= {f"effective_{name}": 0 for name in CHANGING_SETTINGS}
@@ -173,11 +214,10 @@ def check_walks(study: JudgedStudy, kind: AnyKind) -> Iterator[Fault]:
     """Yield points that no plan gives, and plans that are not finished."""
     measured = study.points
     walks = list(iterate_walks(kind, study.requests, measured))
-    planned = {each.folder for walk in walks for each in walk.done}
-    planned |= {walk.step_folder for walk in walks if walk.step_folder}
+    planned = [each for walk in walks for each in (*walk.done, *filter(None, (walk.begun,)))]
     severity = Severity.WARNING if kind.is_ordered else None
     for point in measured:
-        if point.folder not in planned:
+        if not any(point is each for each in planned):
             yield study.build_fault(
                 f"the point {kind.name_point(point.point)}",
                 "only points that follow from what was asked",

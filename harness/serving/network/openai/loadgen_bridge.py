@@ -16,7 +16,6 @@ from harness.children.process import Abort
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.qsl import SampleLibrary
 from harness.serving.loadgen.query_times import WorkerCompletions
-from harness.serving.loadgen.result_files import read_logged_tokens
 from harness.serving.loadgen.session import (
     AnsweredTokens,
     LoadGenJob,
@@ -48,6 +47,7 @@ from harness.serving.network.qdl import (
     SUT_NAME_PREFIX,
 )
 from suite.files.layout import ROOM_RECORD_FILE, START_RECORD_FILE
+from suite.loadgen.logged_answers import read_logged_tokens
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import (

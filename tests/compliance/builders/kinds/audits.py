@@ -12,7 +12,6 @@ from making_llama import build_llama_subject
 from spoiling import Builder, add, first_answer, put, remove, setting, then
 
 from harness.serving.audits import files
-from harness.serving.loadgen.result_files import read_logged_tokens
 from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRules, require_audit_rules
@@ -25,6 +24,7 @@ from suite.files.layout import (
     REFERENCE_RUNS_FOLDER,
     compute_file_sha256,
 )
+from suite.loadgen.logged_answers import read_logged_tokens
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 from suite.terms import Profile

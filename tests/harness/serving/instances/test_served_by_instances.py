@@ -19,9 +19,9 @@ from podium_fakes.served import Served, content, job
 
 from harness.machine.placement import InstancePlacement
 from harness.serving.instances.instance import Instance
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from suite.errors import JudgedError
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.process import garbage
 from suite.process.names import TEMPLATE_PROCESS_NAME

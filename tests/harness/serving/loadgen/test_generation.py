@@ -18,10 +18,10 @@ from compliance.kinds.podium.rules.inference.loadgen_summary import (
 )
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.generation import GenerationThread
-from harness.serving.loadgen.result_files import read_logged_answers
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.registry import load_round
 from suite.workload import Mode

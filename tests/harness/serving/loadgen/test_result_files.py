@@ -9,12 +9,13 @@ import pytest
 from podium_fakes.served import ROW, LoadGenJob, job, run_with_errors, schedule, system
 
 from harness.children.process import run_in_child
-from harness.serving.loadgen.result_files import check_loadgen_files, read_logged_answers
+from harness.serving.loadgen.result_files import check_loadgen_files
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.loadgen_errors import RAN_OUT_OF_QUERIES
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 
 LINE = (

@@ -22,13 +22,13 @@ from podium_fakes.served import (
 
 from harness.serving.loadgen import session
 from harness.serving.loadgen.probe import ProbeJob, run_probe_job
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
 from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode

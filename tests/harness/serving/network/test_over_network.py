@@ -13,9 +13,9 @@ from podium_fakes.remote import SHORT, Served, forked, measure, served
 from warm import Warm
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_logged_answers
 from suite.errors import RequestError
 from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.terms import NETWORK_FIELDS
 

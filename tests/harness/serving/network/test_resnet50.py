@@ -11,10 +11,10 @@ from podium_fakes.remote import served
 
 from harness.request import build_reading_options
 from harness.serving import infer, speed_probe
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.network.setup import EndpointOptions
 from harness.serving.weights.initial import export_random_weights
 from suite.files.layout import ACCURACY_LOG
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
 from workloads.resnet50.images import embedded

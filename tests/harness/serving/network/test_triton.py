@@ -12,7 +12,7 @@ from podium_fakes.kept import run_record, verdict_of
 from podium_fakes.remote import SHORT, measure, served
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_logged_answers
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 
 PYTHON = os.environ.get("PODIUM_TEST_TRITON", sys.executable)

@@ -33,7 +33,6 @@ from podium_fakes.scripted import (
 )
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_logged_answers
 from harness.serving.network.openai import server_pool
 from harness.serving.network.setup import EndpointOptions
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
@@ -42,6 +41,7 @@ from suite.files.layout import (
     TOKEN_RECORD_FILE,
 )
 from suite.loadgen.detail_log import read_detail_log
+from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from workloads.llama.serving_set import generate_serving_documents
 from workloads.llama.vocabulary import (

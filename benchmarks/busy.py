@@ -41,7 +41,7 @@ from suite.process import openmp
 from suite.terms import Precision  # noqa: E402
 
 WARM_S: Final = choose_size(1.0, 0.1)
-LOOP_LIMIT_S: Final = 300
+LOOP_LIMIT_S: Final = choose_size(300.0, 0.1)
 """Seconds after which a loop ends by itself, even if this script is gone."""
 SAMPLES: Final = 32
 """Samples in memory while serving."""

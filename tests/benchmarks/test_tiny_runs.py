@@ -5,28 +5,39 @@ A new script is found by its name, and fails here without `--tiny`.
 
 import os
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm import COMMANDS, TORCH_RUN, Warm
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
 MISSING = 3
 """Exit code of a script that lacks what it compares podium with."""
-LIMIT_S = 500
 RUN_ELSEWHERE = {
     "fuzz": "tests/test_fuzz.py runs it",
     "gpu": "tests/test_gpu_benchmark.py runs all of its items in tiny shapes",
 }
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Where scripts come from."""
+    started = Warm(*COMMANDS, *TORCH_RUN, "torch._dynamo", "forked_script")
+    yield started
+    started.end()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_that_nobody_runs_is_broken_unseen(script: str, tmp_path: Path) -> None:
+def test_a_script_that_nobody_runs_is_broken_unseen(
+    script: str, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if script in RUN_ELSEWHERE:
         pytest.skip(RUN_ELSEWHERE[script])
-    done = run_script(script, tmp_path, "--tiny")
+    monkeypatch.chdir(tmp_path)
+    done = run_script(warm, script, tmp_path, "--tiny")
     if done.returncode == MISSING:
         told = done.stderr.strip()
         assert "\n" not in told and "is not installed: " in told, told
@@ -42,13 +53,11 @@ def test_a_new_script_has_no_tiny_run(script: str) -> None:
     assert any(each in text for each in ("add_tiny_option(", " arguments(__doc__", '"--tiny"'))
 
 
-def run_script(script: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def run_script(
+    warm: Warm, script: str, folder: Path, *words: str
+) -> "subprocess.CompletedProcess[str]":
     """Run a script with caches of its own."""
-    return subprocess.run(
-        [sys.executable, str(BENCHMARKS / f"{script}.py"), *words],
-        cwd=folder,
-        env={**os.environ, "PODIUM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
+    environment = {**os.environ, "PODIUM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    return warm.run(
+        [str(BENCHMARKS / f"{script}.py"), *words], environment, launcher="forked_script"
     )

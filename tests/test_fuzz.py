@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-INPUTS = 8_000
+INPUTS = 3_000
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -206,14 +205,16 @@ def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
         + "assert not {'torch', 'numpy', 'jsonschema', 'rich', 'workloads.resnet50.model'} &"
         " set(sys.modules), sorted(sys.modules)"
     )
-    start = time.monotonic()
+    start = os.times()
     subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
-    assert time.monotonic() - start < 10
+    end = os.times()  # of processes that have ended: the machine may do other things, too
+    used_s = end.children_user + end.children_system - start.children_user - start.children_system
+    assert used_s < 5
 
 
 @pytest.mark.parametrize("valid", [True, False])

@@ -19,7 +19,7 @@ from suite.files.untrusted_yaml import MAX_YAML_BYTES, YamlError, parse_untruste
 BASE = EXAMPLES / "base" / "endpoints" / "run"
 SUMMARY = "performance/result_summary.json"
 LIMIT_S = 10.0
-"""Of one check, on a machine that does other things, too."""
+"""Of one check, in processor time: the machine may do other things, too."""
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def judge(run: Path) -> PathJudgement:
-    began = time.monotonic()
+    began = time.process_time()
     result = Judge().judge_path(str(run))
-    assert time.monotonic() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S
     return result
 
 

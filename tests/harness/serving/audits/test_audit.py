@@ -46,6 +46,8 @@ SHOWN_IN = (
 """The scenario in which each of the cheats is audited: of all four, those where a test of it takes
 few seconds.
 """
+TRIES = 3
+"""A machine that stalls may hold up both kinds of runs alike, and a cheat passes once."""
 RATE = "server.target_qps=80"
 SLOW = "audited.sample_ms=5"
 """In Server a sample takes longer than a busy machine holds up a query in the median."""
@@ -198,7 +200,8 @@ def test_each_cheat_fails_the_test_that_is_about_it(
     monkeypatch.setattr(turns, "CLEAR_SPEED_FACTOR", 1.0)
     results = served(tmp_path / "results", cheat, scenario)
     with pytest.raises(JudgedError, match=f"{scenario.label} {CHEATS[cheat]}"):
-        run(results, scenario, CHEATS[cheat], cheat)
+        for _ in range(TRIES):
+            run(results, scenario, CHEATS[cheat], cheat)
     judged = Judge().judge_path(str(place(results, scenario) / CHEATS[cheat]))
     assert not list_audit_errors(judged)
     rules = {finding.rule for finding in judged.findings}

@@ -4,7 +4,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ pytest.importorskip("aiohttp", reason="the extra `openai` is not installed")
 
 from podium_fakes.certificates import Certificates
 from podium_fakes.token_server import (
+    WAIT_S,
     RawClient,
     chat_fields,
     format_request,
@@ -213,7 +213,7 @@ def test_a_server_that_ends_finishes_its_answers_and_takes_no_more(tmp_path: Pat
         gate.release(1000)
         assert busy.read_response().events[-1] == "[DONE]"
         assert_refused_or_closed(busy)
-        ending.join(5)
+        ending.join(WAIT_S)
         assert not ending.is_alive() and not echo.server.room.connections
         assert len(echo.generator.admitted) == 1
 
@@ -232,8 +232,7 @@ def test_a_server_that_ends_cuts_answers_that_take_too_long(
         busy = echo.connect()
         busy.send(format_request(CHAT, chat_fields("one", stream=True)))
         wait_until(lambda: len(echo.generator.live) == 1)
-        began = time.monotonic()
         ending = end_in_background(echo.server)
         assert busy.is_closed()
-        ending.join(5)
-        assert time.monotonic() - began < 5 and not ending.is_alive()
+        ending.join(WAIT_S)
+        assert not ending.is_alive()

@@ -9,7 +9,7 @@ from harness.request import RunRequest, choose_served_framework, resolve_request
 from suite import registry
 from suite.cli import RunOptions
 from suite.engine import Engine
-from suite.errors import MissingError, RequestError
+from suite.errors import MissingError, PodiumError, RequestError
 from suite.rounds import Benchmark, InferenceRow
 from suite.terms import AUTOMATIC_ENGINE, QUANTISED, Precision
 
@@ -152,3 +152,22 @@ def describe_missing_calibration(
         f"{precision} needs a calibration list, and the round has no list of this"
         f" workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
     )
+
+
+def list_candidate_engines(workload: str, options: RunOptions) -> list[str]:
+    """Return the installed engines that serve the request, the framework's own first."""
+    names = sorted(
+        registry.list_entry_points(registry.ENGINE_GROUP),
+        key=lambda name: (name != options.framework, name),
+    )
+    return [name for name in names if is_candidate_engine(workload, replace(options, engine=name))]
+
+
+def is_candidate_engine(workload: str, options: RunOptions) -> bool:
+    """Return whether an engine serves networks of the request's framework as it is asked to."""
+    try:
+        serving_request = resolve_serving_request(options, workload)
+        check_serving_engine(serving_request)
+    except PodiumError:
+        return False
+    return serving_request.request.framework == options.framework

@@ -17,7 +17,7 @@ from harness.commands.onnx_options import (
 from harness.missing_modules import report_missing_modules
 from harness.serving.network.endpoint_options import (
     add_endpoint_options,
-    build_endpoint_options,
+    choose_serving_site,
     resolve_infer_scenarios,
 )
 from suite.cli import RunOptions, add_run_options
@@ -169,6 +169,6 @@ def infer(
                 checkpoint=checkpoint,
                 runs=runs,
                 search=search_round_peak if peak else None,
-                endpoint_options=build_endpoint_options(values),
+                site=choose_serving_site(values, scenarios),
             )
         return None

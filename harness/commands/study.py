@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from harness.missing_modules import report_missing_modules
-from harness.serving.network.endpoint_options import SERVER_OPTIONS, build_endpoint_options
+from harness.serving.network.endpoint_options import SERVER_OPTIONS, choose_serving_site
 from suite import registry
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
@@ -24,6 +24,7 @@ from suite.console.options import (
 )
 from suite.console.parameters import WORKLOAD_TYPE
 from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario
 
 if TYPE_CHECKING:
     from suite.studies.kind import StudyKind
@@ -65,7 +66,7 @@ def run_study(
         study_options = StudyOptions(
             values=values,
             checkpoint=checkpoint,
-            endpoint_options=build_endpoint_options(values) if "endpoints" in values else None,
+            site=choose_serving_site(values, (Scenario.OFFLINE,)),
             repeats=repeats,
             output_format=output_format,
         )

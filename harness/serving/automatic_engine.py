@@ -12,13 +12,13 @@ from typing import Final
 import click
 
 from harness.children.process import Abort, run_in_child
-from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.cpus import choose_core_count, measure_busy_share
 from harness.missing_modules import BrokenPackageError
 from harness.serving.instances.proxy import watch_instances
 from harness.serving.loadgen.fitting_batch import open_warm_predictor
 from harness.serving.loadgen.session import LoadedSystem
-from harness.serving.setup import set_up_serving
+from harness.serving.setup import LOCAL_SITE, ServingSetup, set_up_serving
+from harness.serving.sites import ServingSite
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -65,7 +65,24 @@ class EngineTrial:
     answers: Mapping[int, bytes]
 
 
-def settle_engine(workload: str, options: RunOptions, checkpoint: Path | None) -> RunOptions:
+def set_up_with_engine(
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    site: ServingSite = LOCAL_SITE,
+) -> ServingSetup:
+    """Resolve a request to serve (set_up_serving) whose engine may be `auto`."""
+    return set_up_serving(
+        workload, settle_engine(workload, options, checkpoint, site), checkpoint, site
+    )
+
+
+def settle_engine(
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    site: ServingSite = LOCAL_SITE,
+) -> RunOptions:
     """Return options that name an engine: the user's, or the fastest one for this checkpoint.
 
     A choice is recorded in the results folder, and later commands that ask for the same keep it.
@@ -73,7 +90,7 @@ def settle_engine(workload: str, options: RunOptions, checkpoint: Path | None) -
     """
     if options.engine != AUTOMATIC_ENGINE:
         return options
-    candidates = list_candidate_engines(workload, options)
+    candidates = site.list_candidate_engines(workload, options)
     if not candidates:
         return replace(options, engine=options.framework)  # serving says what is missing
     if len(candidates) == 1:
@@ -131,25 +148,6 @@ def try_network_engines(
 
     basis = describe_choice_basis(systems, weights, options)
     return recall_or_try_engines(network, options, systems, basis, list_alike)
-
-
-def list_candidate_engines(workload: str, options: RunOptions) -> list[str]:
-    """Return the installed engines that serve the request, the framework's own first."""
-    names = sorted(
-        registry.list_entry_points(registry.ENGINE_GROUP),
-        key=lambda name: (name != options.framework, name),
-    )
-    return [name for name in names if is_candidate_engine(workload, replace(options, engine=name))]
-
-
-def is_candidate_engine(workload: str, options: RunOptions) -> bool:
-    """Return whether an engine serves networks of the request's framework as it is asked to."""
-    try:
-        serving_request = resolve_serving_request(options, workload)
-        check_serving_engine(serving_request)
-    except PodiumError:
-        return False
-    return serving_request.request.framework == options.framework
 
 
 def describe_choice_basis(

@@ -12,13 +12,11 @@ from typing import Final
 
 import click
 
-from harness.distributed import SingleRank
 from harness.failures import report_trial_failure
 from harness.machine.memory_watch import MemoryWatch
 from harness.machine.power.selection import has_readable_power
-from harness.machine.system_description import describe_system
 from harness.request import resolve_request
-from harness.serving.automatic_engine import settle_engine
+from harness.serving.automatic_engine import set_up_with_engine
 from harness.serving.checkpoint_selection import STAND_IN_ORIGIN, choose_checkpoint
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -29,11 +27,11 @@ from harness.serving.loadgen.test_settings import (
     estimate_minimum_s,
 )
 from harness.serving.performance_runs import build_mode_schedule
-from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.setup import LOCAL_SITE, ServingSetup
+from harness.serving.sites import ServingSite
 from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.weights.initial import export_random_weights
 from harness.serving.weights.speed import RANDOM_CHOICE, require_checkpoint_folder
-from harness.thread_count import resolve_thread_count
 from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -79,6 +77,7 @@ def try_serving(
     runs: int | None = None,
     weights: str | None = None,
     untrained: bool = False,
+    site: ServingSite = LOCAL_SITE,
 ) -> DryRunEstimate:
     """Check a request to serve, send one query of each scenario, and estimate all runs.
 
@@ -93,7 +92,7 @@ def try_serving(
         report_trial_failure(workload, (), folder),
     ):
         print_progress_note(f"{workload}: dry run of serving, profile {options.profile}")
-        setup = set_up_trial(workload, options, folder, checkpoint, weights, untrained)
+        setup = set_up_trial(workload, options, folder, checkpoint, weights, untrained, site)
         setup = replace(setup, requested_runs=runs)
         plan = {
             scenario: setup.require_scenario_rules(scenario)
@@ -129,6 +128,7 @@ def set_up_trial(
     checkpoint: Path | None,
     weights: str | None,
     untrained: bool,
+    site: ServingSite,
 ) -> ServingSetup:
     """Set up the system under test, with a copy of the results' choice of engines and no results:
     what is chosen or exported here is in `folder` alone.
@@ -145,7 +145,7 @@ def set_up_trial(
         request = resolve_request(options, workload, serving=True)
         checkpoint = choose_checkpoint(request, checkpoint).folder
     copy_engine_choices(workload, options.results.absolute(), own_options.results)
-    return set_up_serving(workload, settle_engine(workload, own_options, checkpoint), checkpoint)
+    return set_up_with_engine(workload, own_options, checkpoint, site)
 
 
 def select_tried_modes(mode: str, weights: str | None) -> tuple[Mode, ...]:
@@ -177,11 +177,10 @@ def prepare_trial_setup(
     setup: ServingSetup, scenarios: Sequence[Scenario], modes: Sequence[Mode]
 ) -> ServingSetup:
     """Check precision and system description, and settle threads and the idle reading of power."""
-    check_serving_precision(setup)
-    describe_system(setup.entry, setup.request.described)
+    setup.check_precision()
+    setup = setup.add_description()
     idle = scenarios[0] if Mode.PERFORMANCE in modes and has_readable_power(setup.power) else None
-    threads = resolve_thread_count(setup.request.options.threads, SingleRank())
-    return replace(setup, idle_scenario=idle).copy_with_threads(threads)
+    return replace(setup, idle_scenario=idle).settle_threads()
 
 
 def send_single_queries(

@@ -11,13 +11,11 @@ from pathlib import Path
 
 import click
 
-from harness.distributed import SingleRank
 from harness.kernel_errors import write_traceback_and_explain
 from harness.machine.power.selection import has_readable_power
-from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
-from harness.serving.automatic_engine import settle_engine
+from harness.serving.automatic_engine import set_up_with_engine
 from harness.serving.checkpoint_selection import describe_missing_training_set
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -25,22 +23,13 @@ from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     estimate_answering_s,
 )
-from harness.serving.network.setup import (
-    EndpointOptions,
-    describe_remote_system,
-    set_up_remote_serving,
-)
 from harness.serving.performance_runs import build_mode_schedule, measure_performance
 from harness.serving.run_record import (
     score_accuracy_run,
     write_run_record,
 )
-from harness.serving.setup import (
-    SearchedRun,
-    ServingSetup,
-    check_serving_precision,
-    set_up_serving,
-)
+from harness.serving.setup import LOCAL_SITE, SearchedRun, ServingSetup
+from harness.serving.sites import ServingSite
 from harness.serving.speed_probe import probe_serving_speed
 from harness.serving.staging import (
     NO_LOADGEN_VERDICT,
@@ -57,7 +46,6 @@ from harness.serving.staging import (
     read_other_modes_thread_count,
     replace_earlier_runs,
 )
-from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError
@@ -85,25 +73,15 @@ def serve_workload(
     checkpoint: Path | None,
     runs: int | None = None,
     search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
-    endpoint_options: EndpointOptions | None = None,
+    site: ServingSite = LOCAL_SITE,
 ) -> None:
     """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less
     accurate than the reference.
 
     `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate.
-    `endpoint_options`: servers behind a network.
+    `site`: where the system is.
     """
-    serving_setup = (
-        set_up_remote_serving(
-            workload,
-            replace(options, engine=options.framework),
-            checkpoint,
-            endpoint_options,
-            scenarios,
-        )
-        if endpoint_options
-        else set_up_serving(workload, settle_engine(workload, options, checkpoint), checkpoint)
-    )
+    serving_setup = set_up_with_engine(workload, options, checkpoint, site)
     if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
         click.echo(sentence)
     serve_scenarios(
@@ -150,8 +128,7 @@ def serve_plan(
 ) -> list[str]:
     """Serve the planned modes of each scenario; return what is wrong with the runs."""
     workload, results = serving_setup.request.name, serving_setup.request.options.results
-    if not serving_setup.server_description:
-        check_serving_precision(serving_setup)
+    serving_setup.check_precision()
     for scenario in plan:
         serving_setup.check_run_count(scenario)
     try:
@@ -176,16 +153,11 @@ def run_scenarios(
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is
     full.
     """
-    description = (
-        describe_remote_system(serving_setup)
-        if serving_setup.server_description
-        else describe_system(serving_setup.entry, serving_setup.request.described)
-    )  # an error in --system-file is reported now
+    serving_setup = serving_setup.add_description()  # an error in --system-file is reported now
     measured = [scenario for scenario, modes in plan.items() if Mode.PERFORMANCE in modes]
     idle_scenario = measured[0] if measured and has_readable_power(serving_setup.power) else None
-    serving_setup = replace(
-        serving_setup, description=description, idle_scenario=idle_scenario
-    ).copy_with_threads(choose_serving_threads(serving_setup, plan))
+    earlier = read_other_modes_thread_count(serving_setup, plan)
+    serving_setup = replace(serving_setup, idle_scenario=idle_scenario).settle_threads(earlier)
     staging = build_staging_entry(serving_setup)
     finish_interrupted_move(serving_setup, staging)
     serving_setup.ledger.settle()
@@ -199,19 +171,6 @@ def run_scenarios(
             yield from run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
     finally:
         clear_staging_folder(staging)
-
-
-def choose_serving_threads(serving_setup: ServingSetup, plan: ServingPlan) -> int:
-    """Return the CPU threads of the system under test: those of servers, or as many as there are
-    cores that others leave.
-    """
-    if serving_setup.server_description:
-        return serving_setup.threads
-    return resolve_thread_count(
-        serving_setup.request.options.threads,
-        SingleRank(),
-        read_other_modes_thread_count(serving_setup, plan),
-    )
 
 
 def run_staged_scenario(

@@ -275,11 +275,12 @@ def build_network_record(
     serving_setup: ServingSetup, outcome: LoadGenOutcome
 ) -> NetworkRecord | None:
     """Describe the network that the run went over, with its traffic."""
-    if serving_setup.network is None or outcome.traffic is None:
+    network = serving_setup.host.network
+    if network is None or outcome.traffic is None:
         return None
     bytes_out, bytes_in = outcome.traffic
     found = asdict(outcome.answered_tokens) if outcome.answered_tokens else {}
-    return replace(serving_setup.network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
+    return replace(network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
 
 
 def describe_unstreamed_answers(outcome: LoadGenOutcome) -> str:

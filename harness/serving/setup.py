@@ -1,15 +1,21 @@
 """Set-up shared by all LoadGen runs of one `podium infer`, checked before the first run starts."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.children.process import load_ahead
 from harness.data_survey import add_survey_results
+from harness.distributed import SingleRank
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
-from harness.engine_choice import check_serving_engine, resolve_serving_request
+from harness.engine_choice import (
+    ServingRequest,
+    check_serving_engine,
+    list_candidate_engines,
+    resolve_serving_request,
+)
 from harness.engines.tensorrt.prebuilt import (
     PLANS_OPTION,
     ServedSystem,
@@ -24,6 +30,7 @@ from harness.machine.placement import (
 )
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
+from harness.machine.system_description import describe_system
 from harness.request import RunRequest
 from harness.serving.checkpoint_selection import (
     STAND_IN_ORIGIN,
@@ -33,7 +40,8 @@ from harness.serving.checkpoint_selection import (
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.loadgen.test_settings import get_numeric_setting
-from harness.serving.network.wire import ServerDescription
+from harness.serving.sites import BoundSystem, ServingSite, SystemHost
+from harness.thread_count import resolve_thread_count
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import RequestError
@@ -91,10 +99,8 @@ class ServingSetup:
     """
     searched_run: SearchedRun | None = None
     """The result of a search for Server's rate, if one was asked for."""
-    network: NetworkRecord | None = None
-    """The network in front of the system under test; None if it is in LoadGen's process."""
-    server_description: ServerDescription | None = None
-    """What its servers say of themselves."""
+    host: SystemHost
+    """What answers."""
 
     @property
     def precision(self) -> Precision:
@@ -124,28 +130,36 @@ class ServingSetup:
     @property
     def device(self) -> str:
         """Return the device that computes: the servers' behind a network."""
-        return self.server_description.device if self.server_description else self.system.device
+        return self.host.name_device(self.system)
 
     @property
     def engine_package(self) -> str:
         """Return the distribution of the engine, as records have it."""
-        return (
-            self.server_description.engine_package
-            if self.server_description
-            else registry.describe_engine_package(self.request.engine)
-        )
+        return self.host.describe_engine_package(self.request.engine)
 
     def get_idle_reading_s(self, scenario: Scenario, number: int) -> float:
         """Return how long power is read before a performance run, in s."""
         return IDLE_POWER_S if scenario is self.idle_scenario and number == 1 else 0.0
 
     def copy_with_threads(self, threads: int) -> "ServingSetup":
-        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind
-        a network keep theirs.
-        """
-        if self.server_description:
-            return self
+        """Return a copy that uses this many CPU threads, shared by the workers."""
         return replace(self, threads=threads, system=self.system.copy_with_threads(threads))
+
+    def settle_threads(self, earlier: int = 0) -> "ServingSetup":
+        """Return a copy with the CPU threads of a run that this one continues, or with as many as
+        the system has now.
+        """
+        return self.copy_with_threads(self.host.choose_threads(self, earlier))
+
+    def add_description(self) -> "ServingSetup":
+        """Return a copy with the content of systems/<system>.json; RequestError for an invalid
+        --system-file.
+        """
+        return replace(self, description=self.host.describe_system(self))
+
+    def check_precision(self) -> None:
+        """Refuse a precision that the system lacks, before any clock."""
+        self.host.check_precision(self)
 
     def select_row_scenarios(self, asked: Sequence[Scenario]) -> Sequence[Scenario]:
         """Return the scenarios that were asked for; all of LoadGen's mean all that the row has."""
@@ -188,38 +202,120 @@ class ServingSetup:
         return self.requested_runs or self.require_scenario_rules(scenario).runs
 
 
-def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:
-    """Resolve a request to serve on this machine; RequestError for invalid requests, MissingError
-    for what this machine lacks.
+class LocalHost:
+    """Processes of this machine answer."""
+
+    network: NetworkRecord | None = None
+
+    def name_device(self, system: LoadedSystem) -> str:
+        """Return the device that computes."""
+        return system.device
+
+    def describe_engine_package(self, engine: str) -> str:
+        """Return the distribution of the engine."""
+        return registry.describe_engine_package(engine)
+
+    def describe_system(self, setup: ServingSetup) -> Mapping[str, Any]:
+        """Describe this machine."""
+        return describe_system(setup.entry, setup.request.described)
+
+    def check_precision(self, setup: ServingSetup) -> None:
+        """Refuse a precision that this machine's kernels lack; nothing tells it of a workload
+        without a trial.
+        """
+        if setup.request.workload.trial is None:
+            return
+        trial = PrecisionTrial(
+            workload=setup.request.name,
+            half=WorkloadHalf.INFERENCE,
+            engine=setup.request.engine,
+            precision=setup.precision,
+        )
+        check_precision_runs(trial, setup.system.run.device)
+
+    def choose_threads(self, setup: ServingSetup, earlier: int) -> int:
+        """Return as many threads as there are cores that other programs leave, if none were named
+        before.
+        """
+        return resolve_thread_count(setup.request.options.threads, SingleRank(), earlier)
+
+
+class LocalSite:
+    """This machine serves, with the user's settings, in LoadGen's process or beside it."""
+
+    is_remote: bool = False
+
+    def list_candidate_engines(self, workload: str, options: RunOptions) -> list[str]:
+        """Return the installed engines that serve the request."""
+        return list_candidate_engines(workload, options)
+
+    def stream_tokens(self, study: str, options: RunOptions) -> RunOptions:
+        """Return the options: LoadGen is told each first token."""
+        return options
+
+    def resolve_request(self, workload: str, options: RunOptions) -> ServingRequest:
+        """Resolve the request."""
+        return resolve_serving_request(options, workload)
+
+    def bind_system(
+        self, asked: ServingRequest, choose: Callable[[], ExportedCheckpoint]
+    ) -> BoundSystem:
+        """Choose the weights, and place the engine on this machine's devices."""
+        request = asked.request
+        chosen = choose()
+        batching = read_batching_settings(request.settings)
+        instances = resolve_instance_count(request.settings, request.devices)
+        check_single_worker(batching, instances, request.devices)
+        check_serving_engine(asked)
+        check_prebuilt_engines_fit(request, chosen)
+        placement = place_instances(request.devices, instances, request.settings)
+        run = prepare_serving_run(request, chosen)
+        return BoundSystem(
+            request=request,
+            checkpoint=chosen,
+            system=LoadedSystem(
+                workload=request.workload,
+                engine=asked.engine,
+                run=run,
+                checkpoint=chosen.folder,
+                batching=batching,
+                placement=placement,
+                loadgen_cores=parse_loadgen_cores(request.settings),
+            ),
+            host=LocalHost(),
+            entry=request.build_entry(asked.row.division, request.engine, request.precision),
+            threads=run.threads,
+            power=choose_power_sources(
+                request.options.power, request.options.meter, request.settings
+            ),
+        )
+
+
+LOCAL_SITE: Final = LocalSite()
+
+
+def set_up_serving(
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    site: ServingSite = LOCAL_SITE,
+) -> ServingSetup:
+    """Resolve a request to serve, here or elsewhere; RequestError for invalid requests,
+    MissingError for what this machine lacks and for servers that cannot be used.
     """
-    serving_request = resolve_serving_request(options, workload)
-    request = serving_request.request
-    check_serving_legality(request, serving_request.row)
-    chosen = choose_checkpoint(request, checkpoint)
-    batching = read_batching_settings(request.settings)
-    instances = resolve_instance_count(request.settings, request.devices)
-    check_single_worker(batching, instances, request.devices)
-    check_serving_engine(serving_request)
-    check_prebuilt_engines_fit(request, chosen)
-    placement = place_instances(request.devices, instances, request.settings)
-    run = prepare_serving_run(request, chosen)
+    asked = site.resolve_request(workload, options)
+    check_serving_legality(asked.request, asked.row)
+    bound = site.bind_system(asked, lambda: choose_checkpoint(asked.request, checkpoint))
     return ServingSetup(
-        request=request,
-        row=serving_request.row,
-        entry=request.build_entry(serving_request.row.division, request.engine, request.precision),
-        checkpoint=chosen,
-        system=LoadedSystem(
-            workload=request.workload,
-            engine=serving_request.engine,
-            run=run,
-            checkpoint=chosen.folder,
-            batching=batching,
-            placement=placement,
-            loadgen_cores=parse_loadgen_cores(request.settings),
-        ),
-        threads=run.threads,
-        power=choose_power_sources(request.options.power, request.options.meter, request.settings),
-    ).copy_with_threads(run.threads)
+        request=bound.request,
+        row=asked.row,
+        entry=bound.entry,
+        checkpoint=bound.checkpoint,
+        system=bound.system,
+        threads=bound.threads,
+        power=bound.power,
+        host=bound.host,
+    ).copy_with_threads(bound.threads)
 
 
 def check_prebuilt_engines_fit(request: RunRequest, checkpoint: ExportedCheckpoint) -> None:
@@ -256,23 +352,6 @@ def prepare_serving_run(
         run = replace(run, engine_cache=checkpoint.folder.parent / ENGINE_CACHE_FOLDER)
     load_ahead((*request.workload.served_by.get(request.framework, ()), *modules))
     return run
-
-
-def check_serving_precision(serving_setup: ServingSetup) -> None:
-    """Refuse a precision that this machine's kernels lack, before any clock; nothing tells it of a
-    workload without a trial.
-    """
-    if serving_setup.request.workload.trial is None:
-        return
-    check_precision_runs(
-        PrecisionTrial(
-            workload=serving_setup.request.name,
-            half=WorkloadHalf.INFERENCE,
-            engine=serving_setup.request.engine,
-            precision=serving_setup.precision,
-        ),
-        serving_setup.system.run.device,
-    )
 
 
 def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:

@@ -6,18 +6,17 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
 
-from harness.machine.system_description import describe_system
 from harness.serving.attempts import LedgerAttempt, record_attempt
 from harness.serving.audits import files, turns
 from harness.serving.audits.subject import AuditedResult, read_audited_result
-from harness.serving.automatic_engine import settle_engine
-from harness.serving.setup import ServingSetup, set_up_serving
+from harness.serving.automatic_engine import set_up_with_engine
+from harness.serving.setup import LOCAL_SITE, ServingSetup
+from harness.serving.sites import ServingSite
 from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest, list_required_tests
 from suite.audits.rules import require_audit_rules
@@ -43,6 +42,7 @@ def audit_workload(
     test: str,
     rules: str,
     checkpoint: Path | None,
+    site: ServingSite = LOCAL_SITE,
 ) -> None:
     """Run the compliance tests of a workload's results; after all of them, JudgedError names those
     that failed.
@@ -51,9 +51,7 @@ def audit_workload(
     interrupted audit stay.
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
-    serving_setup = set_up_serving(
-        workload, settle_engine(workload, options, checkpoint), checkpoint
-    )
+    serving_setup = set_up_with_engine(workload, options, checkpoint, site)
     scenarios = serving_setup.select_row_scenarios(scenarios)
     if tests == [AuditTest.TEST06] and not any(
         serving_setup.require_scenario_rules(each).token_latencies for each in scenarios
@@ -93,10 +91,7 @@ def run_compliance_tests(
     """Run all tests of all results; return those that failed."""
     finish_interrupted_move(serving_setup, build_staging_entry(serving_setup))
     serving_setup.ledger.settle()
-    serving_setup = replace(
-        serving_setup,
-        description=describe_system(serving_setup.entry, serving_setup.request.described),
-    )
+    serving_setup = serving_setup.add_description()
     failed = []
     for each in subjects:
         previous_reference: turns.ReferenceRun | None = None

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from harness.distributed import SingleRank
 from harness.machine.system_description import describe_system
 from harness.serving.network.access import ServerCredentials, read_server_credentials
 from harness.serving.network.builtin import BuiltinServer, check_grpc_installed
@@ -21,8 +20,7 @@ from harness.serving.network.wire import (
     convert_settings_to_json,
     parse_listen_address,
 )
-from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
-from harness.thread_count import resolve_thread_count
+from harness.serving.setup import ServingSetup, set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -80,8 +78,8 @@ def set_up_served_system(
             "podium serve answers in one process: start one for each device, and give podium infer"
             " an --endpoint for each"
         )
-    check_serving_precision(serving_setup)
-    return serving_setup.copy_with_threads(resolve_thread_count(options.threads, SingleRank(), 0))
+    serving_setup.check_precision()
+    return serving_setup.settle_threads()
 
 
 def run_server_until_signal(

@@ -1,6 +1,6 @@
 """The options of `infer` that name servers behind a network, and what they exclude."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,7 +11,7 @@ from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario, parse_scenarios
 
 if TYPE_CHECKING:
-    from harness.serving.network.setup import EndpointOptions
+    from harness.serving.sites import ServingSite
 
 REMOTE_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SERVER)
 """inference_rules.adoc, Network Division: the datacenter suite only."""
@@ -45,16 +45,18 @@ def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def build_endpoint_options(values: Mapping[str, Any]) -> "EndpointOptions | None":
-    """Build the options that name servers; None without --endpoint."""
-    from harness.serving.network.setup import EndpointOptions
+def choose_serving_site(values: Mapping[str, Any], scenarios: Sequence[Scenario]) -> "ServingSite":
+    """Return where the system is that a command measures: this machine without --endpoint, or its
+    servers. RequestError for servers that are not one system, and for unreadable files.
+    """
+    from harness.serving.setup import LOCAL_SITE
 
-    return (
-        EndpointOptions(
-            endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"]
-        )
-        if values["endpoints"]
-        else None
+    if not values.get("endpoints"):
+        return LOCAL_SITE
+    from harness.serving.network.site_choice import choose_remote_site
+
+    return choose_remote_site(
+        values["endpoints"], scenarios, ca=values["ca"], token_file=values["token_file"]
     )
 
 

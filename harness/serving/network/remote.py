@@ -54,6 +54,10 @@ class RemoteSystem(LoadedSystem):
 
     remote: RemoteServers
 
+    def copy_with_threads(self, threads: int) -> LoadedSystem:
+        """Return the system: the servers keep their threads."""
+        return self
+
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
         inference = self.workload.build_inference(

@@ -4,21 +4,20 @@ checkpoint and the settings here say.
 
 import platform
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
-from harness.engine_choice import resolve_serving_request
+from harness.engine_choice import ServingRequest, resolve_serving_request
 from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
 from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
 from harness.request import RunRequest
-from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.loadgen.session import LoadedSystem
-from harness.serving.network.access import read_client_credentials
+from harness.serving.network.access import ClientCredentials
 from harness.serving.network.connection import ServerConnection
 from harness.serving.network.forms import OpaqueForm, choose_request_form
 from harness.serving.network.qdl import run_loadgen_over_network
@@ -38,17 +37,12 @@ from harness.serving.network.wire import (
     is_loopback_host,
     parse_endpoint,
 )
-from harness.serving.setup import (
-    ServingSetup,
-    check_serving_legality,
-    prepare_serving_run,
-    read_batching_settings,
-)
+from harness.serving.setup import ServingSetup, prepare_serving_run, read_batching_settings
+from harness.serving.sites import BoundSystem
 from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.layout import ResultsEntry, convert_to_slug
-from suite.loadgen.scenario import Scenario
 from suite.records import OPAQUE_FORM, PROMPTS_FORM, TENSORS_FORM, NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
@@ -78,70 +72,129 @@ HTTP_PACKAGES: Final = ("httptools",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointOptions:
-    """The options of `podium infer` that name servers."""
+class ServerHost:
+    """Servers behind a network answer."""
 
-    endpoints: tuple[str, ...]
-    ca: Path | None
-    token_file: Path | None
+    description: ServerDescription
+    """What they say of themselves."""
+    network: NetworkRecord
+
+    def name_device(self, system: LoadedSystem) -> str:
+        """Return the servers' device."""
+        return self.description.device
+
+    def describe_engine_package(self, engine: str) -> str:
+        """Return the distribution of the servers' engine."""
+        return self.description.engine_package
+
+    def describe_system(self, setup: ServingSetup) -> Mapping[str, Any]:
+        """Describe the servers, then the network with MLCommons' 13 fields; what nobody knows is
+        null, and --system-file tells it.
+        """
+        request = setup.request
+        local = describe_system(setup.entry, replace(request.described, system_file=None))
+        hardware = {
+            key: self.description.description.get(key)
+            for key in local
+            if key not in ("submitter", "division", "status", "system_name", "podium")
+        }
+        found: dict[str, Any] = {
+            **local,
+            **hardware,
+            "number_of_nodes": len(self.network.endpoints),
+            **build_network_fields(self.network, self.description),
+        }
+        return {**found, **read_system_file(request.options.system_file, found)}
+
+    def check_precision(self, setup: ServingSetup) -> None:
+        """Do nothing: the servers have answered in it."""
+
+    def choose_threads(self, setup: ServingSetup, earlier: int) -> int:
+        """Return the servers' threads."""
+        return self.description.threads
 
 
-def set_up_remote_serving(
-    workload: str,
-    options: RunOptions,
-    checkpoint: Path | None,
-    endpoint_options: EndpointOptions,
-    scenarios: Collection[Scenario],
-) -> ServingSetup:
-    """Resolve a request to measure servers, which are looked for before a checkpoint is;
-    RequestError for what does not match, MissingError for a server that cannot be used.
-    """
-    endpoints = parse_distinct_endpoints(endpoint_options.endpoints)
-    credentials = read_client_credentials(
-        endpoints, endpoint_options.ca, endpoint_options.token_file
-    )
-    if endpoints[0].scheme == HTTP_SCHEME:
-        from harness.serving.network.openai.client_setup import (
-            set_up_prompt_serving,
-        )  # late: it imports this module
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KServeSite:
+    """Servers of KServe's protocol, over gRPC: they serve, with settings of their own."""
 
-        return set_up_prompt_serving(
-            workload, options, checkpoint, endpoints, credentials, scenarios
+    endpoints: tuple[Endpoint, ...]
+    access: ClientCredentials
+    is_remote: bool = True
+
+    def list_candidate_engines(self, workload: str, options: RunOptions) -> list[str]:
+        """Return none: the servers have their engine."""
+        return []
+
+    def stream_tokens(self, study: str, options: RunOptions) -> RunOptions:
+        """RequestError: an answer comes whole."""
+        raise RequestError(
+            f"--endpoint {self.endpoints[0].url}: a {study} needs a server that streams tokens"
         )
-    import_kserve_messages()
-    serving_request = resolve_serving_request(options, workload)
-    request, row = serving_request.request, serving_request.row
-    check_protocol_settings(request, endpoints[0].scheme)
-    form = choose_request_form(request.settings, workload)
-    with ExitStack() as opened:
-        connections = [
-            opened.enter_context(closing(ServerConnection(endpoint, credentials)))
-            for endpoint in endpoints
-        ]
-        for connection in connections:
-            connection.check_server()
-        chosen = choose_checkpoint(request, checkpoint)
-        is_opaque = isinstance(form, OpaqueForm)
-        descriptions = tuple(
-            connection.request_description()
-            if is_opaque
-            else describe_foreign_server(
-                request, chosen, connection.endpoint, connection.request_server_name()
+
+    def resolve_request(self, workload: str, options: RunOptions) -> ServingRequest:
+        """Resolve a request that names no engine."""
+        import_kserve_messages()
+        asked = resolve_serving_request(replace(options, engine=options.framework), workload)
+        check_protocol_settings(asked.request, self.endpoints[0].scheme)
+        choose_request_form(asked.request.settings, workload)
+        return asked
+
+    def bind_system(
+        self, asked: ServingRequest, choose: Callable[[], ExportedCheckpoint]
+    ) -> BoundSystem:
+        """Look for the servers, then for the weights; the servers' settings count."""
+        request = asked.request
+        form = choose_request_form(request.settings, request.name)
+        with ExitStack() as opened:
+            connections = [
+                opened.enter_context(closing(ServerConnection(endpoint, self.access)))
+                for endpoint in self.endpoints
+            ]
+            for connection in connections:
+                connection.check_server()
+            chosen = choose()
+            is_opaque = isinstance(form, OpaqueForm)
+            descriptions = tuple(
+                connection.request_description()
+                if is_opaque
+                else describe_foreign_server(
+                    request, chosen, connection.endpoint, connection.request_server_name()
+                )
+                for connection in connections
             )
-            for connection in connections
+            check_servers_agree(self.endpoints, descriptions)
+            check_server_matches(request, chosen, self.endpoints[0], descriptions[0])
+            remote = RemoteServers(
+                endpoints=self.endpoints,
+                access=self.access,
+                form=form,
+                descriptions=descriptions,
+                in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
+                timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
+                record=measure_network(connections, descriptions, form.model, is_opaque),
+            )
+        return self.build_system(asked, chosen, remote)
+
+    def build_system(
+        self, asked: ServingRequest, chosen: ExportedCheckpoint, remote: RemoteServers
+    ) -> BoundSystem:
+        """Build LoadGen's side."""
+        request = adopt_remote_settings(asked.request, remote.description)
+        run = replace(
+            prepare_serving_run(request, chosen, (__name__,)), device="cpu"
+        )  # gRPC is loaded by who connects, never before a fork
+        system = RemoteSystem(
+            workload=request.workload,
+            engine=ElsewhereEngine(),
+            run=run,
+            checkpoint=chosen.folder,
+            batching=read_batching_settings(request.settings),
+            driver=run_loadgen_over_network,
+            remote=remote,
         )
-        check_servers_agree(endpoints, descriptions)
-        check_server_matches(request, chosen, endpoints[0], descriptions[0])
-        remote = RemoteServers(
-            endpoints=endpoints,
-            access=credentials,
-            form=form,
-            descriptions=descriptions,
-            in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
-            timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
-            record=measure_network(connections, descriptions, form.model, is_opaque),
-        )
-    return build_remote_setup(request, row, chosen, remote)
+        host = ServerHost(description=remote.description, network=remote.record)
+        return bind_to_servers(replace(asked, request=request), chosen, system, host)
 
 
 def parse_distinct_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
@@ -283,35 +336,7 @@ def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Divisio
     )
 
 
-def build_remote_setup(
-    request: RunRequest, row: InferenceRow, chosen: ExportedCheckpoint, remote: RemoteServers
-) -> ServingSetup:
-    """Collect what LoadGen's side needs."""
-    request = adopt_remote_settings(request, row, remote.description)
-    run = replace(
-        prepare_serving_run(request, chosen, (__name__,)), device="cpu"
-    )  # gRPC is loaded by who connects, never before a fork
-    return collect_remote_setup(
-        request,
-        row,
-        chosen,
-        RemoteSystem(
-            workload=request.workload,
-            engine=ElsewhereEngine(),
-            run=run,
-            checkpoint=chosen.folder,
-            batching=read_batching_settings(request.settings),
-            driver=run_loadgen_over_network,
-            remote=remote,
-        ),
-        remote.record,
-        remote.description,
-    )
-
-
-def adopt_remote_settings(
-    request: RunRequest, row: InferenceRow, description: ServerDescription
-) -> RunRequest:
+def adopt_remote_settings(request: RunRequest, description: ServerDescription) -> RunRequest:
     """Return the request with what is the servers' to decide: engine, precision and batching;
     RequestError for what a system behind a network cannot have.
     """
@@ -319,38 +344,30 @@ def adopt_remote_settings(
         raise RequestError(
             f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
         )
-    check_serving_legality(request, row)
     return adopt_server_settings(request, description)
 
 
-def collect_remote_setup(
-    request: RunRequest,
-    row: InferenceRow,
-    chosen: ExportedCheckpoint,
-    system: LoadedSystem,
-    record: NetworkRecord,
-    description: ServerDescription,
-) -> ServingSetup:
-    """Collect the set-up of a system behind a network."""
-    options = request.options
+def bind_to_servers(
+    asked: ServingRequest, chosen: ExportedCheckpoint, system: LoadedSystem, host: ServerHost
+) -> BoundSystem:
+    """Bind LoadGen's side to its servers."""
+    request, options = asked.request, asked.request.options
     entry = ResultsEntry(
         results=options.results.absolute(),
-        division=choose_network_division(row, record),
+        division=choose_network_division(asked.row, host.network),
         org=options.org,
-        system=convert_to_slug(options.system or f"{description.system}-network"),
+        system=convert_to_slug(options.system or f"{host.description.system}-network"),
     )
-    return ServingSetup(
+    return BoundSystem(
         request=request,
-        row=row,
-        entry=entry,
         checkpoint=chosen,
         system=system,
-        threads=description.threads,
+        host=host,
+        entry=entry,
+        threads=host.description.threads,
         power=choose_power_sources(
             "off", None, request.settings
         ),  # this machine's watts are not the system's
-        network=record,
-        server_description=description,
     )
 
 
@@ -373,28 +390,6 @@ def adopt_server_settings(request: RunRequest, description: ServerDescription) -
         precision=Precision(description.precision),
         settings=own | served,
     )
-
-
-def describe_remote_system(serving_setup: ServingSetup) -> dict[str, Any]:
-    """Describe the servers, then the network with MLCommons' 13 fields; what nobody knows is null,
-    and --system-file tells it.
-    """
-    facts, record = serving_setup.server_description, serving_setup.network
-    assert facts is not None and record is not None
-    request = serving_setup.request
-    local = describe_system(serving_setup.entry, replace(request.described, system_file=None))
-    hardware = {
-        key: facts.description.get(key)
-        for key in local
-        if key not in ("submitter", "division", "status", "system_name", "podium")
-    }
-    found: dict[str, Any] = {
-        **local,
-        **hardware,
-        "number_of_nodes": len(record.endpoints),
-        **build_network_fields(record, facts),
-    }
-    return {**found, **read_system_file(request.options.system_file, found)}
 
 
 def build_network_fields(record: NetworkRecord, facts: ServerDescription) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from harness.serving.onnx_file.network import (
     open_onnx_networks,
 )
 from harness.serving.onnx_file.shapes import parse_named_shapes, parse_named_values
-from harness.serving.setup import ServingSetup, read_batching_settings
+from harness.serving.setup import LocalHost, ServingSetup, read_batching_settings
 from harness.serving.studies.driver import locate_study_folder, measure_system
 from harness.serving.studies.system import ServedSystem, StudyOptions
 from harness.serving.sweep.subjects import (
@@ -180,6 +180,7 @@ def set_up_file_serving(network: OnnxNetwork, options: RunOptions) -> ServingSet
         system=build_file_system(network, engine, run),
         threads=run.threads,
         power=choose_power_sources(options.power, options.meter, run.settings),
+        host=LocalHost(),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from harness.distributed import SingleRank
 from harness.serving.automatic_engine import settle_engine
 from harness.serving.studies.resume import StudyProgress, begin_study
 from harness.serving.studies.runs import StudySession, measure_counted_run
@@ -19,7 +18,6 @@ from harness.serving.studies.system import (
     build_study_stamps,
     set_up_study_system,
 )
-from harness.thread_count import resolve_thread_count
 from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -53,7 +51,7 @@ def measure_study(
     kind = registry.load_study_kind(name)
     is_text = study_options.output_format == "text"
     with redirect_stdout(sys.stdout if is_text else sys.stderr):
-        options = settle_engine(workload, options, study_options.checkpoint)
+        options = settle_engine(workload, options, study_options.checkpoint, study_options.site)
     system = set_up_study_system(kind, workload, options, study_options)
     return measure_system(kind, system, study_options)
 
@@ -101,7 +99,7 @@ def measure_study_points(
     """Measure all points that the plan wants, and save after each; what is there stays."""
     earlier = find_study_record(study_folder)
     threads = earlier.stamps.threads if earlier else 0
-    system.settle_threads(resolve_thread_count(system.options.threads, SingleRank(), threads))
+    system.settle_threads(threads)
     return measure_settled_points(kind, system, study_options, study_folder)
 
 

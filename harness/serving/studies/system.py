@@ -5,17 +5,13 @@ settings.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from harness.machine.system_description import build_system_name, describe_system
+from harness.machine.system_description import build_system_name
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.test_settings import ProbedSpeed
-from harness.serving.network.setup import (
-    EndpointOptions,
-    describe_remote_system,
-    set_up_remote_serving,
-)
-from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.setup import LOCAL_SITE, ServingSetup, set_up_serving
+from harness.serving.sites import ServingSite
 from harness.serving.speed_probe import probe_serving_speed
 from suite import __version__
 from suite.cli import RunOptions
@@ -28,10 +24,6 @@ from suite.studies.rates import StudyStamps
 from suite.terms import Precision
 from suite.workload import Mode
 
-STREAMED_SETTING: Final = "endpoint.stream=true"
-"""Offline's answers are not streamed otherwise, and a study of servers needs their first tokens."""
-HTTP_PREFIX: Final = "http"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
@@ -40,7 +32,7 @@ class StudyOptions:
     values: Mapping[str, Any]
     """Of the options of its kind."""
     checkpoint: Path | None = None
-    endpoint_options: EndpointOptions | None = None
+    site: ServingSite = LOCAL_SITE
     repeats: int = 1
     output_format: str = "text"
 
@@ -108,7 +100,7 @@ class ServedSystem:
     @property
     def is_remote(self) -> bool:
         """Return whether servers answer."""
-        return self.setup.server_description is not None
+        return self.setup.host.network is not None
 
     @property
     def latency_budget_ms(self) -> float | None:
@@ -153,17 +145,14 @@ class ServedSystem:
         key = (setup.request.engine, setup.precision.value, Mode.PERFORMANCE)
         self.probes[key] = probe_result
 
-    def settle_threads(self, threads: int) -> None:
-        """Use this many CPU threads, and describe the machine."""
-        setup = self.setup
-        if threads != setup.threads:
+    def settle_threads(self, earlier: int) -> None:
+        """Use the CPU threads of an earlier command, or as many as there are now, and describe the
+        machine.
+        """
+        settled = self.setup.add_description().settle_threads(earlier)
+        if settled.threads != self.setup.threads:
             self.probes.clear()
-        description = (
-            describe_remote_system(setup)
-            if setup.server_description
-            else describe_system(setup.entry, setup.request.described)
-        )
-        self.setup = replace(setup, description=description).copy_with_threads(threads)
+        self.setup = settled
 
     def require_setup(self, planned: PlannedRun) -> ServingSetup:
         """Return the set-up of a run, with its engine and its settings; RequestError if they are
@@ -176,8 +165,11 @@ class ServedSystem:
             engine=planned.engine, precision=planned.precision, settings=tuple(own.items())
         )
         if key not in self.setups:
-            made = set_up_study_serving(
-                self.request_name, self.build_run_options(planned), self.study_options
+            made = set_up_serving(
+                self.request_name,
+                self.build_run_options(planned),
+                self.study_options.checkpoint,
+                self.study_options.site,
             )
             self.setups[key] = replace(made, description=self.setup.description).copy_with_threads(
                 self.setup.threads
@@ -198,19 +190,6 @@ class ServedSystem:
         )
 
 
-def set_up_study_serving(
-    workload: str, options: RunOptions, study_options: StudyOptions
-) -> ServingSetup:
-    """Set up what is measured: this machine, or servers that stream tokens."""
-    endpoint_options = study_options.endpoint_options
-    if endpoint_options is None:
-        return set_up_serving(workload, options, study_options.checkpoint)
-    streamed = replace(options, assignments=(*options.assignments, STREAMED_SETTING))
-    return set_up_remote_serving(
-        workload, streamed, study_options.checkpoint, endpoint_options, (Scenario.OFFLINE,)
-    )
-
-
 def set_up_study_system(
     kind: StudyKind[Any, Any, Any],
     workload: str,
@@ -220,28 +199,24 @@ def set_up_study_system(
     """Resolve the system under test of a study; RequestError for what the study does not measure,
     before anything starts.
     """
-    endpoint_options, values = study_options.endpoint_options, study_options.values
-    own = kind.list_own_settings(values, is_remote=endpoint_options is not None)
+    values = study_options.values
+    own = kind.list_own_settings(values, is_remote=study_options.site.is_remote)
     for each in options.assignments:
         name = each.partition("=")[0]
         if name in own:
             raise RequestError(f"--set {name}: {own[name]} decides it")
-    for endpoint in endpoint_options.endpoints if endpoint_options else ():
-        if not endpoint.lower().startswith(HTTP_PREFIX):
-            raise RequestError(
-                f"--endpoint {endpoint}: a {kind.name} needs a server that streams tokens"
-            )
-    setup = set_up_study_serving(workload, options, study_options)
+    site = study_options.site
+    streamed = site.stream_tokens(kind.name, options)
+    setup = set_up_serving(workload, streamed, study_options.checkpoint, site)
     system = ServedSystem(
-        request_name=workload, options=options, study_options=study_options, setup=setup
+        request_name=workload, options=streamed, study_options=study_options, setup=setup
     )
     kind.check_request(values, system)
     if kind.is_single_process and setup.system.placement:
         raise RequestError(
             f"podium {kind.name} measures one process, or servers: name one --device"
         )
-    if not system.is_remote:
-        check_serving_precision(setup)
+    setup.check_precision()
     return system
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import click
 
+from harness.engine_choice import list_candidate_engines
 from harness.machine.device import resolve_device
 from harness.serving.automatic_engine import (
     format_engine_figures,
-    list_candidate_engines,
     try_network_engines,
     try_workload_engines,
 )

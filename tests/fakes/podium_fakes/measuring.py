@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.serving import infer
-from harness.serving.network.setup import EndpointOptions
+from harness.serving.network.site_choice import choose_remote_site
 from podium_fakes.drive import options
 from podium_fakes.kept import NONCE
 from suite.files.layout import compute_folder_sha256, locate_checkpoint_folder
@@ -69,14 +69,14 @@ def measure(
     **more: Any,
 ) -> None:
     """Measure servers as podium infer --endpoint does."""
-    asked = EndpointOptions(
-        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
+    site = choose_remote_site(
+        urls, (scenario,), ca=more.pop("ca", None), token_file=more.pop("token_file", None)
     )
     chosen = options(
         results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
     )
     infer.serve_workload(
-        "llama", chosen, scenarios=(scenario,), mode=mode, checkpoint=None, endpoint_options=asked
+        "llama", chosen, scenarios=(scenario,), mode=mode, checkpoint=None, site=site
     )
 
 

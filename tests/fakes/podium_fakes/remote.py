@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from harness.serving import infer
-from harness.serving.network.setup import EndpointOptions
+from harness.serving.network.site_choice import choose_remote_site
 from podium_fakes.drive import options
 from suite.loadgen.scenario import Scenario
 
@@ -129,12 +129,10 @@ def measure(
     **more: Any,
 ) -> None:
     """Measure servers as podium infer --endpoint does."""
-    asked = EndpointOptions(
-        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
+    site = choose_remote_site(
+        urls, scenarios, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
     )
     chosen = options(
         results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
     )
-    infer.serve_workload(
-        "fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, endpoint_options=asked
-    )
+    infer.serve_workload("fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, site=site)

@@ -2,14 +2,15 @@
 
 import statistics
 import string
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from harness.children.process import load_ahead
+from harness.engine_choice import ServingRequest
 from harness.request import RunRequest, resolve_request
-from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.network.access import (
     TOKEN_HEADER,
     ClientCredentials,
@@ -34,10 +35,11 @@ from harness.serving.network.remote import ElsewhereEngine, check_servers_agree
 from harness.serving.network.setup import (
     DEFAULT_IN_FLIGHT,
     MEASURED_ROUND_TRIPS,
+    ServerHost,
     adopt_remote_settings,
+    bind_to_servers,
     check_protocol_settings,
     check_server_matches,
-    collect_remote_setup,
     describe_foreign_server,
     get_positive_setting,
 )
@@ -47,7 +49,8 @@ from harness.serving.network.wire import (
     compute_machine_id,
     is_loopback_host,
 )
-from harness.serving.setup import ServingSetup, read_batching_settings
+from harness.serving.setup import read_batching_settings
+from harness.serving.sites import BoundSystem
 from suite import registry
 from suite.cli import RunOptions
 from suite.console.screen import ACTIVITY
@@ -78,71 +81,112 @@ TEMPERATURE_SETTING: Final = "endpoint.temperature"
 ABSENT: Final = "absent"
 MAX_TEMPERATURE: Final = 2.0
 """OpenAI, API reference."""
+STREAMED_SETTING: Final = "endpoint.stream=true"
+"""A study of servers needs their first tokens."""
 MAX_OPENINGS_S: Final = 0.2
 """How long the opening of connections is timed, for each server."""
 SERVER_FACTS: Final = ("version", "software", "engine", "engine_package", "framework", "device")
 """What run.json has of podium's servers."""
 
 
-def set_up_prompt_serving(
-    workload: str,
-    options: RunOptions,
-    checkpoint: Path | None,
-    endpoints: tuple[Endpoint, ...],
-    access: ClientCredentials,
-    scenarios: Collection[Scenario],
-) -> ServingSetup:
-    """Resolve a request to measure servers by their OpenAI-compatible API. The servers are looked
-    for before a checkpoint is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSite:
+    """Servers of an OpenAI-compatible API: they serve prompts, with settings of their own."""
 
-    RequestError for what does not match, MissingError for what is not installed or not there,
-    JudgedError for a server that does not answer as it has to.
-    """
-    import_http_parser()
-    import_tokenizers(workload, CLIENT_EXTRA)
-    request = resolve_request(
-        replace(options, device="cpu"), workload, serving=True
-    )  # another one is looked for by importing a framework
-    check_protocol_settings(request, endpoints[0].scheme)
-    row = require_prompt_row(request)
-    request.workload.require_prompts()
-    style = read_request_style(request, access)
-    streamed = read_streaming(request)
-    if streamed is False and any(each is not Scenario.OFFLINE for each in scenarios):
-        raise RequestError(
-            "setting endpoint.stream: Server measures the time to the first token: stream answers,"
-            " or measure Offline alone (--scenario offline)"
+    endpoints: tuple[Endpoint, ...]
+    access: ClientCredentials
+    scenarios: tuple[Scenario, ...]
+    """Those to be measured."""
+    is_remote: bool = True
+
+    def list_candidate_engines(self, workload: str, options: RunOptions) -> list[str]:
+        """Return none: the servers have their engine."""
+        return []
+
+    def stream_tokens(self, study: str, options: RunOptions) -> RunOptions:
+        """Return the options with streamed answers: Offline's are not streamed otherwise."""
+        return replace(options, assignments=(*options.assignments, STREAMED_SETTING))
+
+    def resolve_request(self, workload: str, options: RunOptions) -> ServingRequest:
+        """Resolve a request that names neither engine nor device."""
+        import_http_parser()
+        import_tokenizers(workload, CLIENT_EXTRA)
+        request = resolve_request(
+            replace(options, device="cpu", engine=options.framework), workload, serving=True
+        )  # another device is looked for by importing a framework
+        check_protocol_settings(request, self.endpoints[0].scheme)
+        row = require_prompt_row(request)
+        request.workload.require_prompts()
+        return ServingRequest(request=request, row=row, engine=ElsewhereEngine())
+
+    def bind_system(
+        self, asked: ServingRequest, choose: Callable[[], ExportedCheckpoint]
+    ) -> BoundSystem:
+        """Look for the servers, then for the weights; the servers' settings count. JudgedError for
+        a server that does not answer as it has to.
+        """
+        request = asked.request
+        style = read_request_style(request, self.access)
+        streamed = read_streaming(request)
+        if streamed is False and any(each is not Scenario.OFFLINE for each in self.scenarios):
+            raise RequestError(
+                "setting endpoint.stream: Server measures the time to the first token: stream"
+                " answers, or measure Offline alone (--scenario offline)"
+            )
+        in_flight = get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT)
+        if in_flight < len(self.endpoints):
+            raise RequestError(
+                f"setting endpoint.in_flight: {in_flight} is less than one for each of"
+                f" {len(self.endpoints)} endpoints"
+            )
+        checked = [
+            check_prompt_server(endpoint, self.access, style.headers, style.model)
+            for endpoint in self.endpoints
+        ]
+        chosen = choose()
+        descriptions = [
+            each.description or describe_foreign_server(request, chosen, endpoint, each.name)
+            for endpoint, each in zip(self.endpoints, checked, strict=True)
+        ]
+        check_servers_agree(self.endpoints, descriptions)
+        check_server_matches(request, chosen, self.endpoints[0], descriptions[0])
+        servers = PromptServers(
+            endpoints=self.endpoints,
+            access=self.access,
+            style=style,
+            streamed=streamed,
+            tokenizer=choose_tokenizer_path(request, chosen),
+            in_flight=in_flight,
+            timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
+            description=descriptions[0],
+            ends=frozenset(registry.list_end_tokens(request.name, request.profile.value)),
         )
-    in_flight = get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT)
-    if in_flight < len(endpoints):
-        raise RequestError(
-            f"setting endpoint.in_flight: {in_flight} is less than one for each of"
-            f" {len(endpoints)} endpoints"
+        servers, tokenizer = ask_servers_first(request, chosen, servers, self.scenarios)
+        record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
+        return self.build_system(asked, chosen, servers, record)
+
+    def build_system(
+        self,
+        asked: ServingRequest,
+        chosen: ExportedCheckpoint,
+        servers: PromptServers,
+        record: NetworkRecord,
+    ) -> BoundSystem:
+        """Build LoadGen's side: neither a network nor what serves one."""
+        request = adopt_remote_settings(asked.request, servers.description)
+        load_ahead((__name__, "tokenizers", "uvloop", "httptools"))
+        run = replace(request.build_run(chosen.record.seed, request.precision), device="cpu")
+        system = PromptSystem(
+            workload=request.workload,
+            engine=ElsewhereEngine(),
+            run=run,
+            checkpoint=chosen.folder,
+            batching=read_batching_settings(request.settings),
+            driver=run_loadgen_over_http,
+            servers=servers,
         )
-    checked = [
-        check_prompt_server(endpoint, access, style.headers, style.model) for endpoint in endpoints
-    ]
-    chosen = choose_checkpoint(request, checkpoint)
-    descriptions = [
-        each.description or describe_foreign_server(request, chosen, endpoint, each.name)
-        for endpoint, each in zip(endpoints, checked, strict=True)
-    ]
-    check_servers_agree(endpoints, descriptions)
-    check_server_matches(request, chosen, endpoints[0], descriptions[0])
-    servers = PromptServers(
-        endpoints=endpoints,
-        access=access,
-        style=style,
-        streamed=streamed,
-        tokenizer=choose_tokenizer_path(request, chosen),
-        in_flight=in_flight,
-        timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
-        description=descriptions[0],
-        ends=frozenset(registry.list_end_tokens(workload, request.profile.value)),
-    )
-    servers, tokenizer = ask_servers_first(request, chosen, servers, scenarios)
-    record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
-    return build_prompt_setup(request, row, chosen, servers, record)
+        host = ServerHost(description=servers.description, network=record)
+        return bind_to_servers(replace(asked, request=request), chosen, system, host)
 
 
 def ask_servers_first(
@@ -289,33 +333,4 @@ def describe_prompt_network(
         tokenizer=tokenizer,
         in_flight=servers.in_flight,
         server={name: f"{getattr(first, name)}" for name in SERVER_FACTS} if first else None,
-    )
-
-
-def build_prompt_setup(
-    request: RunRequest,
-    row: InferenceRow,
-    chosen: ExportedCheckpoint,
-    servers: PromptServers,
-    record: NetworkRecord,
-) -> ServingSetup:
-    """Collect what LoadGen's side needs: neither a network nor what serves one."""
-    request = adopt_remote_settings(request, row, servers.description)
-    load_ahead((__name__, "tokenizers", "uvloop", "httptools"))
-    run = replace(request.build_run(chosen.record.seed, request.precision), device="cpu")
-    return collect_remote_setup(
-        request,
-        row,
-        chosen,
-        PromptSystem(
-            workload=request.workload,
-            engine=ElsewhereEngine(),
-            run=run,
-            checkpoint=chosen.folder,
-            batching=read_batching_settings(request.settings),
-            driver=run_loadgen_over_http,
-            servers=servers,
-        ),
-        record,
-        servers.description,
     )

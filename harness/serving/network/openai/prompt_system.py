@@ -91,6 +91,10 @@ class PromptSystem(LoadedSystem):
     servers: PromptServers
     probe_share: float = PROBE_SHARE
 
+    def copy_with_threads(self, threads: int) -> LoadedSystem:
+        """Return the system: the servers keep their threads."""
+        return self
+
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
         source = cast(Workload, self.workload).build_prompts(self.run, self.checkpoint)

@@ -18,12 +18,13 @@ from podium_fakes.remote import served
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.commands.curve import curve
-from harness.serving.network.setup import EndpointOptions
+from harness.serving.network.site_choice import choose_remote_site
 from harness.serving.studies import runs
 from harness.serving.studies.driver import measure_study
 from harness.serving.studies.system import StudyOptions
 from suite.errors import RequestError
 from suite.files.layout import RUN_RECORD, START_RECORD_FILE, TOKEN_RECORD_FILE
+from suite.loadgen.scenario import Scenario
 from suite.studies import concurrency_curve
 from suite.studies.concurrency_curve import find_row_region
 from suite.studies.measured import read_measured_study
@@ -141,10 +142,10 @@ def test_a_curve_of_a_server_is_traced_and_judged(
     keep_llama_checkpoint(results)
     chosen = options(results, framework="torch", engine="torch", precision=None)
     with served(results, "--api", "openai", workload="llama", framework="torch") as server:
-        servers = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
+        site = choose_remote_site((server.url,), (Scenario.OFFLINE,))
         asked = StudyOptions(
             values={"concurrencies": (3,), "seconds": None},
-            endpoint_options=servers,
+            site=site,
             output_format="json",
         )
         measure_study("curve", "llama", chosen, asked)
@@ -217,9 +218,9 @@ def test_the_setting_of_the_points_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_server_without_streams_is_refused(tmp_path: Path) -> None:
-    servers = EndpointOptions(endpoints=("grpc://far:8001",), ca=None, token_file=None)
+    site = choose_remote_site(("grpc://far:8001",), (Scenario.OFFLINE,))
     with pytest.raises(RequestError, match="a curve needs a server that streams tokens"):
-        refuse(tmp_path / "results", endpoint_options=servers)
+        refuse(tmp_path / "results", site=site)
 
 
 def test_points_shorter_than_the_round_s_runs_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from podium_fakes.remote import served
 
 from harness.request import build_reading_options
 from harness.serving import infer, speed_probe
-from harness.serving.network.setup import EndpointOptions
+from harness.serving.network.site_choice import choose_remote_site
 from harness.serving.weights.initial import export_random_weights
 from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.logged_answers import read_logged_answers
@@ -71,14 +71,14 @@ def test_accuracy_over_the_network_is_that_in_process(
         BATCH,
     )
     with served(options.results, *words, workload="resnet50", framework="torch") as server:
-        asked = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
+        site = choose_remote_site((server.url,), SCENARIOS)
         infer.serve_workload(
             "resnet50",
             far,
             scenarios=SCENARIOS,
             mode="accuracy",
             checkpoint=checkpoint,
-            endpoint_options=asked,
+            site=site,
         )
     logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY_LOG}"))
     found = [dict(read_logged_answers(path.parent)) for path in logs]

@@ -70,7 +70,7 @@ def invoked(results: Path, *arguments: str) -> Result:
     )
 
 
-def tell_engine(workload: str, options: RunOptions, _: Path | None) -> RunOptions:
+def tell_engine(workload: str, options: RunOptions, *_: object) -> RunOptions:
     """Settle an engine as where there are several: it says which."""
     click.echo(f"{workload}: engine {options.engine}: 1.0 ms a sample")
     return options

@@ -34,7 +34,7 @@ from podium_fakes.scripted import (
 
 from harness.serving import infer
 from harness.serving.network.openai import server_pool
-from harness.serving.network.setup import EndpointOptions
+from harness.serving.network.site_choice import choose_remote_site
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import (
     QUERY_RECORD_FILE,
@@ -349,7 +349,7 @@ def test_a_token_does_not_travel_in_the_clear(results: Path, tmp_path: Path):
 
 
 def test_a_workload_without_prompts(results: Path):
-    asked = EndpointOptions(endpoints=("http://127.0.0.1:9",), ca=None, token_file=None)
+    site = choose_remote_site(("http://127.0.0.1:9",), (Scenario.OFFLINE,))
     chosen = options(results, framework="torch", engine="torch", precision=None)
     with pytest.raises(RequestError, match="resnet50: its Workload names no `prompts`|checkpoint"):
         infer.serve_workload(
@@ -358,7 +358,7 @@ def test_a_workload_without_prompts(results: Path):
             scenarios=(Scenario.OFFLINE,),
             mode="accuracy",
             checkpoint=None,
-            endpoint_options=asked,
+            site=site,
         )
 
 

@@ -128,7 +128,7 @@ def set_up_trial(
     checkpoint: Path | None,
     weights: str | None,
     untrained: bool,
-    site: ServingSite,
+    site: ServingSite = LOCAL_SITE,
 ) -> ServingSetup:
     """Set up the system under test, with a copy of the results' choice of engines and no results:
     what is chosen or exported here is in `folder` alone.

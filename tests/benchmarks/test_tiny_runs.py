@@ -29,15 +29,21 @@ def warm() -> Iterator[Warm]:
     started.end()
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of all scripts: embedded data are drawn and networks are exported once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_that_nobody_runs_is_broken_unseen(
-    script: str, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, warm: Warm, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if script in RUN_ELSEWHERE:
         pytest.skip(RUN_ELSEWHERE[script])
     monkeypatch.chdir(tmp_path)
-    done = run_script(warm, script, tmp_path, "--tiny")
+    done = run_script(warm, script, cache, "--tiny")
     if done.returncode == MISSING:
         told = done.stderr.strip()
         assert "\n" not in told and "is not installed: " in told, told
@@ -54,10 +60,10 @@ def test_a_new_script_has_no_tiny_run(script: str) -> None:
 
 
 def run_script(
-    warm: Warm, script: str, folder: Path, *words: str
+    warm: Warm, script: str, cache: Path, *words: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a script with caches of its own."""
-    environment = {**os.environ, "PODIUM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    """Run a script with that cache, on one thread."""
+    environment = {**os.environ, "PODIUM_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     return warm.run(
         [str(BENCHMARKS / f"{script}.py"), *words], environment, launcher="forked_script"
     )

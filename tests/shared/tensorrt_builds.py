@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,16 @@ from harness.serving.checkpoint_selection import choose_checkpoint
 from harness.serving.weights.initial import export_random_weights
 from suite.rounds import Profile
 from suite.terms import Precision
+from workloads.resnet50.images.embedded import iterate_embedded_calibration
+from workloads.ssd.data import iterate_ssd_calibration_names
 
 TARGETS = ("sm75", "sm89")
 PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16, Precision.INT8)
 TABLE = Path(__file__).parents[2] / "docs/ENGINES.md"
+CALIBRATION = {"resnet50": iterate_embedded_calibration, "ssd": iterate_ssd_calibration_names}
+"""Workload -> the names of its images to calibrate with."""
+SAMPLES = 4
+"""Of these images: all would take minutes, and the graph is the same."""
 HEADER = "| network | " + " | ".join(f"{t} {p}" for t in TARGETS for p in PRECISIONS) + " |"
 Combination = tuple[str, Precision]
 """Target and precision."""
@@ -67,16 +74,12 @@ def summarise(builder: AheadBuilder, precisions: Sequence[Precision] = PRECISION
     )
 
 
-def build_workload(
-    workload: str, folder: Path, assignments: tuple[str, ...] = (), samples: Sequence[str] = ()
-) -> Outcome:
-    """Build a workload of random weights in all precisions for all targets; `samples`: those of
-    the embedded calibration list to use, all if there are none.
-    """
+def build_workload(workload: str, folder: Path, assignments: tuple[str, ...] = ()) -> Outcome:
+    """Build a workload of random weights in all precisions for all targets."""
     library = require_rtx()
-    if samples:
+    if workload in CALIBRATION:
         chosen = folder / "samples.txt"
-        chosen.write_text("\n".join(samples))
+        chosen.write_text("\n".join(islice(CALIBRATION[workload](), SAMPLES)))
         assignments = (*assignments, f"calibration.list={chosen}")
     options = build_reading_options(
         Profile.SMOKE, None, folder / "results", assignments=assignments

@@ -1,6 +1,5 @@
 """The networks of MLPerf at their real size, built by a real TensorRT for RTX."""
 
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,16 @@ from suite.engine import Network, Plan, ShapeProfile
 from suite.terms import Precision
 from workloads.gnmt.inference import build_gnmt_encoder_inputs
 from workloads.gnmt.model import GNMTNetwork, GNMTServingEncoder
-from workloads.resnet50.images.embedded import iterate_embedded_calibration
-from workloads.ssd.data import iterate_ssd_calibration_names
 
 pytestmark = pytest.mark.slow
 
-SAMPLES = 4
-"""Images to calibrate with: all would take two minutes, and the graph is the same."""
 VOCABULARY, WIDTH, LAYERS = 32_320, 1024, 4
 """mlcommons/training, rnn_translator: WMT16's vocabulary, padded, and the network."""
 
 
 def test_resnet50_at_224_pixels(tmp_path: Path) -> None:
     """Shapes and kernels of the embedded images' 32 pixels say little about the real ones."""
-    samples = list(islice(iterate_embedded_calibration(), SAMPLES))
-    outcome = build_workload("resnet50", tmp_path, ("data.picture_size=224",), samples)
+    outcome = build_workload("resnet50", tmp_path, ("data.picture_size=224",))
     assert outcome.ends == read_table()["`resnet50`, 224 px"], outcome.reasons
     ranges = [name for name in outcome.builder.engines[-1].description if "range." in name]
     assert len(ranges) == 50  # inputs of 53 convolutions and of the dense layer, shared ones once
@@ -37,8 +31,7 @@ def test_resnet50_at_224_pixels(tmp_path: Path) -> None:
 
 def test_ssd_at_300_pixels(tmp_path: Path) -> None:
     """8,732 boxes from six maps."""
-    samples = list(islice(iterate_ssd_calibration_names(), SAMPLES))
-    outcome = build_workload("ssd", tmp_path, ("model.configuration=300",), samples)
+    outcome = build_workload("ssd", tmp_path, ("model.configuration=300",))
     assert outcome.ends == read_table()["`ssd`, 300 px"], outcome.reasons
 
 

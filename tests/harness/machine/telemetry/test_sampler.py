@@ -163,8 +163,9 @@ def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
     """Energy and power sources come to the same process: their lines carry the channel's number and
     microjoules or microwatts.
     """
+    path = partial(tmp_path / "t.jsonl")
     sampler = started(tmp_path / "t.jsonl", "open_meter", period_ms=50)
-    time.sleep(1.0)
+    until(lambda: path.exists() and path.read_bytes().count(b'"e":') >= 5)
     sampler.finish()
     head, *readings, foot = lines(tmp_path / "t.jsonl")
     assert [(each["name"], each["kind"]) for each in head["channels"]] == [

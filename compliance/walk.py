@@ -18,7 +18,7 @@ from compliance.token_counter import TokenCounter
 from compliance.verdict import Finding, JudgedResult, ResultKind, Severity
 
 Piece: TypeAlias = object
-"""A Result, a Part, a WorkloadDocument, or a document (compliance.rules.JudgedDocument)."""
+"""A ResultPart, a Part, a WorkloadDocument, or a document (compliance.rules.JudgedDocument)."""
 OpenPath: TypeAlias = Callable[[RecognisedPath], Iterable[Piece] | None]
 """Opens what lies at a path; None if there is nothing to judge."""
 
@@ -54,7 +54,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ResultPart:
     """A part that counts as a result of its own."""
 
     kind: ResultKind
@@ -115,7 +115,7 @@ class Walk:
     def iterate_findings(self, pieces: Iterable[Piece]) -> Iterator[Finding]:
         """Judge each piece in turn."""
         for piece in pieces:
-            if isinstance(piece, Result):
+            if isinstance(piece, ResultPart):
                 yield from self.iterate_result_findings(piece)
             elif isinstance(piece, Part):
                 yield from self.iterate_part_findings(piece)
@@ -145,7 +145,7 @@ class Walk:
             if revised is not None:
                 yield revised
 
-    def iterate_result_findings(self, result: Result) -> Iterator[Finding]:
+    def iterate_result_findings(self, result: ResultPart) -> Iterator[Finding]:
         """Judge a result, and keep what was found about it."""
         kept = []
         for finding in self.iterate_findings(result.contents):

@@ -8,7 +8,7 @@ from compliance.kinds.endpoints.recognition import find_endpoints_summary
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.token_counter import TokenCounter
 from compliance.verdict import ResultKind
-from compliance.walk import JudgingAids, OpenPath, Piece, Result
+from compliance.walk import JudgingAids, OpenPath, Piece, ResultPart
 
 
 class EndpointsLayout:
@@ -27,9 +27,11 @@ class EndpointsLayout:
         return [build_run_result(target.path, run)]
 
 
-def build_run_result(path: Path, run: EndpointsRun) -> Result:
+def build_run_result(path: Path, run: EndpointsRun) -> ResultPart:
     """Build the result of a run on its own."""
-    return Result(kind=ResultKind.RUN, path=path, contents=iterate_run(run), evidence=run.evidence)
+    return ResultPart(
+        kind=ResultKind.RUN, path=path, contents=iterate_run(run), evidence=run.evidence
+    )
 
 
 def iterate_run(run: EndpointsRun) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ from compliance.recognition.path_kind import (
 )
 from compliance.recognition.tree_path import is_folder
 from compliance.verdict import ResultKind
-from compliance.walk import JudgingAids, OpenPath, Piece, Result
+from compliance.walk import JudgingAids, OpenPath, Piece, ResultPart
 from suite import registry
 from suite.rounds.endpoints_curve import EndpointsRound
 
@@ -77,9 +77,9 @@ def open_run(target: RecognisedPath) -> Iterable[Piece] | None:
     return [build_run_result(target.path, run)]
 
 
-def build_curve(curve: EndpointsCurve) -> Result:
+def build_curve(curve: EndpointsCurve) -> ResultPart:
     """Build the result of a curve: the power of its system, and the curve as a whole."""
-    return Result(
+    return ResultPart(
         kind=ResultKind.CURVE,
         path=curve.folder,
         files=len(curve.points),
@@ -87,9 +87,9 @@ def build_curve(curve: EndpointsCurve) -> Result:
     )
 
 
-def build_point(point: EndpointsPoint) -> Result:
+def build_point(point: EndpointsPoint) -> ResultPart:
     """Build the result of a point."""
-    return Result(
+    return ResultPart(
         kind=ResultKind.POINT,
         path=point.folder,
         contents=iterate_point(point),

@@ -43,7 +43,7 @@ from compliance.recognition.tree_path import (
 )
 from compliance.token_counter import TokenCounter
 from compliance.verdict import About, ResultKind, Severity
-from compliance.walk import JudgingAids, OpenPath, Piece, Result, build_path_fault
+from compliance.walk import JudgingAids, OpenPath, Piece, ResultPart, build_path_fault
 from suite.workload import Mode
 
 RUN_FOLDER_NAMES: Final = ("accuracy", "performance")
@@ -76,7 +76,7 @@ class InferenceMllogLayout:
         if find_endpoints_summary(path.parent) or not is_single:
             return self.open_runs(target)
         run = self.read_single_run(path, target.position)
-        return [Result(kind=ResultKind.RUN, path=path, contents=self.iterate_run(run))]
+        return [ResultPart(kind=ResultKind.RUN, path=path, contents=self.iterate_run(run))]
 
     def open_runs(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open the entry whose performance runs are in a folder."""
@@ -142,7 +142,7 @@ class InferenceMllogLayout:
             yield self.build_endpoints_entry(path, summary, place)
         else:
             entry = read_mllog_entry(path, place, self.round, system.category if system else None)
-            yield Result(
+            yield ResultPart(
                 kind=ResultKind.ENTRY,
                 path=path,
                 files=len(entry.runs),
@@ -166,12 +166,12 @@ class InferenceMllogLayout:
 
     def build_endpoints_entry(
         self, path: Path, summary: Path, place: TreePosition | None
-    ) -> Result:
+    ) -> ResultPart:
         """Build the result of an entry that was measured with the Endpoints client, to which none
         of LoadGen's rules apply.
         """
         entry = read_endpoints_entry(path, summary, place, self.round, self.counter)
-        return Result(
+        return ResultPart(
             kind=ResultKind.ENTRY,
             path=path,
             files=1,

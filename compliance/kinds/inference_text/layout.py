@@ -39,7 +39,7 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.verdict import About, ResultKind, Severity
-from compliance.walk import JudgingAids, OpenPath, Piece, Result, build_path_fault
+from compliance.walk import JudgingAids, OpenPath, Piece, ResultPart, build_path_fault
 from suite.files.layout import ACCURACY_LOG
 from suite.workload import Mode
 
@@ -87,7 +87,7 @@ class InferenceTextLayout:
         run = read_text_run(
             path, parse_text_run_mode(path), self.round, scenario, benchmark, closed
         )
-        return [Result(kind=ResultKind.RUN, path=path, contents=self.iterate_run(run))]
+        return [ResultPart(kind=ResultKind.RUN, path=path, contents=self.iterate_run(run))]
 
     def open_entry(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open an entry."""
@@ -160,9 +160,9 @@ class InferenceTextLayout:
         if place and entry.system_file and is_file(entry.system_file):
             yield from self.iterate_system_file(entry.system_file, place)
 
-    def build_entry(self, entry: TextEntry) -> Result:
+    def build_entry(self, entry: TextEntry) -> ResultPart:
         """Build the result of an entry that has been read."""
-        return Result(
+        return ResultPart(
             kind=ResultKind.ENTRY,
             path=entry.folder,
             files=len(entry.runs),

@@ -38,7 +38,7 @@ from compliance.walk import (
     OpenPath,
     Part,
     Piece,
-    Result,
+    ResultPart,
     WorkloadDocument,
     build_path_fault,
 )
@@ -81,7 +81,7 @@ class PodiumLayout:
     def open_log(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a log as a result of its own."""
         contents = self.iterate_log(target.path, target.position, OrganisationParts())
-        return [Result(kind=ResultKind.LOG, path=target.path, contents=contents)]
+        return [ResultPart(kind=ResultKind.LOG, path=target.path, contents=contents)]
 
     def open_set(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open a set, whose logs have podium's names."""
@@ -205,7 +205,7 @@ class PodiumLayout:
         """Open a set, then the description of its system."""
         group = self.library.read_set(folder, place)
         parts.sets.append(group)
-        yield Result(
+        yield ResultPart(
             kind=ResultKind.SET,
             path=folder,
             files=len(group.logs),
@@ -250,9 +250,11 @@ class PodiumLayout:
         )
         return replace(finding, severity=Severity.WARNING, required=required)
 
-    def build_run(self, folder: Path) -> Result:
+    def build_run(self, folder: Path) -> ResultPart:
         """Build the result of a LoadGen run on its own."""
-        return Result(kind=ResultKind.RUN, path=folder, contents=self.iterate_run_documents(folder))
+        return ResultPart(
+            kind=ResultKind.RUN, path=folder, contents=self.iterate_run_documents(folder)
+        )
 
     def iterate_run_documents(self, folder: Path) -> Iterator[Piece]:
         """Open the files of a LoadGen run, and what they record."""
@@ -288,7 +290,7 @@ class PodiumLayout:
         """Open an inference entry, then the description of its system."""
         entry = self.library.read_entry(folder, place)
         parts.entries.append(entry)
-        yield Result(
+        yield ResultPart(
             kind=ResultKind.ENTRY,
             path=folder,
             files=len(entry.runs),
@@ -345,9 +347,9 @@ class PodiumLayout:
         if found and not self.is_unknown_workload(folder.parent.name):
             yield found
 
-    def build_study(self, folder: Path) -> Result:
+    def build_study(self, folder: Path) -> ResultPart:
         """Build the result of a study."""
-        return Result(
+        return ResultPart(
             kind=ResultKind.STUDY, path=folder, contents=self.iterate_study_documents(folder)
         )
 

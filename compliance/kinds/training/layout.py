@@ -40,7 +40,7 @@ from compliance.walk import (
     OpenPath,
     Part,
     Piece,
-    Result,
+    ResultPart,
     WorkloadDocument,
     build_path_fault,
 )
@@ -81,7 +81,7 @@ class TrainingLayout:
         """Open a log as a result of its own."""
         system = self.read_system_description(target.position)
         log = read_published_log(target.path, self.round, target.position, system)
-        return [Result(kind=ResultKind.LOG, path=target.path, contents=self.iterate_log(log))]
+        return [ResultPart(kind=ResultKind.LOG, path=target.path, contents=self.iterate_log(log))]
 
     def open_set(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a set."""
@@ -158,9 +158,9 @@ class TrainingLayout:
                 log.path, "no log records in the file", f"a log of {self.round.dialect} lines"
             )
 
-    def build_set(self, group: PublishedSet) -> Result:
+    def build_set(self, group: PublishedSet) -> ResultPart:
         """Build the result of a set."""
-        return Result(
+        return ResultPart(
             kind=ResultKind.SET,
             path=group.folder,
             files=len(group.logs),

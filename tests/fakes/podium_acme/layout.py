@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.verdict import ResultKind
-from compliance.walk import JudgingAids, Piece, Result
+from compliance.walk import JudgingAids, Piece, ResultPart
 from podium_acme.document import read_acme_run
 from podium_acme.recognition import ACME_LOG
 from podium_acme.round import AcmeRound, load_acme_round
@@ -20,7 +20,7 @@ class AcmeLayout:
     def open_run(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a run."""
         run = read_acme_run(target.path / ACME_LOG, self.round)
-        return [Result(kind=ResultKind.RUN, path=target.path, contents=[run])]
+        return [ResultPart(kind=ResultKind.RUN, path=target.path, contents=[run])]
 
 
 def build_acme_layout(round_name: str, _: JudgingAids) -> AcmeLayout:

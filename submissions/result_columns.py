@@ -2,13 +2,21 @@
 costs and `podium.load`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from suite.columns import Column, Table
+from submissions.cells import (
+    describe_row_verdict,
+    format_metric_name,
+    format_result_interval,
+    format_result_value,
+)
+from submissions.curves.point_columns import POINT_COLUMNS
+from suite.columns import Column, Table, build_part_column
 from suite.result import Result
+from suite.rounds.compatibility import TRAINING_HALF
 
 Text = str | None
 Number = float | None
@@ -95,6 +103,16 @@ POINT_NAMES: Final = (
 """What a point of a curve has besides."""
 
 
+TOLD_CELLS: Final[Mapping[str, Callable[[Result], str]]] = {
+    "scenario": lambda row: row.scenario or TRAINING_HALF,
+    "metric": format_metric_name,
+    "value": format_result_value,
+    "interval": format_result_interval,
+    "compliant": describe_row_verdict,
+}
+"""Column -> its words for people."""
+
+
 def get_convergence_factor(result: Result) -> float | None:
     """Return the factor that MLCommons' tables multiply the minutes of a set by; None without
     one.
@@ -126,13 +144,14 @@ def describe_convergence(result: Result) -> dict[str, Any] | None:
 
 
 RESULT_COLUMNS: Final[Mapping[str, Column[Result]]] = {
-    each.name: each
+    each.name: replace(each, tell=TOLD_CELLS.get(each.name))
     for each in (
         *(Column(name, attrgetter(name), kind=kind) for name, kind in PLAIN_KINDS.items()),
         *(Column(name, attrgetter(path), kind=kind) for name, (path, kind) in PART_COLUMNS.items()),
         Column("convergence", describe_convergence, kind=Any),
         Column("factor", get_convergence_factor, kind=Number),
         Column("run_count", lambda row: len(row.runs), kind=int),
+        Column("interval", attrgetter("figure.interval"), kind=Any),
     )
 }
 """Name -> column."""
@@ -170,7 +189,7 @@ SCORE_DATA: Final[Table[Result]] = Table(
 POINT_DATA: Final[Table[Result]] = Table(
     columns=(
         *SCORE_DATA.columns,
-        *(Column(name, attrgetter(f"point.{name}"), kind=Any) for name in POINT_NAMES),
+        *(build_part_column(POINT_COLUMNS[name], attrgetter("point")) for name in POINT_NAMES),
     )
 )
 """Those of a point of a curve."""

@@ -11,6 +11,7 @@ from suite.files.untrusted_files import replace_unprintable
 from suite.human_numbers import format_plain_number
 
 Row = TypeVar("Row")
+Part = TypeVar("Part")
 
 UNKNOWN_CELL: Final = "-"
 """Stands for a value that nobody knows, for people and within a list."""
@@ -43,6 +44,8 @@ class Column(Generic[Row]):
     """Whether it stands to the right for people; a column with a unit or digits does."""
     when: Callable[[Sequence[Row]], bool] = has_always_cells
     """Whether these rows show it at all."""
+    optional: bool = False
+    """Whether it is left out for people where they would see nothing but unknown cells."""
     kind: Any = str
     """Type of its value in the schema."""
 
@@ -62,6 +65,10 @@ class Column(Generic[Row]):
             return self.tell(row)
         return format_plain_value(self.read(row), self.digits)
 
+    def has_told_cells(self, rows: Sequence[Row]) -> bool:
+        """Return whether people see anything in it."""
+        return any(self.format_cell(each) not in ("", UNKNOWN_CELL) for each in rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Generic[Row]):
@@ -72,8 +79,9 @@ class Table(Generic[Row]):
     """Name of a row in the schema."""
 
     def select_shown_columns(self, rows: Sequence[Row]) -> list[Column[Row]]:
-        """Select the columns that these rows show."""
-        return [each for each in self.columns if each.when(rows)]
+        """Select the columns that these rows show to people."""
+        known = [each for each in self.columns if each.when(rows)]
+        return [each for each in known if not each.optional or each.has_told_cells(rows)]
 
     def list_told_rows(self, rows: Sequence[Row]) -> list[tuple[str, ...]]:
         """Format the headings and the cells of all rows for people: for a page or Markdown."""
@@ -81,16 +89,24 @@ class Table(Generic[Row]):
         heads = tuple(each.heading for each in shown)
         return [heads, *(tuple(each.format_cell(row) for each in shown) for row in rows)]
 
+    def list_aligned_lines(
+        self, rows: Sequence[Row], paint: Callable[[str], str] = str
+    ) -> list[str]:
+        """Format the headings and all rows as a line each, numbers to the right. `paint` colours
+        cells.
+        """
+        right = [each.is_number for each in self.select_shown_columns(rows)]
+        return list(align_told_lines(self.list_told_rows(rows), right, paint))
+
     def format_aligned_text(self, rows: Sequence[Row]) -> str:
         """Format all rows as lines under their headings, numbers to the right."""
-        right = [each.is_number for each in self.select_shown_columns(rows)]
-        return "\n".join(align_told_lines(self.list_told_rows(rows), right))
+        return "\n".join(self.list_aligned_lines(rows))
 
     def format_csv_text(self, rows: Sequence[Row], encode: Callable[[str], str] = str) -> str:
         """Format all rows as CSV: numbers with all their digits, the items of a list separated by
         spaces. `encode` is applied to texts.
         """
-        shown = self.select_shown_columns(rows)
+        shown = [each for each in self.columns if each.when(rows)]
         cells = (
             {each.name: convert_to_csv_cell(each.read(row), encode) for each in shown}
             for row in rows
@@ -109,6 +125,22 @@ class Table(Generic[Row]):
 
         fields = [(each.name, each.kind) for each in self.columns]
         return msgspec.json.schema(msgspec.defstruct(self.name, fields))
+
+
+def build_part_column(column: Column[Part], get_part: Callable[[Row], Part]) -> Column[Row]:
+    """Return a column of a part as one of rows that have such a part."""
+    return Column(
+        column.name,
+        lambda row: column.read(get_part(row)),
+        title=column.title,
+        unit=column.unit,
+        digits=column.digits,
+        tell=lambda row: column.format_cell(get_part(row)),
+        numeric=column.numeric,
+        when=lambda rows: column.when(list(map(get_part, rows))),
+        optional=column.optional,
+        kind=column.kind,
+    )
 
 
 def format_plain_value(value: object, digits: int | None = None) -> str:
@@ -133,12 +165,17 @@ def convert_to_csv_cell(value: object, encode: Callable[[str], str]) -> object:
     return encode(value) if isinstance(value, str) else value
 
 
-def align_told_lines(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
-    """Yield lines whose cells stand below each other; `right` says which stand to the right."""
+def align_told_lines(
+    lines: Sequence[Sequence[str]], right: Sequence[bool], paint: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Yield lines whose cells stand below each other; `right` says which stand to the right, and
+    `paint` colours cells.
+    """
     printable = [tuple(map(replace_unprintable, line)) for line in lines]
     widths = [max(map(len, cells)) for cells in zip(*printable, strict=True)]
     for line in printable:
         cells = zip(line, widths, right, strict=True)
         yield CELL_GAP.join(
-            cell.rjust(width) if is_right else cell.ljust(width) for cell, width, is_right in cells
+            paint(cell.rjust(width) if is_right else cell.ljust(width))
+            for cell, width, is_right in cells
         ).rstrip()

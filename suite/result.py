@@ -252,6 +252,16 @@ class ScoredPoint:
     compliant: bool
     failed_rules: tuple[str, ...] = ()
     """The rules with an error about the point."""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """Figure, such as `system_tps` -> its 95 % interval; empty of one run."""
+
+    def get_ends(self, figure: str) -> Interval | None:
+        """Return the interval of a figure; both ends are the figure itself if it has none, and None
+        if the figure is unknown.
+        """
+        value: float | None = getattr(self, figure)
+        known = self.intervals.get(figure)
+        return known if known or value is None else Interval(low=value, high=value)
 
     @property
     def is_fixed(self) -> bool:

@@ -400,7 +400,7 @@ def print_campaign_step(campaign: Campaign, what: str) -> None:
 def print_campaign_summary(bundles: Sequence[Path]) -> None:
     """Print the scores, then each report and each bundle on its own line."""
     from submissions.score.score import score_paths
-    from submissions.tables import print_scores
+    from submissions.score.text_table import print_scores
 
     problems: list[str] = []
     with ExitStack() as stack:

@@ -1,17 +1,15 @@
-"""Table cells of comparisons, shared by text and Markdown."""
+"""The columns of comparisons for people: on a terminal, in Markdown and on a page."""
 
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from os.path import commonpath
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.scaling import Scaling, ScalingStep
-from submissions.compare.verdicts import SpeedVerdict
-from submissions.tables import (
+from submissions.cells import (
     NAMING_RATE_UNITS,
     KnownFigure,
     format_known_interval,
@@ -19,6 +17,10 @@ from submissions.tables import (
     format_score_value,
     iterate_token_cells,
 )
+from submissions.compare.comparison import ComparedResult, Comparison
+from submissions.compare.scaling import Scaling, ScalingStep
+from submissions.compare.verdicts import SpeedVerdict
+from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.human_numbers import (
     MIN_KNOWN_DIGITS,
     format_plain_number,
@@ -29,15 +31,8 @@ from suite.human_numbers import (
 from suite.measurement.intervals import compute_log_spread, convert_log_to_factor
 from suite.measurement.metrics import LATENCY_PREFIX, TIME_TO_TRAIN, is_higher_better
 from suite.result import WithinRun
+from suite.rounds.compatibility import TRAINING_HALF
 
-COMPARISON_COLUMNS: Final = (
-    "workload",
-    "result",
-    "times as fast",
-    "system",
-    "from",
-    "why not, or what differs",
-)
 MIN_RATIO_DIGITS: Final = 2
 MAX_RATIO_DIGITS: Final = 6
 SMALL_RATIO: Final = 0.1
@@ -49,44 +44,70 @@ EQUAL_RATIO_SHARE: Final = 0.01
 """A ratio this close to that of the values shown needs no explanation."""
 NOT_COMPARABLE: Final = "not comparable"
 SHARED_REASONS_NOTE: Final = "as said above the table"
-SCALING_COLUMNS: Final = (
-    "workload",
-    "what",
-    "accelerators",
-    "times as fast",
-    "ideal",
-    "efficiency",
-    "times the samples/s",
-    "system",
-    "from",
-)
 
 
-def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
-    """Yield one row per result, in reading order; published rows come last."""
+class ShownResult(NamedTuple):
+    """A result of a comparison, with what its cells are told by."""
+
+    comparison: Comparison
+    found: ComparedResult
+    origin: str
+    """Short for its path, or the origin of a published row."""
+    shared: Collection[str]
+    """Reasons and differences that are said above the table."""
+
+
+def list_shown_results(found: Comparison) -> list[ShownResult]:
+    """List the results in reading order; published rows come last."""
     names = format_short_paths({each.path for each in found.results})
     groups = find_shared_remarks(found)
-    baseline = next((each for each in found.results if each.baseline), None)
-    for each in (*found.results, *found.references):
-        shared = [
-            text
-            for group in groups
-            if each.result.origin.document or not group.published
-            for text in group.remarks
-        ]
-        yield (
-            f"{found.workload}\n{found.scenario or 'training'}",
-            format_result_cell(each),
-            f"{format_ratio_cell(each)}\n{format_verdict_cell(each)}",
-            format_system_cell(each),
-            format_row_origin(each) if each.result.origin.document else names[each.path],
-            "\n".join(
-                [
-                    *describe_ratio_basis(each, baseline),
-                    *iterate_result_remarks(each, each.result.unit, shared),
-                ]
-            ),
-        )
+    every = [text for group in groups if not group.published for text in group.remarks]
+    published = [text for group in groups for text in group.remarks]
+    return [
+        *(ShownResult(found, each, names[each.path], every) for each in found.results),
+        *(
+            ShownResult(found, each, format_row_origin(each), published)
+            for each in found.references
+        ),
+    ]
+
+
+def name_scenario(found: Comparison | Scaling) -> str:
+    """Name the scenario, or the training."""
+    return found.scenario or TRAINING_HALF
+
+
+def format_kind_cell(row: ShownResult) -> str:
+    """Name the workload and the scenario."""
+    return f"{row.comparison.workload}\n{name_scenario(row.comparison)}"
+
+
+def format_speed_cell(row: ShownResult) -> str:
+    """Format the ratio and, below it, the verdict."""
+    return f"{format_ratio_cell(row.found)}\n{format_verdict_cell(row.found)}"
+
+
+def format_remarks_cell(row: ShownResult) -> str:
+    """Say what the ratio is of, why there is none, and what differs."""
+    baseline = next((each for each in row.comparison.results if each.baseline), None)
+    remarks = [
+        *describe_ratio_basis(row.found, baseline),
+        *iterate_result_remarks(row.found, row.found.result.unit, row.shared),
+    ]
+    return "\n".join(remarks)
+
+
+COMPARISON_TABLE: Final[Table[ShownResult]] = Table(
+    columns=(
+        Column("workload", format_kind_cell),
+        Column("result", lambda row: format_result_cell(row.found)),
+        Column("times as fast", format_speed_cell),
+        Column("system", lambda row: format_system_cell(row.found)),
+        Column("from", lambda row: row.origin),
+        Column("why not, or what differs", format_remarks_cell),
+    )
+)
+"""The results of a comparison; a cell may have several lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +152,7 @@ def list_common_remarks(rows: Sequence[ComparedResult]) -> list[str]:
 
 def format_shared_remarks(found: Comparison) -> list[str]:
     """Format what rows share, one line for each group of rows."""
-    name = f"{found.workload} {found.scenario or 'training'}"
+    name = f"{found.workload} {name_scenario(found)}"
     return [
         f"{name}, {group.rows}: {'; '.join(group.remarks)}" for group in find_shared_remarks(found)
     ]
@@ -358,26 +379,43 @@ def describe_within_runs(found: Sequence[WithinRun]) -> Iterator[str]:
         yield f"within this run: {problem}" + (f" ({runs} runs)" if runs > 1 else "")
 
 
-def iterate_scaling_rows(found: Scaling) -> Iterator[tuple[str, ...]]:
-    """Yield one row per number of accelerators."""
-    names = format_short_paths({each.path for each in found.steps})
-    for each in found.steps:
-        yield (
-            found.workload,
-            found.scenario or "training",
-            f"{each.accelerators} x {found.accelerator}",
-            f"{each.speed_up:.2f}",
-            f"{each.ideal:.2f}",
-            format_scaling_efficiency(each),
-            "-" if each.throughput is None else f"{each.throughput:.2f}",
-            each.system or "-",
-            names[each.path],
-        )
-
-
 def format_scaling_efficiency(step: ScalingStep) -> str:
     """Format the efficiency."""
     text = f"{step.efficiency:.3f}"
     return (
         f"{text} ({step.interval.low:.3f} to {step.interval.high:.3f})" if step.interval else text
     )
+
+
+class ShownStep(NamedTuple):
+    """A number of accelerators, with its workload and its path in short."""
+
+    scaling: Scaling
+    step: ScalingStep
+    origin: str
+
+
+def list_shown_steps(found: Scaling) -> list[ShownStep]:
+    """List the numbers of accelerators."""
+    names = format_short_paths({each.path for each in found.steps})
+    return [ShownStep(found, each, names[each.path]) for each in found.steps]
+
+
+def format_step_ratio(value: float | None) -> str:
+    """Format a ratio; a dash if it is unknown."""
+    return UNKNOWN_CELL if value is None else f"{value:.2f}"
+
+
+SCALING_TABLE: Final[Table[ShownStep]] = Table(
+    columns=(
+        Column("workload", attrgetter("scaling.workload")),
+        Column("what", lambda row: name_scenario(row.scaling)),
+        Column("accelerators", lambda row: f"{row.step.accelerators} x {row.scaling.accelerator}"),
+        Column("times as fast", lambda row: format_step_ratio(row.step.speed_up)),
+        Column("ideal", lambda row: format_step_ratio(row.step.ideal)),
+        Column("efficiency", lambda row: format_scaling_efficiency(row.step)),
+        Column("times the samples/s", lambda row: format_step_ratio(row.step.throughput)),
+        Column("system", lambda row: row.step.system or UNKNOWN_CELL),
+        Column("from", attrgetter("origin")),
+    )
+)

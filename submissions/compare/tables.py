@@ -5,20 +5,21 @@ from collections.abc import Iterable, Sequence
 from html import escape as plain_html
 from typing import Final
 
+import rich.table
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
 
 from submissions.compare.comparison import Comparison
 from submissions.compare.scaling import Scaling
 from submissions.compare.table_rows import (
-    COMPARISON_COLUMNS,
-    SCALING_COLUMNS,
+    COMPARISON_TABLE,
+    SCALING_TABLE,
     find_shared_remarks,
     format_shared_remarks,
-    iterate_comparison_rows,
-    iterate_scaling_rows,
+    list_shown_results,
+    list_shown_steps,
+    name_scenario,
 )
 from submissions.tables import create_table_console, print_table
 from suite.files.untrusted_files import replace_unprintable
@@ -36,25 +37,35 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
         for comparison in comparisons:
             print_stacked_comparison(console, comparison)
         return
-    table = Table(*COMPARISON_COLUMNS)
     comparisons = list(comparisons)
     for shared in (line for each in comparisons for line in format_shared_remarks(each)):
         console.print(escape(shared))
-    for comparison in comparisons:
-        for row in iterate_comparison_rows(comparison):
+    told = (COMPARISON_TABLE.list_told_rows(list_shown_results(each)) for each in comparisons)
+    print_table(build_terminal_table(told))
+
+
+def build_terminal_table(told: Iterable[Sequence[Sequence[str]]]) -> rich.table.Table:
+    """Build a table from headings and cells; each part, with the same headings, is set apart."""
+    table = rich.table.Table()
+    for heads, *rows in told:
+        if not table.columns:
+            for head in heads:
+                table.add_column(head)
+        for row in rows:
             table.add_row(*map(escape, row))
         table.add_section()
-    print_table(table)
+    return table
 
 
 def print_stacked_comparison(console: Console, comparison: Comparison) -> None:
     """Print one result below the other, for a terminal that is too narrow for the table."""
-    console.print(f"[bold]{escape(comparison.workload)}[/] {comparison.scenario or 'training'}")
+    console.print(f"[bold]{escape(comparison.workload)}[/] {name_scenario(comparison)}")
     for group in find_shared_remarks(comparison):
         console.print(f"  {group.rows}:")
         for line in group.remarks:
             console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
-    for _, result, ratio, system, origin, remarks in iterate_comparison_rows(comparison):
+    _, *rows = COMPARISON_TABLE.list_told_rows(list_shown_results(comparison))
+    for _, result, ratio, system, origin, remarks in rows:
         value, *details = result.split("\n")
         head = f"{origin}: {value}" + (f" ({', '.join(details)})" if details else "")
         console.print(Padding(escape(head), (0, 0, 0, 2), expand=False))
@@ -73,10 +84,8 @@ def print_stacked_comparison(console: Console, comparison: Comparison) -> None:
 def print_scalings(scalings: Iterable[Scaling]) -> None:
     """Print one line per number of accelerators."""
     for scaling in scalings:
-        table = Table(*SCALING_COLUMNS)
-        for row in iterate_scaling_rows(scaling):
-            table.add_row(*map(escape, row))
-        print_table(table)
+        told = SCALING_TABLE.list_told_rows(list_shown_steps(scaling))
+        print_table(build_terminal_table([told]))
 
 
 def render_comparison_tables(
@@ -85,21 +94,20 @@ def render_comparison_tables(
     """Return the tables in Markdown, after what all rows of a comparison share."""
     comparisons = list(comparisons)
     shared = (line for each in comparisons for line in format_shared_remarks(each))
+    rows = [row for each in comparisons for row in list_shown_results(each)]
     return [
         *map(encode_markdown_cell, shared),
-        render_markdown_table(
-            COMPARISON_COLUMNS,
-            [row for each in comparisons for row in iterate_comparison_rows(each)],
-        ),
+        render_markdown_table(COMPARISON_TABLE.list_told_rows(rows)),
         *(
-            render_markdown_table(SCALING_COLUMNS, list(iterate_scaling_rows(each)))
+            render_markdown_table(SCALING_TABLE.list_told_rows(list_shown_steps(each)))
             for each in scalings
         ),
     ]
 
 
-def render_markdown_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return one table in Markdown, with untrusted text escaped."""
+def render_markdown_table(told: Sequence[Sequence[str]]) -> str:
+    """Return headings and cells as one table in Markdown, with untrusted text escaped."""
+    head, *lines = told
     table = [
         head,
         ["---"] * len(head),

@@ -12,15 +12,17 @@ from compliance.results.curves import ScoredCurve
 from submissions.compare.command import CompareOptions, Requirement, check_baseline_name
 from submissions.compare.verdicts import SignificanceSettings
 from submissions.curves.comparison import (
+    NOT_SEPARABLE,
     CurveComparison,
     compare_with_baselines,
     iterate_unpaired_curves,
     select_first_curves,
 )
 from submissions.curves.podium_curve import has_only_comparable_curves, read_comparable_curves
+from submissions.curves.point_columns import format_figure
 from submissions.curves.point_scores import describe_curve
 from submissions.curves.tables import (
-    UNTESTED_NOTE,
+    describe_step_test,
     print_curve_comparisons,
     render_curve_comparisons,
 )
@@ -102,7 +104,7 @@ def print_curve_output(
         document = {
             "comparisons": [describe_comparison(each) for each in found],
             "unpaired": [*unpaired],
-            "legend": [UNTESTED_NOTE],
+            "legend": list(dict.fromkeys(map(describe_step_test, found))),
         }
         click.echo(json.dumps(document, indent=2))
     elif output_format == "markdown":
@@ -125,12 +127,18 @@ def describe_broken_curve(curve: ScoredCurve) -> str:
 
 
 def find_unmet_curves(found: Sequence[CurveComparison], require: Requirement) -> Iterator[str]:
-    """Yield violations of the requirement: all curves must be comparable; no difference between
-    them is ever significant.
+    """Yield violations of the requirement: all curves must be comparable, or one ahead of the other
+    beyond the intervals of both, at each speed that both reach.
     """
     for each in found:
         name = f"{each.first.path} and {each.other.path}"
         if each.reasons:
             yield f"{name}: {'; '.join(each.reasons)}"
-        elif require is Requirement.SEPARABLE:
+        elif require is Requirement.SEPARABLE and each.single_runs:
             yield f"{name}: {NO_INTERVAL}"
+        elif require is Requirement.SEPARABLE:
+            yield from (
+                f"{name}: {NOT_SEPARABLE} at {format_figure(step.tps_per_user)} tokens/s per user"
+                for step in each.steps
+                if step.ratio and not step.ahead
+            )

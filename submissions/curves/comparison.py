@@ -13,11 +13,14 @@ from typing import Final
 
 from compliance.results.curves import ScoredCurve
 from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
+from submissions.compare.verdicts import SpeedVerdict
 from suite.human_numbers import format_whole_digits
+from suite.measurement.intervals import Interval
 from suite.result import ScoredPoint
 from suite.rounds.endpoints_curve import fold_model_name
 
 EQUAL: Final = "equal"
+NOT_SEPARABLE: Final = SpeedVerdict.NOT_SEPARABLE.value
 NOT_COMPARABLE: Final = "not comparable"
 FIRST, OTHER = "A", "B"
 """Names of the two curves: the baseline, and the one that is compared with it."""
@@ -27,6 +30,8 @@ SAME_SIZE_TOLERANCE: Final = 0.01
 """Systems whose power differs by less are of one size, if their accelerators do not differ."""
 
 Figure = Callable[[ScoredPoint], float | None]
+RATE: Final = "system_tps"
+SPEED: Final = "tps_per_user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,11 @@ class CurveStep:
     """How many times as much B yields as A."""
     per_kw_ratio: float | None
     per_accelerator_ratio: float | None
+    first_interval: Interval | None = None
+    """95 % interval of A's rate; None of one run per point."""
+    other_interval: Interval | None = None
+    ahead: str = ""
+    """Which curve is ahead beyond the intervals of both; empty if neither is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +64,8 @@ class Crossing:
     tps_per_user: float
     below: str
     above: str
+    ahead_from: float | None = None
+    """The speed from which that one is ahead, if neither is at the speeds between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +85,9 @@ class CurveComparison:
     first: ScoredCurve
     other: ScoredCurve
     verdict: str
-    """`A dominates`, `B dominates`, `equal`, `cross at x = ...`, or `not comparable`."""
+    """`A dominates`, `B dominates`, `equal`, `not separable`, `cross at x = ...`, or
+    `not comparable`.
+    """
     reasons: tuple[str, ...]
     """Why they are not comparable; empty if they are."""
     notes: tuple[str, ...]
@@ -90,6 +104,12 @@ class CurveComparison:
     accelerators."""
     per_kw: RatioRange | None
     """The same for each provisioned kilowatt."""
+
+    @property
+    def single_runs(self) -> tuple[str, ...]:
+        """The curves whose points have one run each, and so no intervals."""
+        curves = ((FIRST, self.first), (OTHER, self.other))
+        return tuple(label for label, curve in curves if curve.runs == 1)
 
 
 def compare_with_baselines(
@@ -181,12 +201,20 @@ def select_counted_points(curve: ScoredCurve) -> list[ScoredPoint]:
     ]
 
 
-def find_best_figure(points: Sequence[ScoredPoint], speed: float, figure: Figure) -> float | None:
-    """Return the highest figure of the points that are at least so fast for each user; None if none
-    is, or none has the figure.
-    """
-    reached = [each for each in points if (each.tps_per_user or 0.0) >= speed]
-    return max((found for each in reached if (found := figure(each)) is not None), default=None)
+def select_fast_points(points: Sequence[ScoredPoint], speed: float) -> list[ScoredPoint]:
+    """Select the points that are at least so fast for each user."""
+    return [each for each in points if (each.tps_per_user or 0.0) >= speed]
+
+
+def find_best_figure(points: Sequence[ScoredPoint], figure: Figure) -> float | None:
+    """Return the highest figure of some points; None if none has the figure."""
+    return max((found for each in points if (found := figure(each)) is not None), default=None)
+
+
+def find_best_interval(points: Sequence[ScoredPoint]) -> Interval | None:
+    """Return the interval of the highest rate of some points; None if it has none."""
+    best = max(points, key=lambda each: each.system_tps or 0.0, default=None)
+    return best.intervals.get(RATE) if best else None
 
 
 def select_front_points(curve: ScoredCurve) -> list[ScoredPoint]:
@@ -205,6 +233,17 @@ def is_dominated_point(point: ScoredPoint, other: ScoredPoint) -> bool:
     return mine != others and mine[0] <= others[0] and mine[1] <= others[1]
 
 
+def is_clearly_dominated(point: ScoredPoint, other: ScoredPoint) -> bool:
+    """Return whether another point dominates a point with a rate beyond the intervals of both; a
+    pair without intervals is taken by its values.
+    """
+    if not is_dominated_point(point, other):
+        return False
+    mine, others = point.get_ends(RATE), other.get_ends(RATE)
+    has_interval = RATE in point.intervals or RATE in other.intervals
+    return not has_interval or (mine is not None and others is not None and others.low > mine.high)
+
+
 def get_system_tps(point: ScoredPoint) -> float | None:
     """Return the tokens per second of all users."""
     return point.system_tps
@@ -220,8 +259,9 @@ def iterate_speed_steps(first: ScoredCurve, other: ScoredCurve) -> Iterator[Curv
     sides = [select_counted_points(each) for each in (first, other)]
     speeds = {each.tps_per_user for points in sides for each in points}
     for speed in sorted(each for each in speeds if each is not None):
-        rates = [find_best_figure(each, speed, get_system_tps) for each in sides]
-        efficiencies = [find_best_figure(each, speed, get_tps_per_kw) for each in sides]
+        fast = [select_fast_points(each, speed) for each in sides]
+        rates = [find_best_figure(each, get_system_tps) for each in fast]
+        efficiencies = [find_best_figure(each, get_tps_per_kw) for each in fast]
         yield CurveStep(
             tps_per_user=speed,
             concurrency=None,
@@ -230,6 +270,9 @@ def iterate_speed_steps(first: ScoredCurve, other: ScoredCurve) -> Iterator[Curv
             ratio=compute_ratio(*rates),
             per_kw_ratio=compute_ratio(*efficiencies),
             per_accelerator_ratio=compute_accelerator_ratio(first, other, *rates),
+            first_interval=find_best_interval(fast[0]),
+            other_interval=find_best_interval(fast[1]),
+            ahead=choose_leader(fast, [select_reaching_points(each, speed) for each in sides]),
         )
 
 
@@ -251,6 +294,9 @@ def iterate_concurrency_steps(first: ScoredCurve, other: ScoredCurve) -> Iterato
             per_accelerator_ratio=compute_accelerator_ratio(
                 first, other, mine.system_tps, others.system_tps
             ),
+            first_interval=mine.intervals.get(RATE),
+            other_interval=others.intervals.get(RATE),
+            ahead=choose_leader(([mine], [others]), ([mine], [others])),
         )
 
 
@@ -270,29 +316,61 @@ def compute_accelerator_ratio(
     return None if ratio is None or share is None else ratio / share
 
 
-def get_leader(step: CurveStep) -> str:
-    """Return which curve is ahead at a step; empty if neither is. One that is never so fast for a
+def select_reaching_points(points: Sequence[ScoredPoint], speed: float) -> list[ScoredPoint]:
+    """Select the points that may be so fast for each user: up to the upper end of the interval."""
+    return [each for each in points if (ends := each.get_ends(SPEED)) and ends.high >= speed]
+
+
+def choose_leader(
+    fast: Sequence[Sequence[ScoredPoint]], reaching: Sequence[Sequence[ScoredPoint]]
+) -> str:
+    """Return which curve is ahead at a speed; empty if neither is. A curve is ahead whose rate is,
+    with its lower end, above all that the other may reach there; one that is never so fast for a
     user is behind.
+
+    Args:
+        fast: points of each curve that are so fast.
+        reaching: points of each curve that may be so fast.
     """
-    mine, others = step.first_tps or 0.0, step.other_tps or 0.0
-    return "" if mine == others else FIRST if mine > others else OTHER
+    least = [max((ends.low for ends in list_rate_ends(each)), default=0.0) for each in fast]
+    most = [max((ends.high for ends in list_rate_ends(each)), default=0.0) for each in reaching]
+    if least[0] > most[1]:
+        return FIRST
+    return OTHER if least[1] > most[0] else ""
+
+
+def list_rate_ends(points: Iterable[ScoredPoint]) -> list[Interval]:
+    """List the intervals of the known rates of some points."""
+    return [ends for each in points if (ends := each.get_ends(RATE))]
 
 
 def iterate_crossings(steps: Sequence[CurveStep]) -> Iterator[Crossing]:
     """Yield the speeds up to which one curve is ahead, and above which the other is."""
-    led = [(each.tps_per_user, leader) for each in steps if (leader := get_leader(each))]
-    for (speed, below), (_, above) in pairwise(led):
-        if below != above and speed is not None:
-            yield Crossing(tps_per_user=speed, below=below, above=above)
+    led = [(place, each) for place, each in enumerate(steps) if each.ahead]
+    for (place, below), (next_place, above) in pairwise(led):
+        if below.ahead != above.ahead and below.tps_per_user is not None:
+            yield Crossing(
+                tps_per_user=below.tps_per_user,
+                below=below.ahead,
+                above=above.ahead,
+                ahead_from=above.tps_per_user if next_place > place + 1 else None,
+            )
 
 
 def choose_curve_verdict(steps: Sequence[CurveStep], crossings: Sequence[Crossing]) -> str:
-    """Return which curve dominates: nowhere behind, and ahead somewhere."""
+    """Return which curve dominates: nowhere behind, and ahead somewhere, beyond the intervals."""
     if crossings:
         places = (format_whole_digits(each.tps_per_user, 6) for each in crossings)
         return f"cross at x = {', '.join(places)}"
-    leader = next(filter(None, map(get_leader, steps)), None)
-    return f"{leader} dominates" if leader else EQUAL
+    leader = next((each.ahead for each in steps if each.ahead), None)
+    if leader:
+        return f"{leader} dominates"
+    return NOT_SEPARABLE if any(map(has_step_interval, steps)) else EQUAL
+
+
+def has_step_interval(step: CurveStep) -> bool:
+    """Return whether a rate of a step has an interval."""
+    return bool(step.first_interval or step.other_interval)
 
 
 def iterate_incomparability_reasons(first: ScoredCurve, other: ScoredCurve) -> Iterator[str]:

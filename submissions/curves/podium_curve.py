@@ -2,7 +2,7 @@
 tables, figures and comparisons are made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from submissions import compliance_check
 from submissions.curves.curve import display_folder, has_curves, has_only_curves, read_path_curves
 from suite.files.layout import locate_absolutely
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.measurement.intervals import Interval
 from suite.result import Machine, ScoredPoint
 from suite.studies.concurrency_curve import CURVE_KIND, CURVE_NOTE, find_row_region
 from suite.studies.documents import STUDY_FILE
@@ -25,6 +26,7 @@ from suite.studies.measured import read_measured_study
 PODIUM_RULES: Final = "podium curve"
 """Stands for the round of a curve of podium's, which is comparable with none of MLPerf's."""
 CPU_DEVICE: Final = "cpu"
+INTERVAL_FIGURES: Final = ("system_tps", "tps_per_user", "ttft_p90_ms")
 
 
 class StudyKindHeader(msgspec.Struct, frozen=True):
@@ -121,4 +123,12 @@ def build_traced_point(home: Path, row: StudiedRow, errors: ErrorIndex, given: P
         declared_basis=WHOLE_RUN,
         compliant=not failed,
         failed_rules=failed,
+        intervals=dict(iterate_figure_intervals(row)),
     )
+
+
+def iterate_figure_intervals(row: StudiedRow) -> Iterator[tuple[str, Interval]]:
+    """Yield the intervals that several runs of a point give."""
+    for name in INTERVAL_FIGURES:
+        if ends := row.studied.find_interval(name):
+            yield name, Interval(low=ends[0], high=ends[1])

@@ -1,7 +1,8 @@
 """Curves as tables: for a terminal and in Markdown."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, TypeVar
 
 import click
 
@@ -10,46 +11,46 @@ from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
 from submissions.compare.tables import encode_markdown_cell, render_markdown_table
 from submissions.curves.comparison import (
     FIRST,
+    NOT_SEPARABLE,
     OTHER,
     CurveComparison,
     CurveStep,
     iterate_broken_points,
 )
-from submissions.tables import SCORE_COLUMN_GAP, apply_answer_colour
+from submissions.curves.point_columns import (
+    POINT_COLUMNS,
+    format_figure,
+    format_known_figure,
+)
+from submissions.tables import apply_answer_colour
+from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.files.untrusted_files import replace_unprintable
-from suite.human_numbers import format_whole_digits
 from suite.result import ScoredPoint
 
-POINT_COLUMNS: Final = (
-    "region",
-    "in flight",
-    "tokens/s",
-    "per user",
-    "TTFT P90",
-    "per kW",
-    "basis",
-    "ok",
-)
-REGION_NAMES: Final = {
-    "low_latency": "low latency",
-    "low_concurrency": "low",
-    "med_concurrency": "medium",
-    "high_concurrency": "high",
-    "margin": "margin",
-    "offline": "Offline",
-}
-"""Region -> its name in tables and figures."""
-UNKNOWN: Final = "-"
-FIGURE_DIGITS: Final = 5
+Row = TypeVar("Row")
+
 UNTESTED_NOTE: Final = "each ratio is of 1 run per point: not tested"
+INTERVAL_NOTE: Final = (
+    "± is half of the 95 % interval by Student's t over the runs of a point; a curve is ahead"
+    " only beyond the intervals of both"
+)
+POINT_TABLE: Final[Table[ScoredPoint]] = Table(
+    columns=tuple(
+        POINT_COLUMNS[name]
+        for name in (
+            *("region", "concurrency", "system_tps", "tps_per_user", "ttft_p90_ms"),
+            *("tps_per_kw", "basis", "compliant"),
+        )
+    )
+)
+"""The points of a curve on a terminal."""
 
 
 def print_curves(curves: Sequence[ScoredCurve]) -> None:
     """Print a table per curve under a heading, and what to know about its points."""
     for curve in curves:
         click.echo(format_curve_heading(curve))
-        rows = [build_point_cells(each) for each in curve.points]
-        print_aligned_rows(POINT_COLUMNS, rows)
+        print_aligned_rows(POINT_TABLE, curve.points)
         for note in iterate_curve_notes(curve):
             click.echo(replace_unprintable(note))
         click.echo()
@@ -60,8 +61,8 @@ def format_curve_heading(curve: ScoredCurve) -> str:
     where = (curve.round, f"{curve.division} division" if curve.division else "", curve.org)
     peak = format_figure(curve.peak, "tokens/s")
     facts = (
-        f"C_min {curve.c_min or UNKNOWN}",
-        f"C_max {curve.c_max or UNKNOWN}",
+        f"C_min {curve.c_min or UNKNOWN_CELL}",
+        f"C_max {curve.c_max or UNKNOWN_CELL}",
         f"{curve.point_count} point{'s' * (curve.point_count != 1)}",
         f"peak {peak}",
     )
@@ -72,38 +73,6 @@ def format_curve_heading(curve: ScoredCurve) -> str:
             ", ".join(facts),
         )
     )
-
-
-def build_point_cells(point: ScoredPoint) -> tuple[str, ...]:
-    """Build the cells of a point."""
-    return (
-        format_region(point),
-        format_concurrency(point.concurrency),
-        format_figure(point.system_tps),
-        format_figure(point.tps_per_user),
-        format_figure(point.ttft_p90_ms, "ms"),
-        format_figure(point.tps_per_kw),
-        point.basis.replace("_", " "),
-        "yes" if point.compliant else "no",
-    )
-
-
-def format_region(point: ScoredPoint) -> str:
-    """Format the region of a point, and whether it is elected as the Offline result."""
-    name = REGION_NAMES.get(point.region or "", UNKNOWN)
-    return f"{name}, Offline" if point.offline and point.is_fixed else name
-
-
-def format_concurrency(value: int | None) -> str:
-    """Format a number of requests in flight."""
-    return UNKNOWN if value is None else str(value)
-
-
-def format_figure(value: float | None, unit: str = "") -> str:
-    """Format a figure with five significant digits, and all digits of its whole part."""
-    if value is None:
-        return UNKNOWN
-    return f"{format_whole_digits(value, FIGURE_DIGITS)} {unit}".rstrip()
 
 
 def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
@@ -126,30 +95,10 @@ def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
         yield f"for the reasons: podium check {curve.path}"
 
 
-def print_aligned_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their columns, numbers to the right; columns without a value are left
-    out.
-    """
-    shown = [
-        place
-        for place in range(len(columns))
-        if any(row[place] not in ("", UNKNOWN) for row in rows)
-    ]
-    widths = {place: max(len(row[place]) for row in (columns, *rows)) for place in shown}
-    for number, row in enumerate((columns, *rows)):
-        texts = list(map(replace_unprintable, row))
-        cells = [align_cell(texts[place], widths[place], columns[place]) for place in shown]
-        line = SCORE_COLUMN_GAP.join(cells).rstrip()
-        click.echo(line if number else click.style(line, dim=True))
-
-
-def align_cell(text: str, width: int, column: str) -> str:
-    """Align a cell in its column: words to the left, numbers to the right."""
-    if column == POINT_COLUMNS[-1]:
-        return apply_answer_colour(text)
-    if column in ("region", "basis"):
-        return text.ljust(width)
-    return text.rjust(width)
+def print_aligned_rows(table: Table[Row], rows: Sequence[Row]) -> None:
+    """Print rows under their columns."""
+    head, *lines = table.list_aligned_lines(rows, apply_answer_colour)
+    click.echo("\n".join((click.style(head, dim=True), *lines)))
 
 
 def print_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequence[str]) -> None:
@@ -161,9 +110,9 @@ def print_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequence
     for each in found:
         for line in iterate_comparison_heading(each):
             click.echo(replace_unprintable(line))
-        for columns, rows in iterate_comparison_tables(each):
+        for table, steps in iterate_comparison_tables(each):
             click.echo()
-            print_aligned_rows(columns, rows)
+            print_aligned_rows(table, steps)
         click.echo()
         for line in iterate_comparison_lines(each):
             click.echo(replace_unprintable(line))
@@ -176,8 +125,8 @@ def render_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequenc
     for each in found:
         blocks += map(encode_markdown_cell, iterate_comparison_heading(each))
         blocks += [
-            render_markdown_table(columns, rows)
-            for columns, rows in iterate_comparison_tables(each)
+            render_markdown_table(table.list_told_rows(steps))
+            for table, steps in iterate_comparison_tables(each)
         ]
         blocks += map(encode_markdown_cell, iterate_comparison_lines(each))
     return "\n\n".join(blocks)
@@ -193,27 +142,68 @@ def iterate_comparison_heading(found: CurveComparison) -> Iterator[str]:
 
 def iterate_comparison_tables(
     found: CurveComparison,
-) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Yield columns and rows: at each speed per user, then at each concurrency of both."""
-    sized = found.equal_size is False
-    added = ["B/A per kW", "B/A per accelerator"] if sized else []
-    for name, steps in (("tokens/s per user", found.steps), ("requests in flight", found.matched)):
-        columns = [name, "A tokens/s", "B tokens/s", "B/A", *added]
+) -> Iterator[tuple[Table[CurveStep], Sequence[CurveStep]]]:
+    """Yield tables with their steps: at each speed per user, then at each concurrency of both."""
+    speed: Column[CurveStep] = Column(
+        "tokens/s per user",
+        attrgetter("tps_per_user"),
+        tell=lambda step: format_figure(step.tps_per_user),
+        numeric=True,
+    )
+    concurrency: Column[CurveStep] = Column(
+        "requests in flight", attrgetter("concurrency"), numeric=True
+    )
+    for place, steps in ((speed, found.steps), (concurrency, found.matched)):
         if steps:
-            yield columns, [build_step_cells(each, sized) for each in steps]
+            yield Table(columns=(place, *build_step_columns(found))), steps
 
 
-def build_step_cells(step: CurveStep, sized: bool) -> list[str]:
-    """Build the cells of a step; `sized` adds what a kilowatt and an accelerator yield."""
-    place = format_figure(step.tps_per_user) if step.concurrency is None else str(step.concurrency)
-    ratios = [step.ratio, *((step.per_kw_ratio, step.per_accelerator_ratio) if sized else ())]
-    rates = [format_figure(each) for each in (step.first_tps, step.other_tps)]
-    return [place, *rates, *map(format_untested_ratio, ratios)]
+def build_step_columns(found: CurveComparison) -> Iterator[Column[CurveStep]]:
+    """Yield the rates and ratios of a comparison's steps: of systems of different size also what a
+    kilowatt and an accelerator yield, and which curve is ahead where intervals tell.
+    """
+    tested = not found.single_runs
+    yield build_rate_column("A tokens/s", "first")
+    yield build_rate_column("B tokens/s", "other")
+    yield build_ratio_column("B/A", "ratio", tested=tested)
+    if found.equal_size is False:
+        yield build_ratio_column("B/A per kW", "per_kw_ratio", tested=tested)
+        yield build_ratio_column("B/A per accelerator", "per_accelerator_ratio", tested=tested)
+    if tested:
+        yield Column("ahead", lambda step: step.ahead or NOT_SEPARABLE, numeric=True)
 
 
-def format_untested_ratio(ratio: float | None) -> str:
-    """Format a ratio in brackets, as one that was not tested."""
-    return UNKNOWN if ratio is None else f"({format_ratio(ratio, MIN_RATIO_DIGITS)})"
+def build_rate_column(name: str, curve: str) -> Column[CurveStep]:
+    """Return the column of a curve's rate, which is told with its interval."""
+    read, find_interval = attrgetter(f"{curve}_tps"), attrgetter(f"{curve}_interval")
+
+    def tell_rate(step: CurveStep) -> str:
+        return format_known_figure(read(step), find_interval(step))
+
+    return Column(name, read, tell=tell_rate, numeric=True, optional=True)
+
+
+def build_ratio_column(name: str, field: str, *, tested: bool) -> Column[CurveStep]:
+    """Return the column of a ratio, in brackets if it was not tested."""
+    read = attrgetter(field)
+
+    def tell_ratio(step: CurveStep) -> str:
+        ratio = read(step)
+        if ratio is None:
+            return UNKNOWN_CELL
+        told = format_ratio(ratio, MIN_RATIO_DIGITS)
+        return told if tested else f"({told})"
+
+    return Column(name, read, tell=tell_ratio, numeric=True, optional=True)
+
+
+def describe_step_test(found: CurveComparison) -> str:
+    """Say whether the ratios of a comparison were tested, and by what."""
+    if not found.single_runs:
+        return INTERVAL_NOTE
+    if len(found.single_runs) > 1:
+        return UNTESTED_NOTE
+    return f"{found.single_runs[0]} has 1 run per point: not tested"
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
@@ -222,7 +212,7 @@ def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
     """
     yield f"verdict: {format_curve_verdict(found)}"
     if found.steps:
-        yield UNTESTED_NOTE
+        yield describe_step_test(found)
     yield from iterate_comparison_remarks(found)
 
 
@@ -238,8 +228,11 @@ def iterate_comparison_remarks(found: CurveComparison) -> Iterator[str]:
     """Yield why two curves are not comparable, which is ahead where, and what differs."""
     yield from (f"not comparable: {each}" for each in found.reasons)
     for each in found.crossings:
+        further = (
+            "above" if each.ahead_from is None else f"from {format_figure(each.ahead_from)} on"
+        )
         yield (
             f"{each.below} is ahead up to {format_figure(each.tps_per_user)} tokens/s per user,"
-            f" {each.above} above"
+            f" {each.above} {further}"
         )
     yield from found.notes

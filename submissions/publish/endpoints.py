@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 from compliance.results.curves import ScoredCurve
 from compliance.verdict import Verdict
+from submissions.curves.point_columns import POINT_COLUMNS
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import VERDICT_LABELS
 from submissions.round_readers import load_result_reader
-from suite.columns import Column, Table
+from suite.columns import Column, Table, build_part_column
 from suite.files.layout import compute_file_sha256
 from suite.result import ScoredPoint
 
@@ -22,6 +23,16 @@ class CurveRow(NamedTuple):
     point: ScoredPoint
 
 
+FIGURE_NAMES: Final = (
+    *("concurrency", "region", "system_tps", "tps_per_user", "ttft_p90_ms", "tps_per_kw", "basis"),
+)
+
+
+def build_site_point_column(name: str) -> Column[CurveRow]:
+    """Return a column of points for those of a site."""
+    return build_part_column(POINT_COLUMNS[name], lambda row: row.point)
+
+
 POINT_TABLE: Final[Table[CurveRow]] = Table(
     columns=(
         Column("org", lambda row: row.curve.org),
@@ -31,13 +42,7 @@ POINT_TABLE: Final[Table[CurveRow]] = Table(
         Column("dataset", lambda row: row.curve.dataset),
         Column("rules", lambda row: row.curve.round),
         Column("cohort", lambda row: row.curve.cohort),
-        Column("concurrency", lambda row: row.point.concurrency),
-        Column("region", lambda row: row.point.region),
-        Column("system_tps", lambda row: row.point.system_tps),
-        Column("tps_per_user", lambda row: row.point.tps_per_user),
-        Column("ttft_p90_ms", lambda row: row.point.ttft_p90_ms),
-        Column("tps_per_kw", lambda row: row.point.tps_per_kw),
-        Column("basis", lambda row: row.point.basis),
+        *(build_site_point_column(name) for name in FIGURE_NAMES),
         Column("verdict", lambda row: format_point_verdict(row.point)),
     )
 )

@@ -14,7 +14,7 @@ from submissions.report.drawing.axis_scale import AxisScale, choose_axis_scale, 
 from submissions.report.drawing.bars import LONGEST_INTERVAL
 from submissions.report.drawing.card import cut_text_inside
 from submissions.report.drawing.svg import FONT_SIZE, draw_straight_line, draw_text
-from submissions.tables import build_score_figure, format_known_value
+from submissions.result_columns import RESULT_COLUMNS
 from suite.result import Result
 from suite.units import NS_PER_MS
 
@@ -93,7 +93,7 @@ def draw_front_row(
     row: Result, letter: str, name: str, top: int, across: AxisScale, factor: float
 ) -> Iterator[Markup]:
     """Draw one row: name, value and letter above the dot and its interval."""
-    told = format_known_value(build_score_figure(row)).partition(" ")[0]
+    told = RESULT_COLUMNS["value"].format_cell(row).partition(" ")[0]
     marked = f"{told}  {letter}" if is_group_letter(letter) else told
     yield draw_text(LEFT, top + 15, shorten_name(name), "start")
     yield draw_text(RIGHT, top + 15, marked, "end", "mark")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final, TypeAlias
 
+from submissions.cells import explain_missing_interval
 from submissions.compare.fitness import explain_missing_ratio
 from submissions.compare.verdicts import (
     HypothesisTest,
@@ -16,7 +17,6 @@ from submissions.compare.verdicts import (
     run_hypothesis_test,
 )
 from submissions.publish.rows import REPORTED_KIND, get_row_bundle
-from submissions.tables import explain_missing_interval
 from suite.measurement.metrics import is_higher_better
 from suite.result import Result
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from compliance.results.curves import ScoredCurve
 from submissions.compare.per_unit import FigureRequest
-from submissions.curves.tables import format_figure
+from submissions.curves.point_columns import format_figure
 from submissions.publish.boards import ResultBoard, iterate_result_boards
 from submissions.publish.cards import SiteCards
 from submissions.publish.endpoints import format_points_csv
@@ -58,7 +58,7 @@ from submissions.report.sections.tradeoff import (
     build_tradeoff_section,
     iterate_result_points,
 )
-from submissions.tables import build_score_figure, format_known_interval, format_known_value
+from submissions.result_columns import RESULT_COLUMNS
 from submissions.tradeoff.exports import format_tradeoff_csv, format_tradeoff_json
 from submissions.tradeoff.figures import Tradeoff
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points
@@ -417,12 +417,12 @@ def read_site_style() -> str:
 
 def format_row_value(row: Result) -> str:
     """Format a value."""
-    return format_known_value(build_score_figure(row)).replace("minutes", "min")
+    return RESULT_COLUMNS["value"].format_cell(row).replace("minutes", "min")
 
 
 def format_row_interval(row: Result) -> str:
     """Format an interval; empty if there is none."""
-    return format_known_interval(build_score_figure(row))
+    return RESULT_COLUMNS["interval"].format_cell(row)
 
 
 def format_row_metric(row: Result) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from compliance.verdict import Acceptance, Finding, Severity
+from submissions.cells import format_exact_number, format_metric_value
 from submissions.publish.site import render_site_page
 from submissions.publish.trees import (
     TREE_TABLE,
@@ -22,7 +23,6 @@ from submissions.publish.trees import (
 from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import SEVERITY_TITLES
 from submissions.score.mlcommons_table import format_mlcommons_table
-from submissions.tables import format_exact_number, format_metric_value
 from suite import __version__
 from suite.columns import convert_to_csv_cell
 from suite.files.csv_tables import format_csv_table

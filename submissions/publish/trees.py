@@ -33,7 +33,7 @@ from submissions.result_columns import (
 )
 from submissions.result_index import find_requested_results, list_organisation_folders
 from submissions.score.score import complete_result, read_scored_values
-from suite.columns import Column, Table
+from suite.columns import Column, Table, build_part_column
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import locate_absolutely
 from suite.measurement.metrics import is_higher_better
@@ -87,7 +87,7 @@ def describe_tree_convergence(row: TreeResult) -> str:
 
 def build_tree_column(column: Column[Result]) -> Column[TreeResult]:
     """Return a column of results for the results of a tree."""
-    return Column(column.name, lambda row: column.read(row.result))
+    return build_part_column(column, lambda row: row.result)
 
 
 TREE_TABLE: Final[Table[TreeResult]] = Table(

@@ -77,6 +77,6 @@ def print_scored_tables(
 
         print_curves(curves)
     if rows:
-        from submissions.tables import print_scores
+        from submissions.score.text_table import print_scores
 
         print_scores(rows, paths)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from submissions.result_columns import rename_column, select_columns
-from submissions.tables import describe_row_verdict
+from submissions.curves.point_columns import POINT_COLUMNS
+from submissions.result_columns import RESULT_COLUMNS, rename_column, select_columns
 from suite.columns import Column, Table
 from suite.loadgen.headline import TOKEN_RATE_UNIT
 from suite.loadgen.token_figures import TOKEN_PERCENTILES
@@ -22,7 +22,7 @@ UNIT_COLUMNS: Final[Mapping[str, tuple[str, float]]] = {
     "samples_per_query": ("samples/query", 1),
 }
 """Column -> the unit of a score whose value stands in it, and the number to divide it by."""
-POINT_COLUMNS: Final = (
+POINT_FIGURES: Final = (
     "concurrency",
     "region",
     "system_tps",
@@ -58,7 +58,7 @@ def get_unit_value(row: Result, name: str) -> float | None:
 def get_point_or_token_value(row: Result, name: str) -> object:
     """Return a figure of a curve's point, or a percentile of a latency of tokens in ms."""
     if row.point:
-        return getattr(row.point, name, None)
+        return POINT_COLUMNS[name].read(row.point) if name in POINT_COLUMNS else None
     if row.figure.tokens is None or name not in TOKEN_LATENCY_COLUMNS:
         return None
     latency, percentile = TOKEN_LATENCY_COLUMNS[name]
@@ -88,13 +88,13 @@ SCORE_COLUMNS: Final[tuple[Column[Result], ...]] = (
     *select_columns("system", "accelerator", "accelerators", "nodes"),
     rename_column("benchmark", "workload"),
     *select_columns("scenario", "precision"),
-    Column("compliant", describe_row_verdict),
+    Column("compliant", RESULT_COLUMNS["compliant"].format_cell),
     *select_columns("metric", "value", "unit"),
     *compose_columns(list(UNIT_COLUMNS), get_unit_value),
     Column("scaled_minutes", lambda row: row.headline if row.convergence else None),
     *select_columns("basis", "whole_run", "whole_answers_per_s", "late_tokens"),
     *compose_columns(
-        list(dict.fromkeys((*POINT_COLUMNS, *TOKEN_LATENCY_COLUMNS))), get_point_or_token_value
+        list(dict.fromkeys((*POINT_FIGURES, *TOKEN_LATENCY_COLUMNS))), get_point_or_token_value
     ),
     *compose_columns(list(CONVERGENCE_COLUMNS), get_convergence_value),
     *select_columns("run_count", "runs", "attempts"),

@@ -5,16 +5,15 @@ ResultExporter, for served results; mlcommons/logging, result_summarizer.py, _ge
 training. Private ids and links into a repository are left empty: a results tree states neither.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from compliance.results.machine import format_field_value
-from submissions.result_columns import rename_column
-from submissions.tables import format_exact_number
+from submissions.cells import format_exact_number
+from submissions.result_columns import rename_column, select_columns
 from suite import registry
-from suite.columns import Column, Table
+from suite.columns import Column, Table, build_part_column
 from suite.errors import RequestError
-from suite.files.csv_tables import format_csv_table
 from suite.files.untrusted_files import parse_document_count
 from suite.result import Result
 from suite.units import NS_PER_MS
@@ -36,28 +35,21 @@ HARDWARE_FIELDS: Final = (
     "accelerators_per_node",
 )
 """Fields of a system description that are columns of served results."""
-TRAINED_COLUMNS: Final = (
-    "division",
-    "availability",
-    "submitter",
-    "system",
-    "number_of_nodes",
-    "host_processor_model_name",
-    "host_processors_count",
-    "accelerator_model_name",
-    "accelerators_count",
-    "framework",
-    "notes",
-    "private_id",
-)
-"""Columns before those of the benchmarks."""
-LINK_COLUMNS: Final = ("details_url", "code_url")
-"""Columns after those of the benchmarks."""
 
 
 def get_described_text(row: Result, field: str) -> str | None:
     """Return a field of the system description as a text; None if it does not state it."""
     return format_field_value(row.described.get(field))
+
+
+def get_availability(row: Result) -> str | None:
+    """Return whether the system can be bought, by its description."""
+    return get_described_text(row, "status")
+
+
+def get_system_name(row: Result) -> str:
+    """Return the system's name by its description, or else that of its folder."""
+    return get_described_text(row, "system_name") or row.system
 
 
 def get_mlcommons_value(row: Result) -> float | None:
@@ -98,10 +90,10 @@ def join_notes(fields: Mapping[str, Any], separator: str) -> str:
 SERVED_TABLE: Final[Table[Result]] = Table(
     columns=(
         rename_column("Organization", "org"),
-        Column("Availability", lambda row: get_described_text(row, "status")),
+        Column("Availability", get_availability),
         rename_column("Division", "division"),
         Column("SystemType", lambda row: get_described_text(row, "system_type")),
-        Column("SystemName", lambda row: get_described_text(row, "system_name") or row.system),
+        Column("SystemName", get_system_name),
         rename_column("Platform", "system"),
         rename_column("Model", "benchmark"),
         Column("MlperfModel", find_mlperf_benchmark),
@@ -139,45 +131,80 @@ def format_mlcommons_table(results: Iterable[Result]) -> str:
         )
     if served:
         return SERVED_TABLE.format_csv_text(served)
-    return format_csv_table(*build_trained_table(results))
+    return build_trained_table(results).format_csv_text(group_trained_systems(results))
 
 
-def build_trained_table(
-    results: Sequence[Result],
-) -> tuple[Sequence[str], list[dict[str, object]]]:
-    """Build the columns and rows of training sets: a row per system, a column per benchmark."""
-    rows: dict[tuple[str, ...], dict[str, object]] = {}
+class TrainedSystem(NamedTuple):
+    """A system with its minutes in each benchmark that it trained."""
+
+    system: Result
+    """A result of the system, which describes it."""
+    minutes: Mapping[str, float | None]
+
+
+def group_trained_systems(results: Iterable[Result]) -> list[TrainedSystem]:
+    """Group training sets by their system, in the order of the first ones."""
+    found: dict[tuple[str, ...], TrainedSystem] = {}
+    for each in results:
+        key = (each.round, each.division, each.org, each.system)
+        before = found.get(key, TrainedSystem(each, {}))
+        found[key] = before._replace(minutes={**before.minutes, each.workload: each.headline})
+    return list(found.values())
+
+
+def count_host_processors(row: Result) -> int | None:
+    """Count the processors of all nodes; None if the description does not state them."""
+    per_node = parse_document_count(row.described.get("host_processors_per_node"))
+    return per_node * row.nodes if per_node and row.nodes else None
+
+
+TRAINED_COLUMNS: Final[tuple[Column[Result], ...]] = (
+    *select_columns("division"),
+    Column("availability", get_availability),
+    rename_column("submitter", "org"),
+    Column("system", get_system_name),
+    rename_column("number_of_nodes", "nodes"),
+    build_described_column("host_processor_model_name"),
+    Column("host_processors_count", count_host_processors),
+    rename_column("accelerator_model_name", "accelerator"),
+    rename_column("accelerators_count", "accelerators"),
+    build_described_column("framework"),
+    Column("notes", lambda row: join_notes(row.described, ";")),
+    Column("private_id", lambda row: None),
+)
+"""Columns before those of the benchmarks."""
+LINK_COLUMNS: Final[tuple[Column[TrainedSystem], ...]] = (
+    Column("details_url", lambda row: None),
+    Column("code_url", lambda row: None),
+)
+"""Columns after those of the benchmarks."""
+
+
+def build_trained_column(column: Column[Result]) -> Column[TrainedSystem]:
+    """Return a column of results for a system that was trained on."""
+    return build_part_column(column, lambda row: row.system)
+
+
+def build_minutes_column(benchmark: str) -> Column[TrainedSystem]:
+    """Return the column of a benchmark."""
+    return Column(benchmark, lambda row: row.minutes.get(benchmark))
+
+
+def build_trained_table(results: Iterable[Result]) -> Table[TrainedSystem]:
+    """Build the columns of training sets: about the system, then of each benchmark."""
     benchmarks: dict[str, None] = {}
     for each in results:
-        benchmarks |= dict.fromkeys(list_round_benchmarks(each.round))
-        benchmarks.setdefault(each.workload)
-        key = (each.round, each.division, each.org, each.system)
-        row = rows.setdefault(key, build_trained_system(each))
-        row[each.workload] = each.headline
-    return (*TRAINED_COLUMNS, *benchmarks, *LINK_COLUMNS), list(rows.values())
+        benchmarks |= dict.fromkeys((*list_round_benchmarks(each.round), each.workload))
+    return Table(
+        columns=(
+            *map(build_trained_column, TRAINED_COLUMNS),
+            *map(build_minutes_column, benchmarks),
+            *LINK_COLUMNS,
+        )
+    )
 
 
 def list_round_benchmarks(round_name: str) -> Iterable[str]:
     """List the benchmarks of a published training round; none of podium's own rounds."""
     list_benchmarks = registry.load_round_part(round_name, "list_benchmarks")
     return list_benchmarks(round_name) if list_benchmarks else ()
-
-
-def build_trained_system(each: Result) -> dict[str, object]:
-    """Build the columns about the system of a training set."""
-    fields = each.described
-    per_node = parse_document_count(fields.get("host_processors_per_node"))
-    nodes = each.machine.nodes
-    return {
-        "division": each.division,
-        "availability": format_field_value(fields.get("status")),
-        "submitter": each.org,
-        "system": format_field_value(fields.get("system_name")) or each.system,
-        "number_of_nodes": nodes,
-        "host_processor_model_name": format_field_value(fields.get("host_processor_model_name")),
-        "host_processors_count": per_node * nodes if per_node and nodes else None,
-        "accelerator_model_name": each.machine.accelerator,
-        "accelerators_count": each.machine.accelerators,
-        "framework": format_field_value(fields.get("framework")),
-        "notes": join_notes(fields, ";"),
-    }

@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
-from submissions.tradeoff.figures import Tradeoff, TradeoffPoint
-from suite.files.csv_tables import format_csv_table
+from submissions.tradeoff.figures import Tradeoff
+from submissions.tradeoff.point_columns import EXPORTED_TABLE
 
 
 def format_tradeoff_csv(found: Sequence[Tradeoff]) -> str:
     """Format all points as CSV; an unknown value is empty."""
-    return format_csv_table(
-        [each.name for each in fields(TradeoffPoint)],
-        (asdict(point) for each in found for point in each.points),
-    )
+    return EXPORTED_TABLE.format_csv_text([point for each in found for point in each.points])
 
 
 def format_tradeoff_json(found: Sequence[Tradeoff]) -> str:

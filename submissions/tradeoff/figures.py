@@ -31,7 +31,7 @@ MISSING_DIVISORS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeoffPoint:
-    """One point of a figure. The fields are the columns of the CSV, in this order."""
+    """One point of a figure."""
 
     workload: str
     kind: str
@@ -58,6 +58,10 @@ class TradeoffPoint:
     """Upper end of the value's 95 % interval; None if there is none."""
     front: bool
     """Whether no other point is both as fast and as quick, and better in one of them."""
+    dominated: bool = False
+    """Whether a point that is as quick is faster beyond the intervals of both. One that is neither
+    this nor on the front is not separable from the front.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +174,29 @@ def build_tradeoff_point(
 
 
 def mark_pareto_front(ordered: Sequence[TradeoffPoint]) -> Iterator[TradeoffPoint]:
-    """Yield points by rising latency, those marked that no other one dominates."""
+    """Yield points by rising latency, those marked that no other one dominates, and those that one
+    dominates beyond the intervals of both.
+    """
     best, at = float("-inf"), float("-inf")
     for point in ordered:
         front = point.value > best or (point.value == best and point.latency_ms == at)
         if front:
             best, at = point.value, point.latency_ms
-        yield replace(point, front=front)
+        beaten = not front and any(is_clearly_slower(point, other) for other in ordered)
+        yield replace(point, front=front, dominated=beaten)
+
+
+def is_clearly_slower(point: TradeoffPoint, other: TradeoffPoint) -> bool:
+    """Return whether another point is as quick, and faster beyond the intervals of both; a pair
+    without intervals is taken by its values.
+    """
+    if other.latency_ms > point.latency_ms:
+        return False
+    if point.high is None and other.low is None:
+        same = (other.value, other.latency_ms) == (point.value, point.latency_ms)
+        return other.value >= point.value and not same
+    least = other.value if other.low is None else other.low
+    return least > (point.value if point.high is None else point.high)
 
 
 def choose_group_power(

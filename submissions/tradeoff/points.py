@@ -100,6 +100,7 @@ def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:
     for point in curve.points:
         if not (point.is_fixed and point.system_tps and point.tps_per_user):
             continue
+        interval = point.intervals.get("system_tps")
         yield MeasuredPoint(
             group=(curve.model, curve.round, curve.data_set, curve.division),
             source=curve.path,
@@ -112,8 +113,8 @@ def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:
             in_flight=point.concurrency,
             rate=point.system_tps,
             rate_unit=TOKEN_RATE_UNIT,
-            low=None,
-            high=None,
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
             latency_ms=MS_PER_S / point.tps_per_user,
             latency=TOKEN_LATENCY,
             priced_names=(curve.system, curve.machine.accelerator or ""),

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from changed_results import make_result
 
+from submissions.cells import format_metric_value
 from submissions.compliance_check import format_finding_line
-from submissions.tables import format_metric_value, print_scores
+from submissions.score.text_table import print_scores
 from suite.result import Result
 
 

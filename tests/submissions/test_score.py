@@ -12,12 +12,12 @@ from changed_results import change_result, make_result
 from click.testing import CliRunner
 
 from compliance.verdict import Finding
+from submissions.cells import format_metric_value
 from submissions.commands.compare import compare
 from submissions.commands.score import score
 from submissions.pack.bundle import pack_results
 from submissions.result_index import open_results
 from submissions.score.csv_table import format_scores_csv
-from submissions.tables import format_metric_value
 from suite.errors import JudgedError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.measurement.metrics import compute_olympic_mean

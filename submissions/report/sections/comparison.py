@@ -4,15 +4,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
+from submissions.cells import (
+    NAMING_RATE_UNITS,
+    format_known_interval,
+    format_known_value,
+)
 from submissions.compare import table_rows
 from submissions.compare.comparison import ComparedResult, Comparison
 from submissions.compare.verdicts import SpeedVerdict
 from submissions.report.document import Axis, Bar, BarChart, Document, Note, Section, Table, Tone
 from submissions.report.sections.headlines import find_workload_title
-from submissions.tables import NAMING_RATE_UNITS, format_known_interval, format_known_value
-from suite import __version__
+from submissions.report.shown_table import build_shown_table
+from suite import __version__, columns
+from suite.columns import Column
 from suite.files.layout import convert_to_slug
 from suite.measurement.metrics import LATENCY_PREFIX, is_higher_better
 from suite.units import NS_PER_MS
@@ -47,26 +53,54 @@ def format_comparison_title(found: Sequence[Comparison]) -> str:
     return f"{workloads}: {' and '.join(sorted(names))} compared"
 
 
-def build_verdicts_section(found: Sequence[Comparison]) -> Section:
-    """Sum up the verdicts: how many of each, and a row for each result but the baseline."""
-    rows = []
+class ComparedKind(NamedTuple):
+    """A result beside the baseline, with what tells it apart."""
+
+    comparison: Comparison
+    name: str
+    found: ComparedResult
+
+
+def name_workload_and_scenario(found: Comparison) -> str:
+    """Name the kind of result."""
+    return f"{found.workload}, {table_rows.name_scenario(found)}"
+
+
+def has_several_names(rows: Sequence[ComparedKind]) -> bool:
+    """Return whether results of several systems or paths are compared."""
+    return len({row.name for row in rows}) != 1
+
+
+VERDICT_TABLE: Final[columns.Table[ComparedKind]] = columns.Table(
+    columns=(
+        Column(
+            "result",
+            lambda row: f"{row.comparison.workload}, {table_rows.name_scenario(row.comparison)}",
+        ),
+        Column("of", lambda row: row.name, when=has_several_names),
+        Column("verdict", lambda row: table_rows.format_verdict_cell(row.found)),
+        Column("times as fast", lambda row: table_rows.format_ratio_cell(row.found)),
+    )
+)
+
+
+def iterate_compared_kinds(found: Sequence[Comparison]) -> Iterator[ComparedKind]:
+    """Yield each result but the baseline."""
     for comparison in found:
         names = table_rows.list_distinct_names(comparison.results)
         for name, each in zip(names, comparison.results, strict=True):
-            if each.absent or each.baseline:
-                continue
-            kind = f"{comparison.workload}, {comparison.scenario or 'training'}"
-            ratio = table_rows.format_ratio_cell(each)
-            rows.append((kind, name, table_rows.format_verdict_cell(each), ratio))
-    columns = ("result", "of", "verdict", "times as fast")
-    table = Table(title="Verdicts", columns=columns, rows=tuple(rows))
-    if len({name for _, name, *_ in rows}) == 1:
-        table = drop_table_column(table, columns.index("of"))
+            if not each.absent and not each.baseline:
+                yield ComparedKind(comparison, name, each)
+
+
+def build_verdicts_section(found: Sequence[Comparison]) -> Section:
+    """Sum up the verdicts: how many of each, and a row for each result but the baseline."""
+    rows = list(iterate_compared_kinds(found))
     return Section(
         id="verdicts",
         title=(table_rows.count_speed_verdicts(found) or "nothing compared").capitalize(),
         intro=describe_baselines(found),
-        tables=(table,) if rows else (),
+        tables=(build_shown_table("Verdicts", VERDICT_TABLE, rows),) if rows else (),
     )
 
 
@@ -87,41 +121,38 @@ def build_kind_section(found: Comparison) -> Section:
     """Build the section of one workload and scenario."""
     charts = tuple(filter(None, [build_comparison_bars(found), *iterate_reference_bars(found)]))
     shared = table_rows.find_shared_remarks(found)
-    table = build_comparison_table([found])
     return Section(
         id=f"compared-{name_comparison(found)}",
-        title=f"{find_workload_title(found.workload)}: {found.scenario or 'training'}",
+        title=f"{find_workload_title(found.workload)}: {table_rows.name_scenario(found)}",
         bar_charts=charts,
         notes=(
             *(() if charts else (Note(text=TOO_FEW_BARS),)),
             *(Note(text=f"Of {each.rows}: {'; '.join(each.remarks)}.") for each in shared),
         ),
-        tables=(drop_table_column(table, 0),),
+        tables=(build_comparison_table([found], KIND_TABLE),),
     )
 
 
 def name_comparison(found: Comparison) -> str:
     """Return the part of an id that identifies a kind of result."""
-    return convert_to_slug(f"{found.workload}-{found.scenario or 'training'}")
+    return convert_to_slug(f"{found.workload}-{table_rows.name_scenario(found)}")
 
 
-def build_comparison_table(found: Sequence[Comparison]) -> Table:
+KIND_TABLE: Final = replace(
+    table_rows.COMPARISON_TABLE, columns=table_rows.COMPARISON_TABLE.columns[1:]
+)
+"""Without the workload, which the section's heading says already."""
+
+
+def build_comparison_table(
+    found: Sequence[Comparison],
+    shown: columns.Table[table_rows.ShownResult] = table_rows.COMPARISON_TABLE,
+) -> Table:
     """Show the rows of `podium compare`."""
-    rows = tuple(
-        tuple(cell.replace("\n", "; ") for cell in row)
-        for each in found
-        for row in table_rows.iterate_comparison_rows(each)
-    )
-    return Table(title="Comparison", columns=table_rows.COMPARISON_COLUMNS, rows=rows)
-
-
-def drop_table_column(table: Table, index: int) -> Table:
-    """Leave out a column, which the section's heading says already."""
-    return replace(
-        table,
-        columns=(*table.columns[:index], *table.columns[index + 1 :]),
-        rows=tuple((*row[:index], *row[index + 1 :]) for row in table.rows),
-    )
+    results = [row for each in found for row in table_rows.list_shown_results(each)]
+    table = build_shown_table("Comparison", shown, results)
+    rows = (tuple(cell.replace("\n", "; ") for cell in row) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def build_comparison_bars(found: Comparison) -> BarChart | None:
@@ -129,7 +160,7 @@ def build_comparison_bars(found: Comparison) -> BarChart | None:
     count or is not comparable has no bar.
     """
     bars = list(iterate_comparison_bars(found))
-    title = f"{found.workload}, {found.scenario or 'training'}"
+    title = name_workload_and_scenario(found)
     return build_bar_chart(f"bars-{name_comparison(found)}", title, found.metric, found.unit, bars)
 
 
@@ -141,7 +172,7 @@ def iterate_reference_bars(found: Comparison) -> Iterator[BarChart]:
     for each in found.references:
         key = (each.result.round, each.result.division, each.result.metric, each.result.unit)
         groups.setdefault(key, []).append(each)
-    title = f"{found.workload}, {found.scenario or 'training'}"
+    title = name_workload_and_scenario(found)
     for (round_name, division, metric, unit), rows in groups.items():
         where = ", ".join(filter(None, (round_name, f"{division} division" if division else "")))
         bars = [build_reference_bar(each) for each in rows if each.result.value is not None]

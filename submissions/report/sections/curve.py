@@ -3,24 +3,30 @@ the number of requests in flight, and a table with the same values.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from compliance.results.curves import ScoredCurve
 from submissions.curves.comparison import (
+    NOT_SEPARABLE,
+    RATE,
+    SPEED,
     CurveComparison,
+    is_clearly_dominated,
     is_dominated_point,
     select_counted_points,
     select_front_points,
 )
-from submissions.curves.tables import (
+from submissions.curves.point_columns import (
+    POINT_COLUMNS,
     REGION_NAMES,
-    UNKNOWN,
-    UNTESTED_NOTE,
-    format_concurrency,
-    format_curve_verdict,
+    build_point_figure_column,
     format_figure,
-    format_region,
+)
+from submissions.curves.tables import (
+    describe_step_test,
+    format_curve_verdict,
     iterate_comparison_heading,
     iterate_comparison_remarks,
     iterate_comparison_tables,
@@ -40,21 +46,16 @@ from submissions.report.document import (
     Tone,
 )
 from submissions.report.sections.front_lines import build_dominated_line, build_front_line
+from submissions.report.shown_table import build_shown_table
+from suite import columns
+from suite.columns import UNKNOWN_CELL, Column
 from suite.files.layout import convert_to_slug
+from suite.measurement.intervals import Interval
 from suite.result import ScoredPoint
 
 RATE_AXIS: Final = Axis(name="throughput", unit="tokens/s", log=True)
 TTFT_AXIS: Final = Axis(name="TTFT P90", unit="ms", log=True)
-POINT_COLUMNS: Final = (
-    "region",
-    "in flight",
-    "tokens/s",
-    "tokens/s per user",
-    "TTFT P90, ms",
-    "tokens/s per kW",
-    "basis",
-    "in the figures",
-)
+TTFT: Final = "ttft_p90_ms"
 AXIS_ROOM: Final = 0.8
 """Share of the slowest point's speed at which its axis begins."""
 STEP_NOTE: Final = (
@@ -84,7 +85,7 @@ def describe_curve_extent(curve: ScoredCurve) -> str:
     """Describe a curve's points, their range and the peak."""
     return (
         f"{curve.point_count} points of {curve.origin}, each {describe_point_runs(curve)}: C_min"
-        f" {curve.c_min or UNKNOWN}, C_max {curve.c_max or UNKNOWN}, peak"
+        f" {curve.c_min or UNKNOWN_CELL}, C_max {curve.c_max or UNKNOWN_CELL}, peak"
         f" {format_figure(curve.peak, 'tokens/s')}."
     )
 
@@ -136,22 +137,48 @@ def iterate_rate_lines(curve: ScoredCurve) -> Iterator[Line]:
     counted = select_counted_points(curve)
     front = select_front_points(curve)
     if front:
-        yield build_front_line("curve", locate_rates(front), rising=False)
+        line = build_front_line("curve", locate_rates(front), rising=False)
+        yield replace(
+            line,
+            x_intervals=list_drawn_intervals(front, SPEED),
+            y_intervals=list_drawn_intervals(front, RATE),
+        )
     for name, points in group_broken_points(curve).items():
         if places := locate_rates(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
-    dominated = [each for each in counted if each not in front]
-    if dominated:
-        yield build_dominated_line("dominated", locate_rates(dominated))
+    besides = [each for each in counted if each not in front]
+    dominated = [each for each in besides if is_beaten_point(each, counted)]
+    close = [each for each in besides if each not in dominated]
+    for name, points in (("dominated", dominated), (NOT_SEPARABLE, close)):
+        if points:
+            yield build_dominated_line(name, locate_rates(points))
+
+
+def is_beaten_point(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> bool:
+    """Return whether a point that counts dominates a point beyond the intervals of both."""
+    return any(is_clearly_dominated(point, other) for other in counted)
 
 
 def iterate_ttft_lines(curve: ScoredCurve) -> Iterator[Line]:
     """Yield the times of the points that count, and of those that break a rule."""
-    if places := locate_times(select_counted_points(curve)):
-        yield Line(name="TTFT P90", points=places, dots=True)
+    counted = select_counted_points(curve)
+    if places := locate_times(counted):
+        drawn = [each for each in counted if locate_times([each])]
+        intervals = list_drawn_intervals(drawn, TTFT)
+        yield Line(name="TTFT P90", points=places, dots=True, y_intervals=intervals)
     for name, points in group_broken_points(curve).items():
         if places := locate_times(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
+
+
+def list_drawn_intervals(
+    points: Sequence[ScoredPoint], figure: str
+) -> tuple[tuple[float, float] | None, ...]:
+    """List the intervals of a line's points; nothing if no point has one."""
+    found = [each.intervals.get(figure) for each in points]
+    if not any(found):
+        return ()
+    return tuple(None if each is None else (each.low, each.high) for each in found)
 
 
 def locate_rates(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
@@ -241,23 +268,41 @@ def describe_ttft_panel(curve: ScoredCurve) -> str:
     return " ".join(parts)
 
 
+class DrawnPoint(NamedTuple):
+    """A point, and how it is drawn."""
+
+    point: ScoredPoint
+    role: str
+
+
+def build_drawn_column(column: Column[ScoredPoint]) -> Column[DrawnPoint]:
+    """Return a column of points for those that are drawn."""
+    return columns.build_part_column(column, lambda row: row.point)
+
+
+POINT_TABLE: Final[columns.Table[DrawnPoint]] = columns.Table(
+    columns=(
+        *map(
+            build_drawn_column,
+            (
+                *(POINT_COLUMNS[name] for name in ("region", "concurrency", "system_tps")),
+                build_point_figure_column("tps_per_user", "tokens/s per user"),
+                build_point_figure_column("ttft_p90_ms", "TTFT P90, ms"),
+                build_point_figure_column("tps_per_kw", "tokens/s per kW"),
+                POINT_COLUMNS["basis"],
+            ),
+        ),
+        Column("in the figures", lambda row: row.role),
+    )
+)
+"""The points with the values of both panels."""
+
+
 def build_points_table(curve: ScoredCurve) -> Table:
     """List the points with the values of both panels."""
     counted = select_counted_points(curve)
-    rows = [
-        (
-            format_region(each),
-            format_concurrency(each.concurrency),
-            format_figure(each.system_tps),
-            format_figure(each.tps_per_user),
-            format_figure(each.ttft_p90_ms),
-            format_figure(each.tps_per_kw),
-            each.basis.replace("_", " "),
-            describe_point_role(each, counted),
-        )
-        for each in curve.points
-    ]
-    return Table(title="Points", columns=POINT_COLUMNS, rows=tuple(rows), numeric=(1, 2, 3, 4, 5))
+    rows = [DrawnPoint(each, describe_point_role(each, counted)) for each in curve.points]
+    return build_shown_table("Points", POINT_TABLE, rows)
 
 
 def describe_point_role(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> str:
@@ -268,18 +313,22 @@ def describe_point_role(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> s
         return "dashed line"
     if point not in counted:
         return "no"
-    dominated = any(is_dominated_point(point, other) for other in counted)
-    return "dominated" if dominated else "on the curve"
+    if is_beaten_point(point, counted):
+        return "dominated"
+    if any(is_dominated_point(point, other) for other in counted):
+        return f"{NOT_SEPARABLE} from the curve"
+    return "on the curve"
 
 
 def build_curve_comparison_section(
     found: Sequence[CurveComparison], unpaired: Sequence[str]
 ) -> Section:
     """Compare curves as `podium compare` does; `unpaired` are those that are compared with none."""
+    tests = dict.fromkeys(map(describe_step_test, found))
     return Section(
         id="curve-comparison",
         title="Comparison of curves",
-        intro=UNTESTED_NOTE[0].upper() + UNTESTED_NOTE[1:] + ".",
+        intro=" ".join(f"{each[0].upper()}{each[1:]}." for each in tests),
         notes=tuple(Note(text=each) for each in unpaired),
         parts=tuple(
             Section(
@@ -288,13 +337,8 @@ def build_curve_comparison_section(
                 intro="; ".join(iterate_comparison_heading(each)),
                 notes=tuple(Note(text=line) for line in iterate_comparison_remarks(each)),
                 tables=tuple(
-                    Table(
-                        title=f"By {columns[0]}",
-                        columns=tuple(columns),
-                        rows=tuple(map(tuple, rows)),
-                        numeric=tuple(range(len(columns))),
-                    )
-                    for columns, rows in iterate_comparison_tables(each)
+                    build_shown_table(f"By {table.columns[0].heading}", table, steps)
+                    for table, steps in iterate_comparison_tables(each)
                 ),
             )
             for number, each in enumerate(found, 1)
@@ -305,14 +349,26 @@ def build_curve_comparison_section(
 def build_curve_tile(curve: ScoredCurve, *, several: bool) -> Tile:
     """Return the headline of a curve: its peak."""
     unfit = "" if curve.compliant else ". Not compliant"
+    known = find_peak_interval(curve)
+    tested = (
+        "not tested"
+        if known is None
+        else f"{format_figure(known.low)} to {format_figure(known.high)}"
+    )
     return Tile(
         name=f"{curve.model}: peak",
         value=format_figure(curve.peak),
         unit="tokens/s",
-        note=f"not tested: {describe_point_runs(curve)} per point{unfit}",
+        note=f"{tested}: {describe_point_runs(curve)} per point{unfit}",
         tone=Tone.PLAIN if curve.compliant else Tone.BAD,
         origin=f"{curve.org} {curve.system}".strip() if several else "",
     )
+
+
+def find_peak_interval(curve: ScoredCurve) -> Interval | None:
+    """Return the interval of a curve's peak; None if it has none."""
+    found = (each.intervals.get(RATE) for each in curve.points if each.system_tps == curve.peak)
+    return next(filter(None, found), None)
 
 
 def describe_curve_systems(curves: Sequence[ScoredCurve]) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ from typing import Any
 from compliance.kinds.podium.documents.training import TrainingLog, read_training_log
 from compliance.logs.finite_numbers import is_finite_number
 from compliance.results.indexed_result import IndexedResult
+from submissions.cells import format_score_target, format_score_value
 from submissions.report.document import Axis, Chart, Gallery, Line, Mark, Note, Section, Tone
 from submissions.report.sections.training import format_run_label
-from submissions.tables import format_score_target, format_score_value
 from suite import registry
 from suite.errors import MissingError
 from suite.events import EPOCH_NUM, EXAMPLE

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from compliance.kinds.podium.results.loadgen_runs import read_loadgen_percentiles
 from compliance.results.indexed_result import IndexedResult
+from submissions.cells import format_metric_value, format_score_value
 from submissions.report.document import Section, Table
 from submissions.report.sections import serving, tokens
-from submissions.tables import format_metric_value, format_score_value
 from suite.loadgen.scenario import Scenario
 from suite.result import PUBLISHED_PROFILE, Result
 from suite.terms import Precision

@@ -3,10 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from submissions.report.document import Tile, Tone
-from submissions.report.sections import names
-from submissions.report.sections.serving import ESTIMATE_NAME, find_estimated_percentile
-from submissions.tables import (
+from submissions.cells import (
     build_score_figure,
     describe_tries,
     explain_missing_interval,
@@ -16,6 +13,9 @@ from submissions.tables import (
     format_named_score,
     format_score_target,
 )
+from submissions.report.document import Tile, Tone
+from submissions.report.sections import names
+from submissions.report.sections.serving import ESTIMATE_NAME, find_estimated_percentile
 from suite import registry
 from suite.human_numbers import format_whole_digits
 from suite.measurement.metrics import LATENCY_PREFIX

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from submissions.cells import format_metric_value
 from submissions.compare.command import UNVERIFIED_NOTE
 from submissions.compare.comparison import CompareRequest, compare_results
 from submissions.published_rows import (
@@ -14,7 +15,6 @@ from submissions.report.document import Section, Table
 from submissions.report.sections.comparison import build_comparison_bars, build_comparison_table
 from submissions.report.shown_table import build_shown_table
 from submissions.result_columns import rename_column, select_columns
-from submissions.tables import format_metric_value
 from suite import columns
 from suite.columns import Column
 from suite.result import Result

@@ -9,6 +9,7 @@ from typing import Final
 from compliance.kinds.podium.results import log_values
 from compliance.results.indexed_result import IndexedResult
 from compliance.results.run_figures import LoadGenFigures
+from submissions.cells import format_metric_value, format_named_score, format_score_value
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records import loadgen_runs
 from submissions.report.records import queries as recorded
@@ -25,7 +26,6 @@ from submissions.report.sections.tokens import (
     format_percentile_ms,
 )
 from submissions.report.sections.within_run import build_within_run_tables
-from submissions.tables import format_metric_value, format_named_score, format_score_value
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from compliance.results.run_figures import FIRST_TOKEN_NAME, OUTPUT_TOKEN_NAME, LoadGenFigures
+from submissions.cells import format_metric_value, iterate_token_cells
 from submissions.report.document import Axis, Chart, Line, Mark, Table
 from submissions.report.records import queries as recorded
 from submissions.report.records.tokens import RecordedTokens
-from submissions.tables import format_metric_value, iterate_token_cells
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.scenario import Scenario
 from suite.result import Result

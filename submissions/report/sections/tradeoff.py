@@ -2,7 +2,7 @@
 precisions and batches, with the Pareto front.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from submissions.compare.per_unit import FigureRequest
@@ -26,9 +26,8 @@ from submissions.tradeoff.figures import (
     build_compared_tradeoffs,
     build_tradeoffs,
 )
+from submissions.tradeoff.point_columns import SHOWN_TABLE, format_point_value
 from submissions.tradeoff.points import BATCH_LATENCY, MeasuredPoint
-from suite import columns
-from suite.columns import UNKNOWN_CELL, Column
 from suite.files.layout import convert_to_slug
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.scenario import Scenario
@@ -44,7 +43,8 @@ FAR_APART: Final = 20.0
 TRADEOFF_INTRO: Final = (
     "A point is one system with its engine, precision and batch. The step line is the Pareto front:"
     " the highest throughput within each latency. It is drawn through values, not intervals, so"
-    " neighbours on it need not be separable."
+    " neighbours on it need not be separable. A point beside it is off the front only where a point"
+    " that is as quick is faster beyond the intervals of both."
 )
 
 
@@ -203,49 +203,6 @@ def locate_point(point: TradeoffPoint) -> tuple[float, float]:
     return point.latency_ms, point.value
 
 
-def format_point_value(point: TradeoffPoint) -> str:
-    """Format the throughput of a point."""
-    return f"{format_whole_digits(point.value)} {point.value_unit}"
-
-
-def format_point_interval(point: TradeoffPoint) -> str:
-    """Format the interval of a point's throughput; a dash if it has none."""
-    if point.low is None or point.high is None:
-        return UNKNOWN_CELL
-    return f"{format_whole_digits(point.low)} to {format_whole_digits(point.high)}"
-
-
-def build_used_column(
-    name: str, read: Callable[[TradeoffPoint], object], *, numeric: bool = False
-) -> Column[TradeoffPoint]:
-    """Return a column that is left out where no point has anything in it."""
-
-    def has_cells(points: Sequence[TradeoffPoint]) -> bool:
-        return any(read(each) not in (None, "") for each in points)
-
-    def tell_cell(point: TradeoffPoint) -> str:
-        value = read(point)
-        return UNKNOWN_CELL if value in (None, "") else str(value)
-
-    return Column(name, read, tell=tell_cell, numeric=numeric, when=has_cells)
-
-
-TRADEOFF_TABLE: Final[columns.Table[TradeoffPoint]] = columns.Table(
-    columns=(
-        build_used_column("system", lambda each: each.system),
-        build_used_column("engine", lambda each: each.engine),
-        build_used_column("precision", lambda each: each.precision),
-        build_used_column("batch", lambda each: each.batch, numeric=True),
-        build_used_column("in flight", lambda each: each.in_flight, numeric=True),
-        Column("latency, ms", lambda each: format_whole_digits(each.latency_ms), numeric=True),
-        Column("throughput", format_point_value, numeric=True),
-        Column("95 % interval", format_point_interval, numeric=True),
-        Column("on the front", lambda each: "yes" if each.front else "no"),
-    )
-)
-"""The points of one figure by rising latency, without columns that are empty."""
-
-
 def build_tradeoff_table(found: Tradeoff) -> Table:
     """List the points of one figure."""
-    return build_shown_table("Points", TRADEOFF_TABLE, found.points)
+    return build_shown_table("Points", SHOWN_TABLE, found.points)

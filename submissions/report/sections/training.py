@@ -12,10 +12,14 @@ from compliance.results.training_runs import (
     DrawnTrainingRun,
     DrawnTrainingSet,
 )
+from submissions.cells import (
+    format_metric_value,
+    format_score_target,
+    format_score_value,
+)
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records.training_runs import build_evaluation_axis, read_drawn_training_set
 from submissions.report.sections import names
-from submissions.tables import format_metric_value, format_score_target, format_score_value
 from suite.human_numbers import SINGLE_RUN_DIGITS, format_whole_digits
 from suite.measurement.data_waiting import WAITED_FOR_DATA
 from suite.result import Result

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from submissions.cells import format_metric_value
 from submissions.report.document import Table
 from submissions.report.shown_table import build_shown_table
-from submissions.tables import format_metric_value
 from suite import columns as shown
 from suite.columns import UNKNOWN_CELL, Column
 from suite.measurement.metrics import LATENCY_PREFIX as METRIC

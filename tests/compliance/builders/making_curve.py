@@ -53,21 +53,30 @@ ANSWER_FIELDS: Final = (("begun", "<i8"), ("last_step", "<i8"), ("tokens", "<i8"
 """Of an answer in progress: the numbers of its first and last step, from 0, and its tokens."""
 
 
-def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
-    """A curve that keeps all rules; each point takes so many times as long as LOAD."""
+def write_curve(
+    root: Path, times: tuple[float, float] = (1.0, 1.0), repeats: Sequence[float] = (1.0,)
+) -> Path:
+    """A curve that keeps all rules; each point takes so many times as long as LOAD, and each run
+    of it so many times as long as the point.
+    """
     folder = root / STUDIES_FOLDER / "resnet50-curve-box"
     seconds = LOAD.row.min_duration_ms / 1000
     record = None
-    for place, concurrency in enumerate(CONCURRENCIES):
+    runs = [
+        (concurrency, repeat, times[place] * longer)
+        for place, concurrency in enumerate(CONCURRENCIES)
+        for repeat, longer in enumerate(repeats, 1)
+    ]
+    for number, (concurrency, repeat, longer) in enumerate(runs, 1):
         load = replace(
             LOAD,
-            begin_ms=100_000.0 + place * 20_000.0,
-            lowest_ns=int(times[place] * LOAD.lowest_ns),
+            begin_ms=80_000.0 + number * 20_000.0,
+            lowest_ns=int(longer * LOAD.lowest_ns),
         )
-        home = folder / name_run(concurrency)
+        home = folder / name_run(concurrency, repeat)
         record = write_point(home, load, concurrency)
         point = PointRecord(
-            number=place + 1, repeat=1, point={"concurrency": concurrency}, seconds=12.5
+            number=number, repeat=repeat, point={"concurrency": concurrency}, seconds=12.5
         )
         write_point_record(home, point)
     assert record is not None
@@ -75,8 +84,8 @@ def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
     study = StudyRecord(
         kind=CURVE_KIND,
         stamps=stamps_of(record),
-        requests=(SavedRequest(request=asdict(request)),),
-        runs=tuple(map(name_run, CONCURRENCIES)),
+        requests=(SavedRequest(request=asdict(request), repeats=len(repeats)),),
+        runs=tuple(name_run(concurrency, repeat) for concurrency, repeat, _ in runs),
         machine=StudyMachine(
             processor="",
             processors=2,
@@ -88,9 +97,10 @@ def write_curve(root: Path, times: tuple[float, float] = (1.0, 1.0)) -> Path:
     return folder
 
 
-def name_run(concurrency: int) -> str:
+def name_run(concurrency: int, repeat: int = 1) -> str:
     """The folder of a point's run in the study's."""
-    return f"box-torch-fp32/in-flight-{concurrency}"
+    further = "" if repeat == 1 else f"-run-{repeat}"
+    return f"box-torch-fp32/in-flight-{concurrency}{further}"
 
 
 def write_point(folder: Path, load: Load, concurrency: int) -> SystemUnderTest:

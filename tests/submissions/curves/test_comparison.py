@@ -3,6 +3,7 @@ may be said.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,19 @@ from submissions.curves.comparison import (
     compare_with_baselines,
     find_best_figure,
     get_system_tps,
+    is_clearly_dominated,
+    is_dominated_point,
     iterate_unpaired_curves,
+    select_fast_points,
     select_first_curves,
     select_front_points,
 )
-from submissions.curves.tables import format_curve_verdict, iterate_comparison_lines
+from submissions.curves.tables import (
+    format_curve_verdict,
+    iterate_comparison_lines,
+    iterate_comparison_tables,
+)
+from suite.measurement.intervals import Interval
 from suite.result import Machine, ScoredPoint
 
 Curves = Callable[..., ScoredCurve]
@@ -29,14 +38,15 @@ def test_a_curve_is_a_step_function(curve_of: Curves) -> None:
     """Interpolated, it would promise rates at which nobody measured."""
     points = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0)).points
     found = [
-        find_best_figure(points, speed, get_system_tps) for speed in (5, 10, 10.1, 40, 99, 101)
+        find_best_figure(select_fast_points(points, speed), get_system_tps)
+        for speed in (5, 10, 10.1, 40, 99, 101)
     ]
     assert found == [90.0, 90.0, 50.0, 50.0, 10.0, None]
 
 
 def test_a_slower_point_never_hides_a_faster_one(curve_of: Curves) -> None:
     curve = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (16, 45.0, 30.0))
-    assert find_best_figure(curve.points, 25.0, get_system_tps) == 50.0
+    assert find_best_figure(select_fast_points(curve.points, 25.0), get_system_tps) == 50.0
     assert [each.concurrency for each in select_front_points(curve)] == [8, 1]
 
 
@@ -72,6 +82,79 @@ def test_equal_steps_between_do_not_hide_a_crossing(curve_of: Curves) -> None:
     first = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0))
     other = curve_of((1, 12.0, 100.0), (8, 50.0, 40.0), (64, 80.0, 10.0))
     assert compare_curves(first, other).verdict == "cross at x = 10"
+
+
+def test_a_gap_without_a_leader_is_told(curve_of: Curves) -> None:
+    """`B above` would claim a lead in the gap."""
+    first = curve_of((1, 10.0, 100.0), (8, 50.0, 40.0), (64, 90.0, 10.0))
+    other = curve_of((1, 12.0, 100.0), (8, 50.0, 40.0), (64, 80.0, 10.0))
+    (crossing,) = compare_curves(first, other).crossings
+    assert (crossing.tps_per_user, crossing.ahead_from) == (10.0, 100.0)
+    lines = [*iterate_comparison_lines(compare_curves(first, other))]
+    assert "A is ahead up to 10 tokens/s per user, B from 100 on" in lines
+
+
+def repeat(curve: ScoredCurve, **halves: float) -> ScoredCurve:
+    """The curve with intervals: half of each, by figure."""
+    points = [
+        replace(
+            each,
+            intervals={
+                name: Interval(low=getattr(each, name) - half, high=getattr(each, name) + half)
+                for name, half in halves.items()
+            },
+        )
+        for each in curve.points
+    ]
+    return replace(curve, points=tuple(points), runs=3)
+
+
+@pytest.mark.parametrize(
+    ("half", "verdict", "ahead"),
+    [(4.0, "B dominates", ["B", "B"]), (6.0, "not separable", ["", ""])],
+)
+def test_no_lead_is_claimed_within_both_intervals(
+    curve_of: Curves, half: float, verdict: str, ahead: list[str]
+) -> None:
+    """Two measurements of one system would always have a winner."""
+    low, high = (
+        repeat(curve_of((1, 50.0 + more, 100.0), (8, 90.0 + more, 40.0)), system_tps=half)
+        for more in (0.0, 10.0)
+    )
+    found = compare_curves(low, high)
+    assert found.verdict == verdict
+    assert [each.ahead for each in found.steps] == ahead == [each.ahead for each in found.matched]
+
+
+@pytest.mark.parametrize(("half", "verdict"), [(1.0, "B dominates"), (20.0, "not separable")])
+def test_a_curve_may_reach_as_far_as_its_interval(
+    curve_of: Curves, half: float, verdict: str
+) -> None:
+    """A speed per user is measured, too: 79 instead of 80 tokens/s would be a defeat."""
+    first, other = (
+        repeat(curve_of((1, 10.0, speed)), system_tps=1.0, tps_per_user=half)
+        for speed in (70.0, 80.0)
+    )
+    assert compare_curves(first, other).verdict == verdict
+
+
+def test_one_run_on_one_side_is_not_tested(curve_of: Curves) -> None:
+    first, other = curve_of((1, 10.0, 50.0)), repeat(curve_of((1, 20.0, 50.0)), system_tps=1.0)
+    told = "\n".join(iterate_comparison_lines(compare_curves(first, other)))
+    assert "A has 1 run per point: not tested" in told
+    tables = [table for table, _ in iterate_comparison_tables(compare_curves(first, other))]
+    (_, row) = tables[0].list_told_rows(compare_curves(first, other).steps)
+    assert row == ("50", "10", "20.0 \u00b11.0", "(2.00)")
+
+
+def test_a_point_within_the_interval_of_the_curve_is_not_called_dominated(
+    curve_of: Curves,
+) -> None:
+    curve = curve_of((64, 100.0, 10.0), (128, 99.0, 5.0))
+    fast, slow = curve.points
+    assert is_dominated_point(slow, fast) and is_clearly_dominated(slow, fast)
+    fast, slow = repeat(curve, system_tps=2.0).points
+    assert is_dominated_point(slow, fast) and not is_clearly_dominated(slow, fast)
 
 
 def test_only_fixed_points_that_the_judge_accepts_count(curve_of: Curves, point_of: Points) -> None:

@@ -13,6 +13,7 @@ from spoiling import setting
 from submissions.commands.compare import compare
 from submissions.commands.report import report
 from submissions.curves.podium_curve import is_podium_curve, read_comparable_curves
+from submissions.report.sections.studies.section import build_study_section, read_study_points
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL_LOG
 from suite.studies.measured import read_measured_study
@@ -61,6 +62,37 @@ def test_the_curve_that_is_ahead_is_named(
     result = CliRunner().invoke(compare, [*folders, "--require", "comparable"])
     assert (result.exit_code, result.exception) == (0, None), result.output
     assert f"verdict: {verdict}" in result.output and "left out" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("longer", "verdict", "code"), [(1.5, "A dominates", 0), (1.01, "not separable", 1)]
+)
+def test_repeats_decide_whether_a_difference_is_told(
+    tmp_path: Path, longer: float, verdict: str, code: int
+) -> None:
+    """By the intervals that several runs of each point give, which the judge accepts."""
+    runs = (1.0, 1.02, 1.04)
+    folders = [
+        str(write_curve(tmp_path / name, (times, times), runs))
+        for name, times in (("a", 1.0), ("b", longer))
+    ]
+    result = CliRunner().invoke(compare, [*folders, "--require", "separable"])
+    assert f"verdict: {verdict}\n" in result.output and "not tested" not in result.output
+    assert result.exit_code == code, result.output
+
+
+def test_the_report_draws_the_intervals_of_repeats(tmp_path: Path) -> None:
+    """In both panels, in the table, and among the points of several systems."""
+    one, other = (write_curve(tmp_path / name, repeats=(1.0, 1.02, 1.04)) for name in ("a", "b"))
+    section = build_study_section(one)
+    assert [bool(line.y_intervals) for chart in section.charts for line in chart.lines] == [
+        True,
+        False,  # the point beside the curve
+        True,
+    ]
+    assert section.tables[0].rows[0][2] == "23.4 \u00b11.1"
+    points = [*read_study_points(one, ()), *read_study_points(other, ())]
+    assert all(each.low is not None and each.low < each.rate for each in points)
 
 
 def test_a_point_that_breaks_a_rule_is_left_out(study: Path, tmp_path: Path) -> None:

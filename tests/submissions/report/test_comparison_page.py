@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from submissions.commands.compare import compare
 from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.table_rows import iterate_comparison_rows
+from submissions.compare.table_rows import COMPARISON_TABLE, list_shown_results
 from submissions.compare.verdicts import SpeedVerdict
 from submissions.report.document import BarChart, Tone
 from submissions.report.drawing.bars import BAR_LEFT, draw_bar_chart
@@ -155,7 +155,8 @@ def test_published_rows_are_drawn_in_their_own_unit() -> None:
     (chart,) = iterate_reference_bars(found)
     assert [bar.told for bar in chart.bars] == ["1,760.00 samples/query", "272.00 samples/query"]
     assert chart.axis.unit == "samples/query"
-    cells = [row[1].split("\n")[0] for row in iterate_comparison_rows(found)]
+    _, *rows = COMPARISON_TABLE.list_told_rows(list_shown_results(found))
+    cells = [row[1].split("\n")[0] for row in rows]
     assert cells == ["8.0 ms", "1,760.00 samples/query", "272.00 samples/query"]
 
 

@@ -25,6 +25,7 @@ from submissions.report.sections.tradeoff import (
 )
 from submissions.tradeoff.exports import format_tradeoff_csv
 from submissions.tradeoff.figures import Tradeoff, build_tradeoffs
+from submissions.tradeoff.point_columns import SHOWN_TABLE
 from submissions.tradeoff.points import MeasuredPoint, iterate_study_points
 from suite.errors import JudgedError, RequestError
 from suite.records import EnergyRecord
@@ -96,6 +97,19 @@ def test_the_front_is_what_no_other_point_dominates() -> None:
         (60, 7),
         (100, 10),
     ]
+
+
+@pytest.mark.parametrize(("half", "told"), [(None, "no"), (2.0, "no"), (6.0, "not separable")])
+def test_a_point_within_both_intervals_is_not_called_slower(half: float | None, told: str) -> None:
+    """A slower batch beside the front may be as fast."""
+    measured = [
+        point(rate, at, low=half and rate - half, high=half and rate + half)
+        for rate, at in ((100.0, 1.0), (90.0, 2.0))
+    ]
+    found = only(measured).points
+    assert [each.front for each in found] == [True, False]
+    (_, *rows) = SHOWN_TABLE.list_told_rows(found)
+    assert [row[-1] for row in rows] == ["yes", told]
 
 
 def test_equal_points_are_both_on_the_front() -> None:

@@ -123,7 +123,7 @@ ROUGH_EDGE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRecord:
-    """Energy of a performance run by one power channel or by a sum of parts."""
+    """Energy of a run by one power channel or by a sum of parts."""
 
     name: str
     """Name of the channel: `rapl:package0`; `components` for a sum."""
@@ -308,12 +308,12 @@ class RunRecord:
     sorted by length. A generator's batches are its steps; mean_live is the sequences that were live
     in one, slots how many of them fit, and mean_size the answers that ended with one.
     """
-    energy: tuple[EnergyRecord, ...] = ()
-    """One record per power channel that was read; empty if none was."""
-    idle: tuple[EnergyRecord, ...] = ()
-    """The same of the idle machine, before a command's first run; never subtracted."""
-    no_energy: tuple[str, ...] = ()
-    """Why a requested or detected channel gave no energy; one sentence each."""
+    telemetry_sha256: str = ""
+    """SHA-256 of telemetry.jsonl, whose readings give the run's energy; empty if no power was
+    read.
+    """
+    began_idle: bool = False
+    """Whether the readings begin with seconds of the idle machine, before a command's first run."""
     lost: tuple[str, ...] = ()
     """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence
     each.
@@ -457,7 +457,8 @@ RARE_RECORD_FIELDS: Final = (
     "call",
     "per_token_j",
     "token_checks",
-    "idle",
+    "telemetry_sha256",
+    "began_idle",
 )
 """Left out where empty: most records have none of them."""
 

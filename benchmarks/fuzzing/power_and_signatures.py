@@ -44,7 +44,7 @@ def powered(results: Path, work: Path) -> Iterator[Reader]:
             name=f"power-{name}",
             file=run / name,
             seeds=seeds,
-            read=each(recorded, *([reckoned] if name == TELEMETRY_FILE else [scored])),
+            read=each(recorded, *([reckoned, scored] if name == TELEMETRY_FILE else [])),
         )
 
 
@@ -73,7 +73,7 @@ def of_session(path: Path) -> object:
     session = find_imported_session(run)
     found = checks.collect_session_problems(session) if session else []
     assert all(problem.found and problem.required for problem in found)
-    return found, energy.read_served_energy(run)
+    return found, energy.read_served_energy(run, Scenario.OFFLINE)
 
 
 def recorded(path: Path) -> object:
@@ -100,7 +100,7 @@ def reckoned(path: Path) -> object:
 
 def scored(path: Path) -> object:
     """Read a run's energy for its score."""
-    return energy.read_served_energy(path.parent)
+    return energy.read_served_energy(path.parent, Scenario.OFFLINE)
 
 
 def behind_the_seal(work: Path) -> Iterator[Reader]:

@@ -1,26 +1,17 @@
-"""Energy of a performance run, computed from LoadGen's window and the sampler's readings with the
-arithmetic that the judge repeats.
-"""
+"""The energy of a finished LoadGen run: what is kept of it, and what is said."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.files.layout import TELEMETRY_FILE, TOKEN_RECORD_FILE
-from suite.files.npy_files import map_npy_array
+from suite.files.layout import TELEMETRY_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
-from suite.loadgen import power_window
 from suite.loadgen.detail_log import DetailLog
-from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
-from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
-from suite.measurement import power_readings
-from suite.measurement.power_readings import MeasuredWork
+from suite.measurement.run_energy import read_loadgen_power
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
-
-PER_QUERY_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +23,8 @@ class MeasuredEnergy:
     """Why a channel gave no energy."""
     idle: tuple[EnergyRecord, ...] = ()
     """Energy of the idle machine before the run, if it was read."""
+    telemetry_sha256: str = ""
+    """SHA-256 of the file of readings; empty if no power was read."""
 
 
 NO_ENERGY: Final = MeasuredEnergy()
@@ -51,51 +44,21 @@ def compute_loadgen_energy(
     idle machine.
     """
     try:
-        found = power_readings.read_power_readings(folder / TELEMETRY_FILE)
+        found = read_loadgen_power(folder, scenario, detail_log.values.get)
     except UnreadableError as error:
-        return (
-            MeasuredEnergy(reasons=lost)
-            if error.missing
-            else MeasuredEnergy(reasons=(f"{TELEMETRY_FILE}: {error.reason}",))
-        )
-    if not (found.tracks or found.absent):
-        return MeasuredEnergy()
-    begin_ns, end_ns = (
-        power_window.parse_power_time_ns(detail_log.values.get(key))
-        for key in ("power_begin", "power_end")
-    )
-    if begin_ns is None or end_ns is None:
-        return MeasuredEnergy(reasons=("LoadGen's detail log has no power_begin and power_end",))
-    queries = int(detail_log.require_number("result_query_count"))
-    per_query = int(detail_log.require_number("generated_samples_per_query"))
-    work = MeasuredWork(
-        samples=queries * per_query,
-        queries=queries if scenario in PER_QUERY_SCENARIOS else None,
-        tokens=count_recorded_tokens(folder),
-    )
-    energy, reasons = power_readings.build_energy_records(found, begin_ns, end_ns, work)
-    idle_window = power_readings.find_idle_window(found) if idle else None
+        damage = f"{TELEMETRY_FILE}: {error.reason}"
+        return MeasuredEnergy(reasons=lost if error.missing else (damage,))
+    if not (found.readings.tracks or found.readings.absent):
+        return NO_ENERGY
+    energy, reasons = found.compute_energy()
     return MeasuredEnergy(
         energy=energy,
         reasons=reasons,
-        idle=(
-            power_readings.build_energy_records(found, *idle_window, MeasuredWork(samples=0))[0]
-            if idle_window
-            else ()
+        idle=found.compute_idle_energy() if idle else (),
+        telemetry_sha256=(
+            compute_file_sha256(folder / TELEMETRY_FILE) if found.readings.tracks else ""
         ),
     )
-
-
-def count_recorded_tokens(folder: Path) -> int | None:
-    """Return the tokens of a run's answers; None without their record, or if it is full and may
-    lack answers.
-    """
-    try:
-        rows = map_npy_array(folder / TOKEN_RECORD_FILE)
-    except UnreadableError:
-        return None
-    column = TOKEN_RECORD_FIELDS.index("tokens")
-    return int(rows[:, column].sum()) if len(rows) < MAX_QUERY_RECORD_ROWS else None
 
 
 def describe_measured_energy(measured: MeasuredEnergy) -> Iterator[str]:

@@ -305,9 +305,7 @@ class MeasuredWork:
 def build_energy_records(
     found: TelemetryReadings, begin_ns: int, end_ns: int, work: MeasuredWork
 ) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-    """Return the energy records of a window as run.json has them, a sum of parts last, and the
-    reasons for channels without energy.
-    """
+    """Return the energy records of a window, a sum of parts last, and why channels have none."""
     measured, reasons = compute_channel_energies(found, begin_ns, end_ns)
     channel_records = tuple(
         build_energy_record(found.tracks[name], value, work) for name, value in measured.items()

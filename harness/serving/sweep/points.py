@@ -12,11 +12,7 @@ import click
 
 from harness.machine.power.chosen import ChosenPower
 from harness.progress import WaitProgress
-from harness.serving.energy import (
-    MeasuredEnergy,
-    compute_loadgen_energy,
-    count_recorded_tokens,
-)
+from harness.serving.energy import MeasuredEnergy, compute_loadgen_energy
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule
@@ -28,6 +24,7 @@ from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
+from suite.measurement.run_energy import count_recorded_tokens
 from suite.rounds import LoadGenRules
 from suite.studies.documents import (
     MEAN_LATENCY_KEY,

@@ -1,9 +1,9 @@
 """For each rule one small result that keeps it and one that breaks it.
 
 The tests write them to tests/examples (tests/shared/judged_examples.py). After a change of a rule
-or an example, `PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py`
-writes the findings that `podium explain` shows, too. A valid example that is a base as it stands is
-a link to it.
+or an example, `PYTHONPATH=tests/compliance/builders:tests/shared python
+tests/compliance/builders/examples.py` writes the findings that `podium explain` shows, too. A valid
+example that is a base as it stands is a link to it.
 """
 
 import json

@@ -117,6 +117,6 @@ def test_what_explain_shows_is_what_each_rule_finds() -> None:
     assert shown.keys() == found.keys()
     differing = {rule for rule in shown if shown[rule] != found[rule]}
     assert differing <= NAMING_INSTALLED, (
-        "sightings are stale: run PYTHONPATH=tests/compliance/builders python"
+        "sightings are stale: run PYTHONPATH=tests/compliance/builders:tests/shared python"
         " tests/compliance/builders/examples.py"
     )

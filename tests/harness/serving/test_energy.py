@@ -1,5 +1,5 @@
-"""`podium infer` with a meter: joules, watts and J/sample in run.json, from LoadGen's own window; a
-meter that fails costs the energy alone.
+"""`podium infer` with a meter: joules, watts and J/sample from LoadGen's own window; a meter that
+fails costs the energy alone.
 """
 
 import json
@@ -13,7 +13,8 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
-from harness.serving import infer, performance_runs, setup
+from harness.serving import infer, setup
+from harness.serving.energy import compute_loadgen_energy
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
@@ -39,7 +40,7 @@ def soon_idle(monkeypatch: pytest.MonkeyPatch) -> None:
 def served(
     results: Path, scenario: Scenario, mode: str = "performance", **changes: Any
 ) -> dict[str, Any]:
-    """Serve the fake workload; the record of the run."""
+    """Serve the fake workload; the record of the run, with its verdict and energy."""
     keep_checkpoint(results)
     infer.serve_workload(
         "fake",
@@ -55,8 +56,15 @@ def served(
         else place.locate_accuracy_run("fake", scenario)
     )
     found: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    verdict = read_detail_log(folder).values.get("result_validity")
-    return {**found, "verdict": verdict}
+    detail_log = read_detail_log(folder)
+    measured = compute_loadgen_energy(folder, scenario, detail_log)
+    assert found.get("telemetry_sha256", "") == measured.telemetry_sha256
+    return {
+        **found,
+        "verdict": detail_log.values.get("result_validity"),
+        "energy": measured.energy,
+        "reasons": measured.reasons,
+    }
 
 
 @pytest.mark.slow
@@ -67,10 +75,10 @@ def test_a_meter_of_50_watts_gives_50_watts(
 ) -> None:
     record = served(tmp_path / "results", scenario, power="off", meter=FAKE)
     (found,) = record["energy"]
-    assert (found["grade"], found["scope"], record["no_energy"]) == ("meter", ["system"], [])
-    assert found["average_w"] == pytest.approx(50.0, rel=0.01) and found["joules"] > 0
-    assert found["samples_per_s_per_w"] == pytest.approx(1 / found["per_sample_j"])
-    assert (found["mj_per_query"] is not None) is (scenario is Scenario.SINGLE_STREAM)
+    assert (found.grade, found.scope, record["reasons"]) == ("meter", ("system",), ())
+    assert found.average_w == pytest.approx(50.0, rel=0.01) and found.joules > 0
+    assert found.samples_per_s_per_w == pytest.approx(1 / found.per_sample_j)
+    assert (found.mj_per_query is not None) is (scenario is Scenario.SINGLE_STREAM)
     assert "50.00 W" in capsys.readouterr().out
 
 
@@ -89,26 +97,22 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(
         mode="performance",
         checkpoint=None,
     )
-    first, second = (
-        json.loads((entry(results).locate_performance_run("fake", each) / "run.json").read_text())
+    folder, later = (
+        entry(results).locate_performance_run("fake", each)
         for each in (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
     )
-    assert "idle" not in second
-    (idle,) = first["idle"]
-    assert (
-        idle["joules"] == pytest.approx(50 * IDLE_POWER_S, rel=0.01)
-        and idle["per_sample_j"] is None
-    )
+    first, second = (json.loads((each / "run.json").read_text()) for each in (folder, later))
+    assert first["began_idle"] and "began_idle" not in second
+    (idle,) = compute_loadgen_energy(
+        folder, Scenario.OFFLINE, read_detail_log(folder), idle=True
+    ).idle
+    assert idle.joules == pytest.approx(50 * IDLE_POWER_S, rel=0.01) and idle.per_sample_j is None
     told = capsys.readouterr().out
     runs = len(
         re.findall(r"^Offline performance: (?:IN)?VALID", told, re.MULTILINE)
     )  # more than one on a busy machine
     assert told.count("idle: 50.00 W (meter, grade meter), not subtracted") == runs > 0
-    found = (
-        Judge()
-        .judge_path(str(entry(results).locate_performance_run("fake", Scenario.OFFLINE)))
-        .findings
-    )
+    found = Judge().judge_path(str(folder)).findings
     shown = {each.rule for each in found if each.rule.startswith("power.")}
     assert shown <= {
         "power.edge",
@@ -134,8 +138,8 @@ def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> N
     )
     assert (
         record["verdict"] == "VALID"
-        and record["energy"] == []
-        and "closed the connection" in record["no_energy"][0]
+        and record["energy"] == ()
+        and "closed the connection" in record["reasons"][0]
     )
 
 
@@ -145,9 +149,9 @@ def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) 
     accuracy = served(
         tmp_path / "accuracy", Scenario.OFFLINE, mode="accuracy", power="off", meter=FAKE
     )
-    assert (accuracy["energy"], accuracy["no_energy"]) == ([], [])
+    assert (accuracy["energy"], accuracy["reasons"]) == ((), ())
     performance = served(tmp_path / "off", Scenario.OFFLINE, power="off")
-    assert (performance["energy"], performance["no_energy"]) == ([], [])
+    assert (performance["energy"], performance["reasons"]) == ((), ())
 
 
 @pytest.mark.slow
@@ -179,9 +183,7 @@ def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: 
     (tmp_path / "telemetry.jsonl").write_text(
         json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n"
     )
-    found = performance_runs.compute_loadgen_energy(
-        tmp_path, Scenario.OFFLINE, DetailLog(values={})
-    )
+    found = compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={}))
     (reason,) = found.reasons
     assert (
         found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120

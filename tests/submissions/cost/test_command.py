@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,10 @@ from submissions.commands.cost import cost
 from submissions.cost.command import find_repeated_results, format_cost_lines
 from submissions.cost.prices import read_prices
 from suite.errors import JudgedError, RequestError
-from suite.records import EnergyRecord
+from suite.files.layout import DETAIL_LOG, TELEMETRY_FILE
+from suite.loadgen.power_window import parse_power_time_ns
 from suite.result import Cost
+from suite.units import NS_PER_S
 
 pytestmark = pytest.mark.usefixtures("objections")
 
@@ -124,53 +125,54 @@ def test_what_has_no_price_or_does_not_count_is_named(
         invoked("no/such/results", "--prices", prices)
 
 
+def write_power(run: Path, grade: str, scope: str) -> None:
+    """100 W beside a run of five seconds."""
+    times = {"power_begin": "11-29-2026 10:00:01.000", "power_end": "11-29-2026 10:00:06.000"}
+    like = (run / DETAIL_LOG).read_text().splitlines(keepends=True)[-1].partition(" ")[2]
+    with (run / DETAIL_LOG).open("a") as log:
+        for key, value in times.items():
+            log.write(f":::MLLOG {json.dumps(json.loads(like) | {'key': key, 'value': value})}\n")
+    began_ns = parse_power_time_ns("11-29-2026 10:00:00.000")
+    channel = {"name": "a", "source": "a", "grade": grade, "scope": [scope], "kind": "power"}
+    lines = [
+        {"telemetry": 1, "channels": [channel], "clocks_ns": [0, began_ns]},
+        *({"t": second * NS_PER_S, "i": 0, "p": 100_000_000} for second in range(8)),
+        {"end": {"clocks_ns": [8 * NS_PER_S, began_ns + 8 * NS_PER_S]}},
+    ]
+    (run / TELEMETRY_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(
     results: Path, prices: Path
 ) -> None:
     """100 W at 0.1 for a kWh are 0.01 an hour; a chip's counter is not the system's power."""
-    measured = EnergyRecord(
-        name="meter",
-        source="meter",
-        grade="meter",
-        scope=("system",),
-        within=(),
-        joules=500.0,
-        average_w=100.0,
-        edge_j=0.1,
-        readings=50,
-        longest_gap_ms=100,
-        mlperf_mean_w=100.0,
-        per_sample_j=0.5,
-        samples_per_s_per_w=2.0,
-        mj_per_query=None,
-    )
     own = (
         '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]\nmatch = "*"\nyearly = {'
         ' value = 8766, source = "s" }\n'
     )
-    for energy, rest, words, hour in (
-        (measured, "", "with energy: 100.0 W (meter, system)", 1.01),
+    for (grade, scope), rest, words, hour in (
+        (("meter", "system"), "", "with energy: 100.0 W (meter, system)", 1.01),
         (
-            measured,
+            ("meter", "system"),
             'rest_w = { value = 50, source = "s" }\n',
             "with energy: 100.0 W (meter, system)",
             1.01,
         ),
         (
-            replace(measured, grade="counter", scope=("package",)),
+            ("counter", "package"),
             "",
             "the prices have no rest_w",
             1.0,
         ),
         (
-            replace(measured, grade="counter", scope=("package",)),
+            ("counter", "package"),
             'rest_w = { value = 50, source = "s" }\n',
             "(counter, package) + 50 W",
             1.015,
         ),
     ):
-        for path in results.rglob("Offline/performance/run_1/run.json"):
-            path.write_text(json.dumps(json.loads(path.read_text()) | {"energy": [asdict(energy)]}))
+        for run in results.rglob("Offline/performance/run_1"):
+            write_power(run, grade, scope)
         prices.write_text('currency = "USD"\ndate = "2026-11-01"\n' + own + rest)
         document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
         (row,) = [row for row in document["costs"] if row["scenario"] == "Offline"]

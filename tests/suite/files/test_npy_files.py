@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.serving.energy import count_recorded_tokens
 from harness.serving.sweep.points import read_latency_parts
 from submissions.report.records.queries import read_recorded_queries
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.files.npy_files import map_npy_array
 from suite.files.untrusted_files import UnreadableError
+from suite.measurement.run_energy import count_recorded_tokens
 from suite.studies.run_facts import find_array
 
 ROWS = np.array([(0, 5, 1, 1)], dtype="<i8,<i8,<u4,<u4")

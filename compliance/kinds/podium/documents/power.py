@@ -1,9 +1,8 @@
-"""The power of one run, served or trained: what its record claims, the readings, and the energy
-computed from them.
+"""The power of one run, served or trained: the readings, the energy computed from them, and what a
+training log or a study's table states of it.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,49 +14,55 @@ from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.study import StudyFile, StudyPoint
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs.finite_numbers import is_finite_number
+from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault
 from suite import events
-from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
+from suite.files.layout import TELEMETRY_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
-from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork, TelemetryReadings
+from suite.measurement.run_energy import LoadGenPower, read_loadgen_power
 from suite.records import EnergyRecord
 from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE, StudyRow
 from suite.units import NS_PER_MS
 
-STREAM_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 MIN_TRAINING_READINGS: Final = 60
 """Minimum number of readings of a training run. Source: MLPerf Training power rules: at least 60
 readings, at 1 Hz or faster.
-"""
-REFUSED_COUNTER_PATTERN: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
-"""Sentence of an earlier version about a counter that it rejected: it compared the growth between
-any two readings with the limit.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPower(Document):
-    """A run whose record claims energy, or whose telemetry has power readings."""
+    """A run that has an energy, or whose telemetry has power readings."""
 
     document_name: ClassVar[str] = "the power of a run"
 
     record: Path
-    """The file that claims energy: run.json, or the training log."""
+    """The file that states its energy: the training log, or a study's table; of a LoadGen run that
+    of the readings.
+    """
     line: int | None = None
-    """Line of the claim in a training log."""
+    """Line of the energy in a training log."""
     telemetry: Path
     """Path of the readings."""
     performance: bool
     """Whether it was timed: false for accuracy runs."""
-    claimed_energy: tuple[EnergyRecord, ...] | None
-    """The claimed energy; None if the record has no energy field, as on a cluster's other nodes and
-    in older logs.
+    claims: tuple[EnergyRecord, ...] = ()
+    """The energies that podium shows of it: those that its record states or, of a LoadGen run,
+    those that its readings give.
+    """
+    is_stated: bool = False
+    """Whether its record states energies: not of LoadGen runs, a cluster's other nodes, or logs
+    without a word of it.
     """
     malformed: str = ""
-    """The problem with a claim that is not a list of energies."""
+    """The problem with a record that states no list of energies."""
+    named_sha256: str | None = None
+    """SHA-256 of the telemetry that a LoadGen run's record names; None if no record could."""
+    telemetry_sha256: str = ""
+    """That of the telemetry; empty if there is none."""
     readings: TelemetryReadings
     """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
@@ -71,8 +76,6 @@ class RunPower(Document):
     """Whether the machine was loaded; an idle one may draw constant power."""
     min_readings: int = 0
     """Minimum number of readings."""
-    reasons: tuple[str, ...] = ()
-    """Why the record has no energy for a channel."""
 
     @property
     def path(self) -> Path:
@@ -80,22 +83,10 @@ class RunPower(Document):
         return self.telemetry
 
     @property
-    def claims(self) -> tuple[EnergyRecord, ...]:
-        """Return the claimed energies; empty if there are none."""
-        return self.claimed_energy or ()
-
-    @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """Return the energy computed from the readings, and why a channel yields none."""
-        refused = parse_refused_channels(self.reasons)
-        readings = replace(
-            self.readings,
-            tracks={
-                name: track for name, track in self.readings.tracks.items() if name not in refused
-            },
-        )
         return (
-            power_readings.build_energy_records(readings, *self.window, self.work)
+            power_readings.build_energy_records(self.readings, *self.window, self.work)
             if self.window
             else ((), ())
         )
@@ -106,45 +97,56 @@ class RunPower(Document):
 
 
 def build_run_power(run: LoadGenRun) -> RunPower | None:
-    """Build the power document of a LoadGen run; None if it has neither readings nor claims."""
-    claims = run.record.energy if run.record else ()
-    readings = read_power_or_empty(run.folder / TELEMETRY_FILE)
-    if not claims and not readings.tracks and not (run.record and run.record.idle):
+    """Build the power document of a LoadGen run; None if it has no readings, and its record names
+    none.
+    """
+    power = read_loadgen_power_or_empty(run)
+    named_sha256 = run.record.telemetry_sha256 if run.record else None
+    if not power.readings.tracks and not named_sha256:
         return None
-    begin_ns, end_ns = (
-        power_window.parse_power_time_ns(run.find_value(key))
-        for key in ("power_begin", "power_end")
-    )
-    counts = run.find_numbers("result_query_count", "generated_samples_per_query")
-    queries, per_query = (int(count) for count in counts or (0, 0))
+    telemetry = run.folder / TELEMETRY_FILE
     return RunPower(
-        record=run.folder / RUN_RECORD,
-        telemetry=run.folder / TELEMETRY_FILE,
+        record=telemetry,
+        telemetry=telemetry,
         performance=run.performance,
-        claimed_energy=claims,
-        readings=readings,
-        window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=MeasuredWork(
-            samples=queries * per_query,
-            queries=queries if run.scenario in STREAM_SCENARIOS else None,
-            tokens=None if run.tokens is None else run.tokens.total,
-        ),
-        reasons=run.record.no_energy if run.record else (),
+        claims=power.compute_energy()[0],
+        named_sha256=named_sha256,
+        telemetry_sha256=hash_telemetry(telemetry),
+        readings=power.readings,
+        window=power.window,
+        work=power.work,
     )
+
+
+def hash_telemetry(path: Path) -> str:
+    """Return the SHA-256 of a telemetry file; empty if it is missing or unreadable."""
+    try:
+        return compute_file_sha256(path) if is_file(path) else ""
+    except OSError:
+        return ""
+
+
+def read_loadgen_power_or_empty(run: LoadGenRun) -> LoadGenPower:
+    """Read the power of a LoadGen run; without readings if its telemetry is missing or damaged,
+    which other rules report.
+    """
+    try:
+        return read_loadgen_power(run.folder, run.scenario, run.find_value)
+    except UnreadableError:
+        return LoadGenPower(readings=TelemetryReadings(), window=None, work=MeasuredWork(samples=0))
 
 
 def build_idle_power_before_run(run: LoadGenRun, powered: RunPower) -> RunPower | None:
     """Build the power document of the idle machine before a LoadGen run, from the run's own; None
-    if its record has none.
+    if it was not read.
     """
-    if run.record is None or not run.record.idle:
+    if run.record is None or not run.record.began_idle or powered.window is None:
         return None
-    window = power_readings.find_idle_window(powered.readings)
     return replace(
         powered,
-        claimed_energy=run.record.idle,
-        window=window,
-        next_ns=powered.window and powered.window[0],
+        claims=(),
+        window=power_readings.find_idle_window(powered.readings),
+        next_ns=powered.window[0],
         work=MeasuredWork(samples=0),
         loaded=False,
     )
@@ -171,11 +173,11 @@ def build_point_power(point: StudyPoint, table: Path) -> RunPower | None:
         record=table,
         telemetry=point.folder / TELEMETRY_FILE,
         performance=True,
-        claimed_energy=point.table_row.energy,
+        claims=point.table_row.energy,
+        is_stated=True,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=MeasuredWork(samples=queries * per_query, queries=queries, tokens=point.tokens),
-        reasons=point.table_row.no_energy,
     )
 
 
@@ -191,7 +193,8 @@ def build_study_idle_power(study: StudyFile) -> RunPower | None:
         record=study.folder / STUDY_FILE,
         telemetry=telemetry,
         performance=True,
-        claimed_energy=study.study.idle,
+        claims=study.study.idle,
+        is_stated=True,
         readings=readings,
         window=power_readings.find_covered_window(readings),
         loaded=False,
@@ -207,12 +210,11 @@ def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) 
     claims, malformed = (
         parse_energy_claims([each.value for each in log.list_records(events.ENERGY)])
         if record
-        else (None, "")
+        else ((), "")
     )
     readings = read_power_or_empty(telemetry)
     if record is None and not readings.tracks:
         return None
-    reasons = record.event.metadata.get("no_energy") if record else None
     times = [
         each.event.time_ms
         for key in (events.RUN_START, events.RUN_STOP)
@@ -223,7 +225,8 @@ def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) 
         line=record.line if record else None,
         telemetry=telemetry,
         performance=True,
-        claimed_energy=claims,
+        claims=claims,
+        is_stated=record is not None,
         silent=record is None and not node,
         malformed=malformed,
         readings=readings,
@@ -232,7 +235,6 @@ def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) 
         ),
         work=MeasuredWork(samples=0),
         min_readings=MIN_TRAINING_READINGS,
-        reasons=tuple(str(each) for each in reasons) if isinstance(reasons, list) else (),
     )
 
 
@@ -256,10 +258,3 @@ def read_power_or_empty(path: Path) -> TelemetryReadings:
         return power_readings.read_power_readings(path)
     except UnreadableError:
         return TelemetryReadings()
-
-
-def parse_refused_channels(reasons: Iterable[str]) -> frozenset[str]:
-    """Return the names of the channels that a record rejects in the words of an earlier version."""
-    return frozenset(
-        match[1] for reason in reasons if (match := REFUSED_COUNTER_PATTERN.fullmatch(reason))
-    )

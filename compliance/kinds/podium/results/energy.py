@@ -8,16 +8,20 @@ from pathlib import Path
 from statistics import fmean
 
 from compliance.kinds.podium.documents.training import read_training_log
-from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.logs.log_index import LogIndex
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.source_file import SourceFile
 from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TRAINING_TELEMETRY_PATTERN
 from suite import events, registry
-from suite.files.layout import RUN_RECORD
+from suite.files.layout import DETAIL_LOG
 from suite.files.untrusted_files import UnreadableError
+from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.mlperf_power.checks import is_valid_power_session
 from suite.measurement.mlperf_power.session import find_imported_session
 from suite.measurement.power_readings import MeasuredWork
-from suite.records import RUN_RECORD_DECODER, EnergyRecord
+from suite.measurement.run_energy import read_loadgen_power
+from suite.records import EnergyRecord
 
 NS_PER_MS = 1_000_000
 
@@ -53,14 +57,22 @@ def read_training_set_energy(
     return tuple(compute_mean_energy([run[name] for run in runs]) for name in names)
 
 
-def read_served_energy(folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the energy in a LoadGen run's record and that of an MLPerf Power session, if the
+def read_served_energy(folder: Path, scenario: Scenario) -> tuple[EnergyRecord, ...]:
+    """Return the energy of a LoadGen run by its readings and by an MLPerf Power session, if the
     session is valid; the judge reports invalid ones.
     """
-    record = read_json_document(SourceFile(folder / RUN_RECORD), RUN_RECORD_DECODER)
     session = find_imported_session(folder)
     imported = session.energy[0] if session and is_valid_power_session(session) else ()
-    return (*(record.energy if record else ()), *imported)
+    return (*read_loadgen_energy(folder, scenario), *imported)
+
+
+def read_loadgen_energy(folder: Path, scenario: Scenario) -> tuple[EnergyRecord, ...]:
+    """Return the energy of a LoadGen run by its readings; empty if they give none."""
+    index = LogIndex(mllog_lines.read_mllog_records(SourceFile(folder / DETAIL_LOG)))
+    try:
+        return read_loadgen_power(folder, scenario, index.find_value).compute_energy()[0]
+    except UnreadableError:
+        return ()
 
 
 def parse_training_log_number(path: Path) -> int | None:

@@ -116,5 +116,5 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
             target=log_values.compute_required_accuracy(result.folder, record),
         ),
         made_with=MadeWith(precision=record.system.precision),
-        energy=energy.read_served_energy(result.performance_folders[runs.index(value)]),
+        energy=energy.read_served_energy(result.performance_folders[runs.index(value)], scenario),
     )

@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 from compliance.kinds.podium.documents.power import RunPower
+from compliance.kinds.podium.rules.inference.run_record import SHOWN_DIGEST_LETTERS
 from compliance.kinds.podium.rules.power_channels import (
     describe_unmoved_channel,
     find_channel_misfits,
@@ -23,7 +24,7 @@ from suite.energy import (
     select_covering_readings,
     unwrap_energy_counter,
 )
-from suite.measurement import earlier_edge_error
+from suite.files.layout import RUN_RECORD
 from suite.measurement.power_readings import (
     COMPONENTS_SOURCE,
     IDLE_POWER_S,
@@ -54,31 +55,44 @@ ENERGY_FIGURES: Final = (
 
 @rule("power.same_run", RunPower, About.SCORE)
 def same_run(powered: RunPower) -> Iterator[Fault]:
-    """Energy and performance come from one run: an accuracy run has no energy, and a record with an
-    energy has its readings beside it.
+    """Energy and performance come from one run: an accuracy run has no readings of power, a log or
+    table with an energy has its readings beside it, and so has a LoadGen run whose record names
+    them by SHA-256.
 
     Source: MLPerf Power rules, Power measurement: the performance run is measured; house rule.
-    Advice: serve again with the power sources; do not move energy from one run to another.
+    Advice: serve again with the power sources; do not move readings from one run to another, and do
+    not edit them.
     """
-    if powered.claims and not powered.performance:
-        yield powered.build_record_fault(
-            f"energy of {len(powered.claims)} channels in an accuracy run", "none"
-        )
+    if not powered.performance:
+        yield powered.build_record_fault("readings of power in an accuracy run", "none")
     elif powered.claims and not powered.readings.tracks:
         yield powered.build_record_fault(
             "energy without readings", f"the readings, in {powered.telemetry.name}"
         )
+    named = powered.named_sha256
+    if named is not None and named != powered.telemetry_sha256:
+        yield powered.build_fault(
+            describe_named_file(powered.telemetry_sha256),
+            f"{describe_named_file(named)}, as {RUN_RECORD} names them",
+        )
+
+
+def describe_named_file(sha256: str) -> str:
+    """Describe readings by the first letters of their SHA-256."""
+    return f"the readings {sha256[:SHOWN_DIGEST_LETTERS]}" if sha256 else "no readings of power"
 
 
 @rule("power.window", RunPower, About.SCORE)
 def window(powered: RunPower) -> Iterator[Fault]:
     """Every channel with an energy has readings from before the run began (power_begin, run_start)
-    and from after it ended, without a long gap in between.
+    and from after it ended, without a long gap in between. The idle machine was read before it.
 
     Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and
     power_end.
     Advice: serve again; a machine that is too busy to read its sensors gets no energy result.
     """
+    if powered.next_ns is not None:
+        yield from check_idle_window(powered, powered.next_ns)
     if not powered.performance or not powered.readings.tracks or not powered.claims:
         return
     if powered.window is None:
@@ -87,23 +101,27 @@ def window(powered: RunPower) -> Iterator[Fault]:
             "power_begin and power_end in the detail log, or run_start and run_stop",
         )
         return
-    if powered.next_ns is not None and powered.window[1] > powered.next_ns:
-        yield powered.build_record_fault(
-            "an idle reading during the run", f"{IDLE_POWER_S:g} s of readings before it"
-        )
     told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
             yield powered.build_fault(reason, "readings that confirm the recorded energy")
 
 
+def check_idle_window(powered: RunPower, run_begin_ns: int) -> Iterator[Fault]:
+    """Yield that the idle machine was not read before the run began."""
+    if powered.window is None or powered.window[1] > run_begin_ns:
+        yield powered.build_record_fault(
+            "an idle reading during the run", f"{IDLE_POWER_S:g} s of readings before it"
+        )
+
+
 @rule("power.energy", RunPower, About.SCORE)
 def figures(powered: RunPower) -> Iterator[Fault]:
-    """Joules, watts and the values derived from them match the readings within 0.1 %, for exactly
-    the channels that were read.
+    """The joules, watts and derived values that a training log or a study's table states match the
+    readings within 0.1 %, for exactly the channels that were read.
 
     Source: house rule: the judge recomputes every value that a command shows; suite/energy.py.
-    Advice: do not edit the record or the telemetry.
+    Advice: do not edit the log, the table or the telemetry.
     """
     if powered.malformed:
         yield powered.build_record_fault(
@@ -117,7 +135,7 @@ def figures(powered: RunPower) -> Iterator[Fault]:
             severity=Severity.WARNING,
         )
     if (
-        powered.claimed_energy is None
+        not powered.is_stated
         or powered.malformed
         or powered.window is None
         or not powered.performance
@@ -125,10 +143,10 @@ def figures(powered: RunPower) -> Iterator[Fault]:
     ):
         return
     measured = {each.name: each for each in powered.measured[0]}
-    stated = {each.name: each for each in powered.claimed_energy}
-    if len(stated) < len(powered.claimed_energy):
+    stated = {each.name: each for each in powered.claims}
+    if len(stated) < len(powered.claims):
         yield powered.build_record_fault(
-            f"{len(powered.claimed_energy)} energies of {len(stated)} channels",
+            f"{len(powered.claims)} energies of {len(stated)} channels",
             "one energy per channel",
         )
     for name in sorted(measured.keys() | stated.keys()):
@@ -157,13 +175,6 @@ def check_channel_energy(
             or field.name in ("readings", "longest_gap_ms")
             and mine != other
         )
-        if differs and field.name == "edge_j" and powered.window:
-            differs = not is_energy_close(
-                mine,
-                earlier_edge_error.recompute_earlier_edge_j(
-                    stated, powered.measured[0], powered.readings.tracks, powered.window
-                ),
-            )
         if differs:
             yield powered.build_record_fault(
                 f"{field.name} {mine} by {stated.name}", f"{other}, as computed from the readings"

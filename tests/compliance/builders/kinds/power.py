@@ -10,12 +10,9 @@ from typing import Any, Final
 from kinds.records import BEGIN_NS, SECOND_NS, recorded
 from spoiling import OFF, Builder, then
 
-from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
+from suite.files.layout import RUN_RECORD, TELEMETRY_FILE, compute_file_sha256
 from suite.loadgen import power_window
 from suite.loadgen.detail_log import read_detail_log
-from suite.measurement import power_readings
-from suite.measurement.power_readings import MeasuredWork
-from suite.records import convert_record_to_json
 
 PERIOD_NS: Final = SECOND_NS // 10
 RANGE_UJ: Final = 262_143_328_850
@@ -70,13 +67,13 @@ def readings(
 def powered(
     change: Change | None = None,
     *,
-    refigured: bool = True,
+    named: bool = True,
     scenario: Any = OFF,
     watts: tuple[float, ...] = WATTS,
     idle: bool = False,
 ) -> Builder:
     """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the
-    record is made of them or after.
+    record names them or after.
 
     `idle`: power was read for a while before the run.
     """
@@ -101,11 +98,11 @@ def powered(
         lines[-1]["end"]["readings"] += [len(more) // len(CHANNELS)] * len(CHANNELS)
         lines[-1]["end"]["missed"] += [0] * len(CHANNELS)
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda line: line["t"]), lines[-1]]
-        if change and refigured:
+        if change and named:
             change(lines)
         write(place, lines)
-        figure(place, idle=idle)
-        if change and not refigured:
+        name_readings(place, idle=idle)
+        if change and not named:
             change(lines)
             write(place, lines)
 
@@ -119,38 +116,12 @@ def write(place: Path, lines: list[dict[str, Any]]) -> None:
     )
 
 
-def figure(place: Path, *, idle: bool = False) -> None:
-    """Put the energy that follows from the telemetry into run.json, as `podium infer` does."""
-    facts = read_detail_log(place).values
-    begin, end = (
-        power_window.parse_power_time_ns(facts[key]) for key in ("power_begin", "power_end")
-    )
-    assert begin is not None and end is not None
-    work = MeasuredWork(
-        samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"])
-    )
-    found = power_readings.read_power_readings(place / TELEMETRY_FILE)
-    energy, reasons = power_readings.build_energy_records(found, begin, end, work)
-    before = power_readings.find_idle_window(found) if idle else None
-    rest = (
-        {
-            "idle": [
-                convert_record_to_json(each)
-                for each in power_readings.build_energy_records(
-                    found, *before, MeasuredWork(samples=0)
-                )[0]
-            ]
-        }
-        if before
-        else {}
-    )
+def name_readings(place: Path, *, idle: bool = False) -> None:
+    """Name the telemetry in run.json, as `podium infer` does."""
+    sha256 = compute_file_sha256(place / TELEMETRY_FILE)
     edit(
         place / RUN_RECORD,
-        lambda record: record.update(
-            energy=[convert_record_to_json(each) for each in energy],
-            no_energy=list(reasons),
-            **rest,
-        ),
+        lambda record: record.update(telemetry_sha256=sha256, began_idle=idle),
     )
 
 
@@ -161,21 +132,12 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
 
 
-def told(**changes: Any) -> Builder:
-    """A run whose record tells other figures of its first channel."""
+def renamed(**changes: Any) -> Builder:
+    """A run whose record says other things of its telemetry."""
     return then(
         powered(),
         f"**/{RUN_RECORD}",
-        lambda path: edit(path, lambda record: record["energy"][0].update(changes)),
-    )
-
-
-def rested(**changes: Any) -> Builder:
-    """A run whose record tells other figures of the idle machine before it."""
-    return then(
-        powered(idle=True),
-        f"**/{RUN_RECORD}",
-        lambda path: edit(path, lambda record: record["idle"][0].update(changes)),
+        lambda path: edit(path, lambda record: record.update(changes)),
     )
 
 
@@ -268,11 +230,6 @@ def shifted(lines: list[dict[str, Any]], by_ns: int) -> None:
         clocks[1] += by_ns
 
 
-def doubled(record: dict[str, Any]) -> None:
-    """The sum of parts is called the system."""
-    record["energy"][-1]["scope"] = ["system"]
-
-
 POWER_BASES: Final[Mapping[str, Builder]] = {
     "powered": powered(),
     "powered-idle": powered(idle=True),
@@ -280,76 +237,44 @@ POWER_BASES: Final[Mapping[str, Builder]] = {
 POWER_KINDS: Final = {"power": "powered"}
 POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY_FILE}", lambda path: path.unlink()),
-    "power.window": powered(cut, refigured=False),
-    "power.energy": told(joules=1000.0),
+    "power.window": powered(lambda lines: shifted(lines, 3 * SECOND_NS), idle=True),
     "power.edge": powered(late),
-    "power.counter": powered(fallen, refigured=False),
-    "power.order": powered(backwards, refigured=False),
     "power.stuck": powered(stuck),
-    "power.scope": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, doubled)),
+    "power.scope": powered(apart),
     "power.grade": powered(raised),
     "power.rehearsal": powered(rooted),
-    "power.clock": powered(parted, refigured=False),
 }
 MUTANTS: Final[Mapping[str, Builder]] = {
-    "joules edited": told(joules=1.0),
-    "a call that no reading has": told(call="nvmlDeviceGetPowerUsage"),
-    "idle watts edited": rested(average_w=1.0),
-    "idle watts of no readings": then(
-        powered(),
-        f"**/{RUN_RECORD}",
-        lambda path: edit(path, lambda record: record.update(idle=record["energy"])),
-    ),
+    "other readings named": renamed(telemetry_sha256="7b" * 32),
+    "no readings named": renamed(telemetry_sha256=""),
+    "an idle machine of no readings": renamed(began_idle=True),
     "idle watts in the time of the run": powered(
         lambda lines: shifted(lines, 3 * SECOND_NS), idle=True
     ),
-    "watts edited": told(average_w=1.0),
-    "J/sample edited": told(per_sample_j=1.0),
-    "samples/s/W edited": told(samples_per_s_per_w=1.0),
-    "edge error hidden": told(edge_j=0.0),
-    "MLPerf's mean edited": told(mlperf_mean_w=1.0),
-    "readings added": told(readings=10_000),
-    "gap hidden": told(longest_gap_ms=1),
-    "grade raised in the record": told(grade="analyzer"),
-    "scope changed in the record": told(scope=["gpu0"]),
-    "source changed in the record": told(source="hwmon"),
-    "channel left out": then(
-        powered(),
-        f"**/{RUN_RECORD}",
-        lambda path: edit(path, lambda record: record["energy"].pop(1)),
-    ),
-    "channel invented": then(
-        powered(),
-        f"**/{RUN_RECORD}",
-        lambda path: edit(
-            path, lambda record: record["energy"].append({**record["energy"][0], "name": "hwmon:1"})
-        ),
-    ),
-    "sum called the system": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, doubled)),
     "one reading edited": powered(
-        lambda lines: of(lines, 1)[60].update(p=90_000_000_000), refigured=False
+        lambda lines: of(lines, 1)[60].update(p=90_000_000_000), named=False
     ),
     "all readings scaled": powered(
-        lambda lines: [line.update(p=line["p"] // 2) for line in of(lines, 1)], refigured=False
+        lambda lines: [line.update(p=line["p"] // 2) for line in of(lines, 1)], named=False
     ),
-    "window shifted": powered(lambda lines: shifted(lines, 700_000_000), refigured=False),
-    "tail cut": powered(cut, refigured=False),
-    "counter that falls": powered(fallen, refigured=False),
+    "window shifted": powered(lambda lines: shifted(lines, 700_000_000), named=False),
+    "tail cut": powered(cut, named=False),
+    "counter that falls": powered(fallen, named=False),
     "counter that jumps": powered(
         lambda lines: [line.update(e=line["e"] + 10**9) for line in of(lines, 3)[50:]],
-        refigured=False,
+        named=False,
     ),
-    "times backwards": powered(backwards, refigured=False),
+    "times backwards": powered(backwards, named=False),
     "grade raised in the readings": powered(raised),
     "scopes that overlap": powered(
-        lambda lines: lines[0]["channels"][3].update(within=["package0"]), refigured=False
+        lambda lines: lines[0]["channels"][3].update(within=["package0"]), named=False
     ),
     "a scope of the readings": powered(
-        lambda lines: lines[0]["channels"][1].update(scope=["module"]), refigured=False
+        lambda lines: lines[0]["channels"][1].update(scope=["module"]), named=False
     ),
     "rehearsal": powered(rooted),
-    "clock that was set": powered(parted, refigured=False),
-    "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), refigured=False),
+    "clock that was set": powered(parted, named=False),
+    "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), named=False),
     "telemetry gone": then(powered(), f"**/{TELEMETRY_FILE}", lambda path: path.unlink()),
     "analyzer without a session": powered(relabelled("ptdaemon", "analyzer", number=1)),
     "analyzer of a plugin": powered(relabelled("acme", "analyzer", number=1)),
@@ -362,10 +287,10 @@ MUTANTS: Final[Mapping[str, Builder]] = {
         relabelled("acme", "meter", name="acme:1", scope=["system"], within=[])
     ),
     "cores beside their package": powered(apart),
-    "no last line": powered(endless, refigured=False),
+    "no last line": powered(endless, named=False),
     "meter's clock off": powered(
         lambda lines: lines[0]["channels"][1].update(clock_offset_ns=3600 * SECOND_NS),
-        refigured=False,
+        named=False,
     ),
 }
 """Kinds of violation, each of which some rule about power finds."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kinds.power import METER
+from kinds.power import METER, backwards, of, parted
 from kinds.records import SECOND_NS, observed
 from making import line
 from spoiling import Builder, swap, then
@@ -91,6 +91,14 @@ def scaled(lines: list[dict[str, Any]]) -> None:
             each["p"] //= 2
 
 
+def fallen(lines: list[dict[str, Any]]) -> None:
+    """The meter became a counter, which falls without having reached its range."""
+    lines[0]["channels"][1]["kind"] = "energy"
+    for place, each in enumerate(of(lines, 1)):
+        each["e"] = 10_000_000 * (place % 50)
+        del each["p"]
+
+
 def cut(lines: list[dict[str, Any]]) -> None:
     """The last readings are gone."""
     for each in [each for each in lines if "p" in each][-20:]:
@@ -104,11 +112,36 @@ def foreign(lines: list[dict[str, Any]]) -> None:
 
 
 TRAINED_BASES: Final[Mapping[str, Builder]] = {"powered-training": trained()}
-TRAINED_VALID: Final[Mapping[str, str]] = {"power.readings": "powered-training"}
-TRAINED_INVALID: Final[Mapping[str, Builder]] = {"power.readings": trained(period_ms=2000)}
+TRAINED_INVALID: Final[Mapping[str, Builder]] = {
+    "power.readings": trained(period_ms=2000),
+    "power.energy": edited(r'"joules": [0-9.]+', '"joules": 1000.0'),
+    "power.clock": trained(parted, refigured=False),
+    "power.counter": trained(fallen, refigured=False),
+    "power.order": trained(backwards, refigured=False),
+}
+TRAINED_VALID: Final[Mapping[str, str]] = dict.fromkeys(TRAINED_INVALID, "powered-training")
 TRAINED_MUTANTS: Final[Mapping[str, Builder]] = {
     "training: joules edited": edited(r'"joules": [0-9.]+', '"joules": 1.0'),
     "training: watts edited": edited(r'"average_w": [0-9.]+', '"average_w": 1.0'),
+    "training: edge error hidden": edited(r'"edge_j": [0-9.]+', '"edge_j": 0.0'),
+    "training: MLPerf's mean edited": edited(r'"mlperf_mean_w": [0-9.]+', '"mlperf_mean_w": 1.0'),
+    "training: J/sample told": edited(r'"per_sample_j": null', '"per_sample_j": 1.0'),
+    "training: samples/s/W told": edited(
+        r'"samples_per_s_per_w": null', '"samples_per_s_per_w": 1.0'
+    ),
+    "training: readings added": edited(r'"readings": [0-9]+', '"readings": 10000'),
+    "training: gap hidden": edited(r'"longest_gap_ms": [0-9]+', '"longest_gap_ms": 1'),
+    "training: scope changed": edited(r'"scope": \["system"\]', '"scope": ["gpu0"]'),
+    "training: source changed": edited(r'"source": "meter"', '"source": "hwmon"'),
+    "training: a call that no reading has": edited(
+        r'"average_w"', '"call": "nvmlDeviceGetPowerUsage", "average_w"'
+    ),
+    "training: channel invented": edited(
+        r'"key": "energy", "value": \[(.*)\], "metadata"',
+        r'"key": "energy", "value": [\1, \1], "metadata"',
+    ),
+    "training: a sum called the system": edited(r'"source": "meter"', '"source": "components"'),
+    "training: clock that was set": trained(parted, refigured=False),
     "training: grade raised": edited(r'"grade": "meter"', '"grade": "analyzer"'),
     "training: no list of energies": edited(r'"joules": [0-9.]+', '"joules": "few"'),
     "training: told twice": then(

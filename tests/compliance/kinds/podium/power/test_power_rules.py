@@ -2,8 +2,7 @@
 no alarm.
 """
 
-import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from examples import path_of
 from kinds.power import (
     MUTANTS,
     RANGE_UJ,
-    edit,
     fallen,
     late,
     of,
@@ -22,10 +20,13 @@ from kinds.power import (
     swinging,
 )
 from kinds.powered_training import TRAINED_MUTANTS, trained
+from spoiling import OFF, put
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from suite.files.layout import RUN_RECORD
+from suite.loadgen.detail_log import read_detail_log
+from suite.measurement.run_energy import LoadGenPower, read_loadgen_power
 
 
 @pytest.mark.parametrize("kind", sorted(MUTANTS | TRAINED_MUTANTS))
@@ -55,8 +56,10 @@ def test_an_idle_machine_before_the_run_raises_no_alarm(tmp_path: Path) -> None:
     no matter.
     """
     powered(idle=True)(tmp_path)
-    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
-    assert [each["name"] for each in record["idle"]] == [each["name"] for each in record["energy"]]
+    power = power_of(tmp_path)
+    idle = power.compute_idle_energy()
+    assert [each.name for each in idle] == [each.name for each in power.compute_energy()[0]]
+    assert [round(each.average_w) for each in idle[:1]] == [243]
     assert power_findings(tmp_path) == []
 
 
@@ -76,21 +79,16 @@ def test_a_counter_that_falls_is_told_once_where_the_idle_machine_was_read_too(
 
 
 def test_a_call_that_the_readings_tell_is_told(tmp_path: Path) -> None:
-    """A GPU's sensor says which of the library's functions it was read by; the record repeats
-    it.
-    """
+    """A GPU's sensor says which of the library's functions it was read by; so does the energy."""
     call = "nvmlDeviceGetPowerUsage"
     powered(lambda lines: lines[0]["channels"][1].update(call=call))(tmp_path)
-    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
-    assert [each.get("call") for each in record["energy"]] == [
-        call,
-        *[None] * (len(record["energy"]) - 1),
-    ]
+    calls = [each.call for each in power_of(tmp_path).compute_energy()[0]]
+    assert calls == [call, *[""] * (len(calls) - 1)]
     assert power_findings(tmp_path) == []
 
 
 def test_a_counter_that_was_reset_costs_its_energy_and_not_the_run(tmp_path: Path) -> None:
-    """The record tells no energy of it, and says why: that is how a run is kept."""
+    """It gives no energy: that is how a run is kept."""
     powered(fallen)(tmp_path)
     found = [
         finding
@@ -133,9 +131,36 @@ def test_a_log_without_a_word_of_energy_is_odd_and_valid(tmp_path: Path) -> None
     assert found == [("power.energy", Severity.WARNING)]
 
 
+def test_a_record_that_states_an_energy_is_refused(tmp_path: Path) -> None:
+    """The readings alone give it: a figure beside them could say anything."""
+    powered()(tmp_path)
+    put(energy=[])(next(tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")))
+    found = Judge().judge_path(str(path_of(tmp_path))).findings
+    assert [(each.rule, each.severity) for each in found if "energy" in each.found] == [
+        ("file.shape", Severity.ERROR)
+    ]
+
+
+def test_an_accuracy_run_has_no_readings_of_power(tmp_path: Path) -> None:
+    """Energy and performance are of one run."""
+    powered()(tmp_path)
+    (run,) = tmp_path.glob("*/performance/run_1")
+    accuracy = tmp_path / "entry/accuracy"
+    accuracy.parent.mkdir()
+    shutil.copytree(run, accuracy)
+    found = Judge().judge_path(str(accuracy)).findings
+    assert "power.same_run" in {each.rule for each in found}
+
+
 def test_a_bad_example_breaks_twenty_things_in_all() -> None:
     """The rules are worth no more than the violations that they were tried on."""
     assert len(MUTANTS) >= 20
+
+
+def power_of(folder: Path) -> LoadGenPower:
+    """The power of a serving run, as every command reads it."""
+    (run,) = folder.glob("*/performance/run_1")
+    return read_loadgen_power(run, OFF, read_detail_log(run).values.get)
 
 
 def power_findings(folder: Path) -> list[tuple[str, Severity, str]]:
@@ -169,87 +194,22 @@ def test_a_counter_that_jumps_after_the_run_is_odd_and_costs_no_energy(tmp_path:
     assert (name, severity) == ("power.counter", Severity.WARNING) and "rose by" in found
 
 
-def read_again(joules: float) -> Callable[[list[dict[str, Any]]], None]:
-    """The package's counter is read again 0.3 ms later, and has risen."""
-
-    def change(lines: list[dict[str, Any]]) -> None:
-        last = of(lines, 2)[50]
-        lines.insert(
-            lines.index(last) + 1,
-            {**last, "t": last["t"] + 300_000, "e": round(last["e"] + joules * 1e6)},
-        )
-        lines[-1]["end"]["readings"][2] += 1
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("edges", "good"),
-    [((1 / 3, 1 / 3), True), ((0.3, 0.3), False), ((1 / 3, 0.3), False)],
-    ids=["its own", "another", "sum"],
-)
-def test_an_edge_error_of_an_earlier_version_is_judged_by_its_own_arithmetic(
-    tmp_path: Path, edges: tuple[float, float], good: bool
-) -> None:
-    """It took 2 x the largest power between any two readings x the period: here 0.05 J in 0.3 ms,
-    and 9.5 W of the memory in the sum.
-    """
-    powered(read_again(0.05))(tmp_path)
-
-    def earlier(record: dict[str, Any]) -> None:
-        package, total = (
-            next(each for each in record["energy"] if each["name"] == name)
-            for name in ("rapl:package0", "components")
-        )
-        assert package["edge_j"] == pytest.approx(2 * 118 * 0.1, rel=0.01)
-        package["edge_j"], total["edge_j"] = edges[0] * 100, edges[1] * 100 + 2 * 9.5 * 0.1
-
-    (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
-    edit(path, earlier)
-    assert (power_findings(tmp_path) == []) is good
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_a_counter_that_an_earlier_version_refused_stays_refused(
-    tmp_path: Path, told: bool
-) -> None:
-    """It held 3 J in 0.3 ms against 165 W, told no energy and said so; a record without such a
-    sentence leaves the energy out.
-    """
-    powered(read_again(3))(tmp_path)
-    reasons = (
-        ["rapl:package0: the counter jumped by 3000000 uJ, 10,000 W; its part draws at most 198 W"]
-        if told
-        else []
-    )
-    (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
-    edit(
-        path,
-        lambda record: record.update(
-            energy=[record["energy"][place] for place in (0, 2)], no_energy=reasons
-        ),
-    )
-    assert (power_findings(tmp_path) == []) is told
-
-
 @pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj"])
 def test_a_number_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, fact: str) -> None:
-    """What was read beside it is no readings any more, and the record's energy rests on nothing."""
-    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), refigured=False)(
-        tmp_path
-    )
-    assert power_findings(tmp_path) == [
-        ("power.same_run", Severity.ERROR, "energy without readings")
-    ]
+    """What was read beside it is no readings any more, and not what the record names."""
+    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), named=False)(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.same_run", Severity.ERROR)
+    assert found.startswith("the readings ")
 
 
 @pytest.mark.parametrize("end", [False, True])
 def test_a_clock_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, end: bool) -> None:
     powered(
         lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400),
-        refigured=False,
+        named=False,
     )(tmp_path)
-    assert ("power.same_run", Severity.ERROR, "energy without readings") in power_findings(tmp_path)
+    assert ("power.same_run", Severity.ERROR) in [each[:2] for each in power_findings(tmp_path)]
 
 
 def test_a_sensor_that_moves_by_its_last_digit_alone_is_stuck(tmp_path: Path) -> None:

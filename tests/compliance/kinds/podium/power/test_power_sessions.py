@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from examples import path_of
 from kinds.power_session import SESSION_MUTANTS, measured
+from spoiling import OFF
 
 from compliance.judge import Judge
 from compliance.kinds.podium.results import energy
@@ -24,7 +25,7 @@ def test_a_violation_is_found_and_gives_no_energy(tmp_path: Path, kind: str) -> 
     }
     assert any(rule.startswith("power.session") for rule in found), found
     (run,) = tmp_path.glob("*/performance/run_1")
-    assert energy.read_served_energy(run) == ()
+    assert energy.read_served_energy(run, OFF) == ()
 
 
 def test_a_good_session_raises_no_alarm_and_is_an_analyzers(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_a_good_session_raises_no_alarm_and_is_an_analyzers(tmp_path: Path) -> N
         if finding.rule.startswith(("power.", "file.", "loadgen.strays"))
     ] == []
     (run,) = tmp_path.glob("*/performance/run_1")
-    (one,) = energy.read_served_energy(run)
+    (one,) = energy.read_served_energy(run, OFF)
     assert (one.grade, one.scope, one.source) == ("analyzer", ("system",), "ptdaemon")
     assert one.average_w == pytest.approx(233.0, rel=0.02) and one.mlperf_mean_w == pytest.approx(
         one.average_w, rel=0.01

@@ -20,8 +20,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [sys.path[0], os.environ.get("PYTHONPATH")])
@@ -33,13 +31,14 @@ from podium_fakes.busy import loops  # noqa: E402
 from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint  # noqa: E402
 
+from compliance.kinds.podium.documents.audit import read_audit  # noqa: E402
 from harness.serving import infer  # noqa: E402
 from harness.serving.audits.command import audit_workload  # noqa: E402
+from suite import registry  # noqa: E402
 from suite.audits.names import AuditTest  # noqa: E402
 from suite.errors import JudgedError  # noqa: E402
-from suite.files.layout import AUDIT_RECORD  # noqa: E402
+from suite.files.layout import VERIFY_ACCURACY  # noqa: E402
 from suite.loadgen.scenario import Scenario, parse_scenarios  # noqa: E402
-from suite.records import AuditRecord  # noqa: E402
 
 LIMIT_S = choose_size(900.0, 0.1)
 """Seconds after which the busy loop of one step ends by itself; a step takes a minute or two."""
@@ -71,18 +70,14 @@ def caught(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
     """Return whether an audit detects this cheat; a test that failed for another reason, or did not
     finish, does not count.
     """
-    passed, path = (
-        passes(results, cheat, scenario, test),
-        entry(results).locate_audits("audited", scenario) / test / AUDIT_RECORD,
-    )
-    if passed or not path.exists():
+    passed = passes(results, cheat, scenario, test)
+    folder = entry(results).locate_audits("audited", scenario) / test
+    if passed or not folder.exists():
         return False
-    record = msgspec.json.decode(path.read_bytes(), type=AuditRecord)
-    return (
-        record.answers > 0 and record.differing > 0
-        if test == AuditTest.TEST01
-        else not record.within_limits
-    )
+    if test == AuditTest.TEST01:
+        return "data_mismatch = 0" not in (folder / VERIFY_ACCURACY).read_text()
+    outcome = read_audit(folder, scenario, None, registry.load_round()).outcome
+    return outcome is not None and not outcome.compared.passed
 
 
 def asked(results: Path, cheat: str) -> Any:

@@ -5,16 +5,14 @@ Written by the harness, read by the judge and by bundles.
 """
 
 import hashlib
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from suite.audits.names import ANSWER_TESTS
 from suite.files.json_files import format_json_document, write_json
 from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
@@ -397,53 +395,17 @@ def read_unmatched_run(folder: Path) -> ServedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """`audit.json` in the folder of a compliance test: how it was run, and what its runs came
-    to.
+    """`audit.json` in the folder of a compliance test: how it was run. What its runs came to is
+    computed from them (suite/audits/outcome.py).
     """
 
     system_sha256: str
     """Digest of the system under test, which is in `system.json` beside it."""
-    scenario: str
-    test: str
-    """TEST01, TEST04, TEST05 or TEST06."""
     rules: str
     """The rules that it was run by: a name in suite/audits/rules.toml."""
-    settings: Mapping[str, bool | int | float]
-    """LoadGen's settings of its runs that differ from those of the result."""
-    beside: Mapping[str, bool | int | float]
-    """The same of the reference runs."""
-    metric: str
-    """latency_ns, samples_per_second or completed_samples_per_second."""
-    reference: tuple[float, ...]
-    """The metric of each reference run, in the order in which they ran."""
-    found: tuple[float, ...]
-    """The same of the test's runs."""
-    ratio: float
-    """Speed of the test as a share of the reference's, of the runs that count."""
-    lowest: float | None
-    highest: float | None
-    answers: int
-    """Logged answers that were compared with the accuracy run's (TEST01), or whose tokens were
-    checked (TEST06); 0 for other tests.
-    """
-    differing: int
-    """Those that differ, or fail a check."""
     repeated: int
     """Runs that LoadGen called INVALID and that were run again."""
-    passed: bool
-    token_checks: Mapping[str, bool | None] = field(default_factory=dict)
-    """TEST06: check -> whether all answers pass it; None if it was skipped."""
     command: tuple[str, ...]
-
-    @property
-    def within_limits(self) -> bool:
-        """Whether the test's speed is within its limits."""
-        return (self.lowest or 0.0) <= self.ratio <= (self.highest or math.inf)
-
-    @property
-    def answers_agree(self) -> bool:
-        """Whether no answer differs; a test of answers needs some."""
-        return not self.differing and (self.answers > 0 or self.test not in ANSWER_TESTS)
 
 
 RARE_RECORD_FIELDS: Final = (
@@ -456,7 +418,6 @@ RARE_RECORD_FIELDS: Final = (
     "device",
     "call",
     "per_token_j",
-    "token_checks",
     "telemetry_sha256",
     "began_idle",
 )

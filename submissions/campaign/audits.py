@@ -9,8 +9,19 @@ from typing import Final
 import msgspec
 
 from compliance.results.indexed_result import IndexedResult
-from suite.audits.names import AUDIT_RULE_NAMES, AuditTest, list_required_tests
-from suite.files.layout import AUDIT_RECORD, TOKEN_RECORD_FILE
+from suite.audits.names import (
+    ANSWER_TESTS,
+    AUDIT_RULE_NAMES,
+    AuditTest,
+    list_required_tests,
+)
+from suite.audits.outcome import is_stated_pass
+from suite.files.layout import (
+    AUDIT_RECORD,
+    TOKEN_RECORD_FILE,
+    VERIFY_ACCURACY,
+    VERIFY_PERFORMANCE,
+)
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord, read_system_record
@@ -46,19 +57,22 @@ def has_token_record(result: IndexedResult) -> bool:
 
 
 def has_passed_audit(result: IndexedResult, test: AuditTest, nonce: str | None) -> bool:
-    """Return whether the record of a result's test says that it passed; the judge verifies that
+    """Return whether the files of a result's test say that it passed; the judge verifies that
     later.
     """
-    return any(has_passing_audit_record(folder / test, nonce) for folder in result.audit_folders)
+    return any(is_passed_test(folder / test, test, nonce) for folder in result.audit_folders)
 
 
-def has_passing_audit_record(folder: Path, nonce: str | None) -> bool:
-    """Return whether a test's record says that it passed. A damaged record, or one by another
-    round's rules, does not count.
+def is_passed_test(folder: Path, test: AuditTest, nonce: str | None) -> bool:
+    """Return whether the verify files of a test say that it passed, as MLCommons' submission
+    checker reads them. A damaged test, or one by another round's rules, does not count.
     """
+    names = (VERIFY_PERFORMANCE, *([VERIFY_ACCURACY] if test in ANSWER_TESTS else []))
     try:
         record = read_untrusted_file(folder / AUDIT_RECORD, AUDIT_RECORD_DECODER.decode)
         system = read_system_record(folder)
+        texts = {name: read_untrusted_file(folder / name, bytes.decode) for name in names}
     except UnreadableError:
         return False
-    return record.passed and system.nonce == nonce and record.rules == AUDIT_RULE_NAMES[0]
+    is_own = system.nonce == nonce and record.rules == AUDIT_RULE_NAMES[0]
+    return is_own and is_stated_pass(test, texts)

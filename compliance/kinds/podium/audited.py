@@ -43,7 +43,7 @@ def collect_replaced_rules(settings: Mapping[str, object]) -> frozenset[str]:
 
 def downgrade_audit_finding(audit: Audit, finding: Finding) -> Finding:
     """Return a finding about a test's run; that LoadGen calls it INVALID is no error of the result
-    if the test is recorded as failed.
+    if the test failed.
     """
     if finding.rule in INVALID_RUN_RULES and audit.failure_severity:
         return replace(finding, severity=audit.failure_severity)

@@ -485,10 +485,8 @@ class PodiumLayout:
 
 def list_replaced_rules(audit: Audit, run: LoadGenRun) -> frozenset[str]:
     """Return the rules that do not apply to a run of a compliance test."""
-    if audit.record is None:
-        return frozenset()
-    changed = audit.record.settings if run in audit.test_runs else audit.record.beside
-    return collect_replaced_rules(changed)
+    changed = audit.test_settings if run in audit.test_runs else audit.reference_settings
+    return collect_replaced_rules(changed or {})
 
 
 def revise_audit_finding(

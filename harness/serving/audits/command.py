@@ -19,6 +19,7 @@ from harness.serving.setup import LOCAL_SITE, ServingSetup
 from harness.serving.sites import ServingSite
 from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest, list_required_tests
+from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import require_audit_rules
 from suite.audits.verdict import describe_compared_speeds
 from suite.cli import RunOptions
@@ -29,7 +30,6 @@ from suite.ledger.steps import AttemptKind, StepKind
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
-from suite.records import AuditRecord
 
 AUDIT_VERDICTS: Final = {True: "passed", False: "failed"}
 
@@ -98,27 +98,27 @@ def run_compliance_tests(
         row = serving_setup.require_scenario_rules(each.scenario)
         required = list_required_tests(row.token_latencies)
         for test in (test for test in tests if test in required):
-            record, previous_reference = run_compliance_test(
+            outcome, previous_reference = run_compliance_test(
                 serving_setup.copy_with_threads(each.threads), each, test, rules, previous_reference
             )
-            click.echo(f"{each.scenario.label} {test}: {format_audit_outcome(record)}")
-            failed += [] if record.passed else [f"{each.scenario.label} {test}"]
+            click.echo(f"{each.scenario.label} {test}: {format_audit_outcome(outcome)}")
+            failed += [] if outcome.passed else [f"{each.scenario.label} {test}"]
     return failed
 
 
-def format_audit_outcome(record: AuditRecord) -> str:
+def format_audit_outcome(outcome: AuditOutcome) -> str:
     """Format the outcome of a test in one line: every figure that decides, with its reference."""
-    parts = [AUDIT_VERDICTS[record.passed]]
-    compared = files.recompare_recorded_runs(record)
+    parts = [AUDIT_VERDICTS[outcome.passed]]
+    compared = outcome.compared
     if compared.is_speed_limited:
-        parts.append(describe_compared_speeds(compared, record.reference, record.found))
+        parts.append(describe_compared_speeds(compared, outcome.reference, outcome.found))
         parts += [] if compared.passed else [f"required: {compared.required}"]
-    if record.answers:
-        what = "fail a check" if record.test == AuditTest.TEST06 else "differ"
-        parts.append(f"{record.differing} of {record.answers} answers {what}")
-    if record.within_limits and record.answers_agree and not record.passed:
+    if outcome.answers:
+        what = "fail a check" if outcome.test is AuditTest.TEST06 else "differ"
+        parts.append(f"{outcome.differing} of {outcome.answers} answers {what}")
+    if compared.passed and outcome.answers_agree and not outcome.passed:
         parts.append("LoadGen calls a run INVALID")
-    turns_run = len(record.found)
+    turns_run = len(outcome.found)
     parts.append(f"{turns_run} turn{'' if turns_run == 1 else 's'}")
     return ", ".join(parts)
 
@@ -129,7 +129,7 @@ def run_compliance_test(
     test: AuditTest,
     rules: str,
     previous_reference: turns.ReferenceRun | None,
-) -> tuple[AuditRecord, turns.ReferenceRun | None]:
+) -> tuple[AuditOutcome, turns.ReferenceRun | None]:
     """Run one test, and keep its files when they are whole; return its last reference run too, with
     which the next test may begin.
     """
@@ -146,14 +146,15 @@ def run_compliance_test(
             progress = turns.plan_compliance_test(
                 serving_setup, subject, test, rules, partial, previous_reference
             )
-            record = turns.run_audit_turns(progress)
-            files.write_audit_files(partial, record)
+            outcome = turns.run_audit_turns(progress)
+            record = turns.build_audit_record(progress)
+            files.write_audit_files(partial, record, progress.test_settings, outcome)
             store_compliance_test(
-                serving_setup, ledger_attempt, partial, AUDIT_VERDICTS[record.passed]
+                serving_setup, ledger_attempt, partial, AUDIT_VERDICTS[outcome.passed]
             )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return record, turns.find_last_reference(progress, ledger_attempt.folder)
+    return outcome, turns.find_last_reference(progress, ledger_attempt.folder)
 
 
 def store_compliance_test(

@@ -15,7 +15,8 @@ from harness.serving.loadgen.test_settings import LoadGenSchedule, ProbedSpeed, 
 from harness.serving.run_record import LoadGenVerdict, judge_performance_run, write_run_record
 from harness.serving.setup import ServingSetup
 from suite import registry
-from suite.audits.names import ANSWER_TESTS, AuditTest
+from suite.audits.names import AuditTest
+from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import AuditRow, AuditRules, require_audit_rules
 from suite.audits.tokens import count_token_contradictions
 from suite.audits.verdict import (
@@ -183,7 +184,7 @@ def extend_logged_schedule(
     )
 
 
-def run_audit_turns(progress: AuditProgress) -> AuditRecord:
+def run_audit_turns(progress: AuditProgress) -> AuditOutcome:
     """Run as many turns as the rules require, and more while speed alone speaks against the
     system; return what all of them came to.
     """
@@ -198,15 +199,15 @@ def run_audit_turns(progress: AuditProgress) -> AuditRecord:
                 progress, progress.outcome
             )
         run_audit_turn(progress, Mode.PERFORMANCE, turn)
-        record = build_audit_record(progress)
+        outcome = build_audit_outcome(progress)
         if turn >= progress.test_rules.resolve_min_turns(progress.rules) and (
-            record.passed
-            or record.differing
+            outcome.passed
+            or outcome.differing
             or is_speed_clearly_off(progress)
-            or has_invalid_run(progress)
+            or outcome.has_invalid_run
         ):
             break
-    return record
+    return outcome
 
 
 def take_over_reference(
@@ -350,6 +351,16 @@ def run_audit_loadgen(
 
 
 def build_audit_record(progress: AuditProgress) -> AuditRecord:
+    """Say how a test was run."""
+    return AuditRecord(
+        system_sha256=read_system_record(progress.folder).compute_digest(),
+        rules=progress.rules_name,
+        repeated=progress.repeated,
+        command=tuple(sys.argv),
+    )
+
+
+def build_audit_outcome(progress: AuditProgress) -> AuditOutcome:
     """Compute what the runs come to."""
     compared = compare_audit_runs(
         progress.rules,
@@ -364,26 +375,15 @@ def build_audit_record(progress: AuditProgress) -> AuditRecord:
         answers, wrong = compare_logged_answers(progress)
     elif progress.test is AuditTest.TEST06:
         answers, wrong, checks = check_logged_counts(progress)
-    proven = answers > 0 or progress.test not in ANSWER_TESTS
-    return AuditRecord(
-        system_sha256=read_system_record(progress.folder).compute_digest(),
-        scenario=progress.subject.scenario.label,
+    return AuditOutcome(
         test=progress.test,
-        rules=progress.rules_name,
-        settings=progress.test_settings,
-        beside=progress.reference_settings,
-        metric=compared.metric,
+        compared=compared,
         reference=tuple(progress.reference_figures),
         found=tuple(progress.test_figures),
-        ratio=compared.ratio,
-        lowest=compared.lowest,
-        highest=compared.highest,
         answers=answers,
         differing=wrong,
-        repeated=progress.repeated,
         token_checks=checks,
-        passed=compared.passed and proven and not wrong and not has_invalid_run(progress),
-        command=tuple(sys.argv),
+        has_invalid_run=has_invalid_run(progress),
     )
 
 

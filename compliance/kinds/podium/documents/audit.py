@@ -1,7 +1,9 @@
-"""Read a compliance test that podium ran: its runs, its record, and the result that it checks."""
+"""Read a compliance test that podium ran: its runs, its record, the result that it checks, and what
+the runs come to.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -26,9 +28,14 @@ from compliance.recognition.tree_path import (
 from compliance.verdict import Severity
 from suite import registry
 from suite.audits.names import AuditTest
-from suite.audits.rules import AuditRow, AuditRules, read_audit_rules
-from suite.audits.tokens import LoggedTokens
-from suite.audits.verdict import select_compared_metric
+from suite.audits.outcome import AuditOutcome
+from suite.audits.rules import AuditRow, AuditRules, LoadGenSettings, read_audit_rules
+from suite.audits.tokens import LoggedTokens, count_token_contradictions
+from suite.audits.verdict import (
+    compare_audit_runs,
+    count_differing_answers,
+    select_compared_metric,
+)
 from suite.files.layout import (
     ACCURACY_LOG,
     AUDIT_CONFIG,
@@ -39,12 +46,16 @@ from suite.files.layout import (
     VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
 )
+from suite.loadgen.headline import VALID_RUN, VERDICT_KEY
 from suite.loadgen.scenario import Scenario
 from suite.records import SYSTEM_RECORD_DECODER, AuditRecord, SystemUnderTest
 from suite.rounds import Round
 from suite.workload import Mode
 
 AUDIT_DECODER: Final = msgspec.json.Decoder(AuditRecord)
+SAME_INDEX_SETTING: Final = "performance_issue_same_index"
+UNIQUE_SAMPLES_SETTING: Final = "performance_issue_unique"
+"""With it LoadGen issues each sample once, and calls a run INVALID that would have needed more."""
 AUDIT_RECORD_FIELDS: Final = frozenset(field.name for field in fields(AuditRecord))
 MAX_AUDIT_TEXT_BYTES: Final = 1 << 16
 """Maximum bytes of a verify file; podium writes a few lines."""
@@ -80,6 +91,8 @@ class Audit(FolderDocument):
     sources: Sequence[SourceFile]
     unexpected_paths: Sequence[Path]
     round: Round
+    outcome: AuditOutcome | None = None
+    """What its runs come to; None if rules or figures are missing."""
 
     @property
     def rules(self) -> AuditRules | None:
@@ -112,11 +125,46 @@ class Audit(FolderDocument):
 
     @property
     def failure_severity(self) -> Severity | None:
-        """Return the severity of what a failed test found: a warning about a result that stays
-        valid if the record says that the test failed, else the rule's own, since a record that says
-        otherwise is forged.
+        """Return the severity of what a failed test found: a warning, since the result stays valid;
+        the rule's own if the test passed, or if nobody can tell.
         """
-        return Severity.WARNING if self.record and not self.record.passed else None
+        return Severity.WARNING if self.outcome and not self.outcome.passed else None
+
+    @property
+    def reference_settings(self) -> LoadGenSettings:
+        """Return LoadGen's settings of the reference runs that an ordinary run has not.
+        MultiStream's queries repeat samples: LoadGen has no unique ones for it.
+        """
+        if self.row is None or self.scenario is Scenario.MULTI_STREAM:
+            return {}
+        return self.row.beside
+
+    @property
+    def test_settings(self) -> LoadGenSettings | None:
+        """Return LoadGen's settings of the test's runs that an ordinary run has not, by the rules;
+        TEST04 may issue any sample. None if the rules, the system or its row are unknown.
+        """
+        row, system, test, scenario = self.row, self.system, self.test, self.scenario
+        benchmark = self.round.benchmarks.get(system.workload) if system else None
+        if row is None or system is None or benchmark is None or test is None or scenario is None:
+            return None
+        made = row.build_loadgen_settings(
+            test, scenario, benchmark.inference_name, system.nonce, system.checkpoint_sha256
+        )
+        if SAME_INDEX_SETTING in made and self.repeated_index is not None:
+            return {**made, SAME_INDEX_SETTING: self.repeated_index}
+        return made
+
+    @property
+    def repeated_index(self) -> int | None:
+        """Return which of the loaded samples LoadGen issued again and again, by the log of the
+        test's first run; None if that does not say.
+        """
+        for run in self.test_runs[:1]:
+            found = run.find_value(f"effective_{SAME_INDEX_SETTING}")
+            if type(found) is int and found >= 0:
+                return found
+        return None
 
     def collect_figures(self, runs: Sequence[LoadGenRun]) -> list[float]:
         """Read the compared figure of each run; empty if one has none."""
@@ -195,7 +243,7 @@ def read_audit(
         ]
         for kind in (REFERENCE_RUNS_FOLDER, Mode.PERFORMANCE)
     ]
-    return Audit(
+    audit = Audit(
         folder=folder,
         test=next((test for test in AuditTest if test == folder.name), None),
         scenario=scenario,
@@ -212,6 +260,52 @@ def read_audit(
         unexpected_paths=tuple(find_unexpected_audit_files(folder)),
         round=round,
     )
+    return replace(audit, outcome=compute_audit_outcome(audit))
+
+
+def compute_audit_outcome(audit: Audit) -> AuditOutcome | None:
+    """Compute what the runs of a test come to; None if rules or figures are missing."""
+    reference, found = map(audit.collect_figures, (audit.reference_runs, audit.test_runs))
+    rules, row, scenario, test = audit.rules, audit.row, audit.scenario, audit.test
+    if rules is None or row is None or scenario is None or test is None:
+        return None
+    if not (reference and found):
+        return None
+    answers, differing, token_checks = count_audit_answers(audit)
+    return AuditOutcome(
+        test=test,
+        compared=compare_audit_runs(rules, row, scenario, reference, found),
+        reference=tuple(reference),
+        found=tuple(found),
+        answers=answers,
+        differing=differing,
+        token_checks=token_checks,
+        has_invalid_run=has_invalid_audit_run(audit),
+    )
+
+
+def count_audit_answers(audit: Audit) -> tuple[int, int, Mapping[str, bool | None]]:
+    """Count the answers that a test is about, and those that differ or fail a check; return of
+    TEST06 also whether all pass each check.
+    """
+    if audit.test is AuditTest.TEST06:
+        return count_token_contradictions(audit.logged_tokens, audit.end_tokens)
+    truth = audit.truth
+    if truth is None:
+        return 0, 0, {}
+    found: dict[int, list[bytes]] = {}
+    for run in audit.test_runs:
+        for place, sample in enumerate(run.answers.samples):
+            found.setdefault(sample, []).append(run.answers.read_answer(place))
+    workload = audit.entry.workload or "" if audit.entry else ""
+    return *count_differing_answers(found, truth, registry.load_agreement(workload)), {}
+
+
+def has_invalid_audit_run(audit: Audit) -> bool:
+    """Return whether LoadGen calls a run INVALID that must be VALID."""
+    has_unique_samples = audit.reference_settings.get(UNIQUE_SAMPLES_SETTING)
+    required = [*audit.test_runs, *(() if has_unique_samples else audit.reference_runs)]
+    return any(run.find_value(VERDICT_KEY) != VALID_RUN or run.voiding_errors for run in required)
 
 
 def list_numbered_run_folders(folder: Path) -> Iterator[Path]:

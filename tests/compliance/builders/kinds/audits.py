@@ -9,11 +9,12 @@ import making
 from kinds.tokens import count_one_more
 from making import LOADS, NONCE, RESNET50, SHA256, Load, Subject, load_of
 from making_llama import build_llama_subject
-from spoiling import Builder, add, first_answer, put, remove, setting, then
+from spoiling import Builder, add, first_answer, put, remove, setting, swap, then
 
 from harness.serving.audits import files
 from suite import registry
 from suite.audits.names import AuditTest
+from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import AuditRules, require_audit_rules
 from suite.audits.tokens import count_token_contradictions
 from suite.audits.verdict import compare_audit_runs, select_compared_metric
@@ -22,6 +23,7 @@ from suite.files.layout import (
     AUDIT_RECORD,
     DETAIL_LOG,
     REFERENCE_RUNS_FOLDER,
+    VERIFY_PERFORMANCE,
     compute_file_sha256,
 )
 from suite.loadgen.logged_answers import read_logged_tokens
@@ -76,14 +78,31 @@ def write_test(
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
         figures[kind].append(float(value(run / DETAIL_LOG, key)))
-    digest = compute_file_sha256(place / "system.json")
-    told = record(test, rules, knobs, figures, subject, digest)
-    files.write_audit_files(place, replace(told, **check_tokens(place, test)))
+    told = AuditRecord(
+        system_sha256=compute_file_sha256(place / "system.json"),
+        rules="podium-v1",
+        repeated=0,
+        command=("podium", "audit", subject.workload),
+    )
+    compared = compare_audit_runs(
+        rules, rules.tests[test], OFF, figures[REFERENCE_RUNS_FOLDER], figures["performance"]
+    )
+    outcome = AuditOutcome(
+        test=test,
+        compared=compared,
+        reference=tuple(figures[REFERENCE_RUNS_FOLDER]),
+        found=tuple(figures["performance"]),
+        has_invalid_run=False,
+        **check_answers(place, test),
+    )
+    files.write_audit_files(place, told, knobs, outcome)
     return place
 
 
-def check_tokens(place: Path, test: AuditTest) -> dict[str, Any]:
-    """What podium records of the tokens that TEST06's runs logged."""
+def check_answers(place: Path, test: AuditTest) -> dict[str, Any]:
+    """What podium finds in the answers that the test's runs logged."""
+    if test is AuditTest.TEST01:
+        return {"answers": TURNS * LOADS[OFF].samples_per_query}
     if test is not AuditTest.TEST06:
         return {}
     answers, wrong, checks = count_token_contradictions(
@@ -99,40 +118,6 @@ def value(path: Path, key: str) -> Any:
         making.json.loads(line[9:])["value"]
         for line in path.read_text().splitlines()
         if f'"key": "{key}"' in line
-    )
-
-
-def record(
-    test: AuditTest,
-    rules: AuditRules,
-    knobs: Mapping[str, Any],
-    figures: Mapping[str, list[float]],
-    subject: Subject,
-    system_sha256: str,
-) -> AuditRecord:
-    """What podium says of such runs."""
-    compared = compare_audit_runs(
-        rules, rules.tests[test], OFF, figures[REFERENCE_RUNS_FOLDER], figures["performance"]
-    )
-    answers = TURNS * LOADS[OFF].samples_per_query if test is AuditTest.TEST01 else 0
-    return AuditRecord(
-        system_sha256=system_sha256,
-        scenario=OFF.label,
-        test=test.value,
-        rules="podium-v1",
-        settings=knobs,
-        beside={},
-        metric=compared.metric,
-        reference=tuple(figures[REFERENCE_RUNS_FOLDER]),
-        found=tuple(figures["performance"]),
-        ratio=compared.ratio,
-        lowest=compared.lowest,
-        highest=compared.highest,
-        answers=answers,
-        differing=0,
-        repeated=0,
-        passed=compared.passed,
-        command=("podium", "audit", subject.workload),
     )
 
 
@@ -160,7 +145,9 @@ INVALID: Final[Mapping[str, Builder]] = {
     ),
     "audit.turns": spoilt(f"{REFERENCE_RUNS_FOLDER}/run_2", remove),
     "audit.speed": then(
-        audited(AuditTest.TEST04, faster=4.0), f"**/TEST04/{AUDIT_RECORD}", put(passed=True)
+        audited(AuditTest.TEST04, faster=4.0),
+        f"**/TEST04/{VERIFY_PERFORMANCE}",
+        swap("TEST FAIL", "TEST PASS"),
     ),
     "audit.answers": spoilt(
         f"performance/run_1/{ACCURACY_LOG}",
@@ -172,7 +159,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         f"**/TEST06/performance/run_1/{ACCURACY_LOG}",
         first_answer(count_one_more),
     ),
-    "audit.told": spoilt(AUDIT_RECORD, put(ratio=1.02)),
-    "audit.failed": spoilt(AUDIT_RECORD, put(passed=False)),
+    "audit.told": spoilt(VERIFY_PERFORMANCE, swap(r"ratio = [0-9.]+", "ratio = 1.02")),
+    "audit.failed": audited(AuditTest.TEST04, faster=4.0),
     "audit.strays": spoilt("performance", add("notes.txt", "the second try\n")),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from examples import EXAMPLES
 from kinds.audits import BASES, TESTS, audited
-from spoiling import put, setting
+from spoiling import put, setting, swap
 from system_records import put_system
 
 from compliance.judge import Judge
@@ -21,6 +21,7 @@ from suite.files.layout import (
     DETAIL_LOG,
     RUN_RECORD,
     SYSTEM_RECORD,
+    VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
 )
 
@@ -35,7 +36,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test(root: Path) -> Path:
-    (found,) = root.glob(f"{TESTS}/TEST0*")
+    (found,) = root.glob("open/acme/compliance/*/*/Offline/TEST0*")
     return found
 
 
@@ -50,14 +51,22 @@ def errors(root: Path) -> set[str]:
     }
 
 
-def test_settings_that_a_record_claims_switch_no_rule_off(tree: Path) -> None:
-    """Who writes a seed into audit.json would else have the rules about seeds passed over."""
-    record = test(tree) / AUDIT_RECORD
-    told = json.loads(record.read_text())
-    put(settings={**told["settings"], "qsl_rng_seed": 1})(record)
+def test_settings_that_a_file_claims_switch_no_rule_off(tree: Path) -> None:
+    """Who writes a seed into audit.config would else have the rules about seeds passed over."""
+    config = test(tree) / AUDIT_CONFIG
+    config.write_text(config.read_text() + "*.*.qsl_rng_seed = 1\n")
     for run in test(tree).glob("performance/run_*"):
         setting("effective_qsl_rng_seed", 1)(run / DETAIL_LOG)
     assert "audit.settings" in errors(tree)
+
+
+@pytest.mark.parametrize(
+    "more", [{"passed": True}, {"ratio": 1.0}, {"settings": {}}, {"scenario": "Offline"}]
+)
+def test_a_record_that_states_an_outcome_is_refused(tree: Path, more: dict[str, object]) -> None:
+    """The runs alone give it: a figure beside them could say anything."""
+    put(**more)(test(tree) / AUDIT_RECORD)
+    assert "file.shape" in errors(tree)
 
 
 def test_a_system_of_this_machine_is_no_audit_of_a_remote_one(tree: Path) -> None:
@@ -73,8 +82,7 @@ def test_words_of_success_are_not_believed(tmp_path: Path) -> None:
     """MLCommons' checker looks for TEST PASS alone."""
     audited(AuditTest.TEST04, faster=4.0)(tmp_path)
     (test(tmp_path) / VERIFY_PERFORMANCE).write_text("TEST PASS\n")
-    put(passed=True, ratio=1.0)(test(tmp_path) / AUDIT_RECORD)
-    assert {"audit.speed", "audit.told"} <= errors(tmp_path)
+    assert "audit.told" in errors(tmp_path)
 
 
 def test_a_failed_test_is_a_finding_and_the_result_keeps_its_verdict(tmp_path: Path) -> None:
@@ -93,15 +101,47 @@ def test_a_failed_test_is_a_finding_and_the_result_keeps_its_verdict(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "change", [{"passed": True}, {"ratio": 1.0}, {"found": [4.0, 4.0]}, {"highest": 9.0}]
+    ("old", "new"),
+    [
+        ("TEST FAIL", "TEST PASS"),
+        (r"ratio = [0-9.]+", "ratio = 1.0"),
+        (r"test score = [0-9.]+", "test score = 4.0"),
+        (r"reference score = [0-9.]+", "reference score = 9.0"),
+        ("2 runs", "5 runs"),
+        ("samples_per_second", "latency_ns"),
+    ],
 )
-def test_an_edited_record_of_a_failed_test_is_broken(
-    tmp_path: Path, change: dict[str, object]
-) -> None:
+def test_an_edited_text_of_a_failed_test_is_broken(tmp_path: Path, old: str, new: str) -> None:
     """What the runs came to is not for its reader to choose."""
     audited(AuditTest.TEST04, faster=4.0)(tmp_path)
-    put(**change)(test(tmp_path) / AUDIT_RECORD)
+    swap(old, new)(test(tmp_path) / VERIFY_PERFORMANCE)
     assert "audit.told" in errors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("base", "old", "new"),
+    [
+        ("audited-answers", r"entries = \d+", "entries = 1"),
+        ("audited-answers", r"mismatch = 0", "mismatch = 1"),
+        ("audited-answers", "TEST PASS", "TEST FAIL"),
+        ("audited-tokens", "EOS check pass: True", "EOS check pass: Skipped"),
+        ("audited-tokens", "complete", "failed"),
+    ],
+)
+def test_an_edited_text_about_answers_is_broken(
+    tmp_path: Path, base: str, old: str, new: str
+) -> None:
+    BASES[base](tmp_path)
+    assert "audit.told" not in errors(tmp_path)
+    swap(old, new)(test(tmp_path) / VERIFY_ACCURACY)
+    assert "audit.told" in errors(tmp_path)
+
+
+def test_a_run_that_was_invalid_fails_the_test(tree: Path) -> None:
+    """A test that passed had only VALID runs: the words of success say more than its logs."""
+    for run in test(tree).glob("reference/run_2"):
+        setting("result_validity", "INVALID")(run / DETAIL_LOG)
+    assert "audit.told" in errors(tree)
 
 
 def test_a_run_without_its_figure_is_not_passed_over(tmp_path: Path) -> None:
@@ -135,8 +175,6 @@ def test_a_run_of_another_system_than_the_tests_is_refused(tree: Path) -> None:
     [
         ("system_sha256", "ab" * 32),
         ("rules", "v9.9"),
-        ("scenario", "Server"),
-        ("test", "TEST05"),
     ],
 )
 def test_a_record_of_another_result_is_refused(tree: Path, field: str, value: str) -> None:
@@ -163,9 +201,6 @@ def test_a_run_at_another_rate_than_the_results_is_refused(tree: Path) -> None:
 
 def test_answers_to_other_samples_than_the_one_that_is_issued_are_seen(tree: Path) -> None:
     """The run issued something else than its settings say."""
-    put(settings={"performance_issue_same": True, "performance_issue_same_index": 4})(
-        test(tree) / AUDIT_RECORD
-    )
     for run in test(tree).glob("performance/run_*"):
         setting("effective_performance_issue_same_index", 4)(run / DETAIL_LOG)
     assert "audit.settings" in errors(tree)
@@ -175,6 +210,7 @@ def test_answers_to_other_samples_than_the_one_that_is_issued_are_seen(tree: Pat
     "spoil",
     [
         lambda path: path.rename(path.with_name("TEST02")),
+        lambda path: path.rename(path.with_name("TEST05")),
         lambda path: (path / AUDIT_RECORD).unlink(),
         lambda path: (path / AUDIT_CONFIG).unlink(),
     ],
@@ -197,7 +233,7 @@ def test_a_test_is_judged_wherever_it_is_pointed_at(tree: Path) -> None:
     """A path inside a test means the result that it is about."""
     for path in (test(tree), test(tree) / AUDIT_RECORD, test(tree).parent, tree / "open" / "acme"):
         assert Judge().judge_path(str(path)).verdict is Verdict.VALID
-    put(differing=1)(test(tree) / AUDIT_RECORD)
+    swap("TEST PASS", "TEST FAIL")(test(tree) / VERIFY_PERFORMANCE)
     assert Judge().judge_path(str(test(tree))).verdict is Verdict.BROKEN
 
 

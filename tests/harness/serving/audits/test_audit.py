@@ -24,7 +24,7 @@ from harness.commands.audit import audit_command
 from harness.serving import infer
 from harness.serving.audits import turns
 from harness.serving.audits.command import audit_workload
-from submissions.campaign.audits import collect_missing_audits, has_passing_audit_record
+from submissions.campaign.audits import collect_missing_audits, is_passed_test
 from submissions.result_index import find_results
 from suite.audits.names import GENERAL_TESTS, AuditTest
 from suite.audits.rules import format_audit_config, require_audit_rules
@@ -121,10 +121,10 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     """
     for test in GENERAL_TESTS:
         folder = place(honest, Scenario.OFFLINE) / test
-        record = json.loads((folder / "audit.json").read_text())
-        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= (
-            1 if test is AuditTest.TEST01 else 2
+        found, reference = (
+            len(list((folder / kind).glob("run_*"))) for kind in ("performance", "reference")
         )
+        assert found == reference >= (1 if test is AuditTest.TEST01 else 2)
         assert "TEST PASS" in (folder / "verify_performance.txt").read_text()
         assert {path.name for path in (folder / "performance" / "run_1").iterdir()} >= {
             "mlperf_log_summary.txt",
@@ -223,8 +223,6 @@ def list_audit_errors(judged: PathJudgement) -> set[str]:
 
 def forge_passed_audit(folder: Path) -> None:
     """Write that a test passed where it failed."""
-    record = json.loads((folder / "audit.json").read_text())
-    (folder / "audit.json").write_text(json.dumps({**record, "passed": True}))
     for path in folder.glob("verify_*.txt"):
         path.write_text(path.read_text().replace("TEST FAIL", "TEST PASS"))
 
@@ -293,24 +291,22 @@ def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(
     with pytest.raises(JudgedError, match="Offline TEST05"):
         run(results, Scenario.OFFLINE, "TEST05")
     assert "LoadGen calls a run INVALID, 2 turns" in capsys.readouterr().out
-    assert (
-        len(
-            json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())[
-                "found"
-            ]
-        )
-        == 2
-    )
+    assert len(list((place(results, Scenario.OFFLINE) / "TEST05/performance").iterdir())) == 2
 
 
 @pytest.mark.slow
 def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path) -> None:
     """A test that passed by a round's more lenient ones is not done."""
-    record = json.loads((place(honest, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())
-    shutil.copy(place(honest, Scenario.OFFLINE) / "TEST04" / "system.json", tmp_path)
+    audited = place(honest, Scenario.OFFLINE) / "TEST04"
+    record = json.loads((audited / "audit.json").read_text())
+    for name in ("system.json", "verify_performance.txt"):
+        shutil.copy(audited / name, tmp_path)
+    nonce = read_system_record(tmp_path).nonce
     for rules, done in (("podium-v1", True), ("v4.1", False)):
         (tmp_path / "audit.json").write_text(json.dumps({**record, "rules": rules}))
-        assert has_passing_audit_record(tmp_path, read_system_record(tmp_path).nonce) is done
+        assert is_passed_test(tmp_path, AuditTest.TEST04, nonce) is done
+    (tmp_path / "audit.json").write_text(json.dumps(record))
+    assert not is_passed_test(tmp_path, AuditTest.TEST01, nonce)  # without a word of its answers
 
 
 @pytest.mark.slow

@@ -176,11 +176,10 @@ def test_speed_alone_fails_a_system_after_five_turns(
         )
         own.append(known[(turn - 1) % len(known)])
 
-    record = SimpleNamespace(passed=passed, differing=differing)
+    outcome = SimpleNamespace(passed=passed, differing=differing, has_invalid_run=False)
     monkeypatch.setattr(turns, "run_audit_turn", run_turn)
-    monkeypatch.setattr(turns, "build_audit_record", lambda ran: record)
-    monkeypatch.setattr(turns, "has_invalid_run", lambda ran: False)
-    assert turns.run_audit_turns(ran) is record
+    monkeypatch.setattr(turns, "build_audit_outcome", lambda ran: outcome)
+    assert turns.run_audit_turns(ran) is outcome
     assert kinds == [
         f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")
     ]

@@ -1,70 +1,44 @@
-"""Check what the compliance tests of podium's results came to: speeds and answers are recomputed
-from the runs, and no stated outcome is trusted.
+"""Check what the compliance tests of podium's results came to: speeds and answers are computed from
+the runs, and no stated outcome is trusted.
 """
 
-import math
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from compliance.kinds.podium.documents.audit import Audit
 from compliance.kinds.podium.rules.inference.answers import MAX_SHOWN_ANSWERS, is_same_model_answer
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite import registry
-from suite.audits.names import ANSWER_TESTS, AuditTest
-from suite.audits.tokens import count_token_contradictions
-from suite.audits.verdict import (
-    AuditComparison,
-    compare_audit_runs,
-    compare_ranked_runs,
-    count_differing_answers,
-    describe_compared_speeds,
-)
-from suite.files.layout import (
-    ACCURACY_LOG,
-    VERIFY_ACCURACY,
-    VERIFY_PERFORMANCE,
-    compute_file_sha256,
-)
+from suite.audits.verdict import describe_compared_speeds
+from suite.files.layout import ACCURACY_LOG, compute_file_sha256
 from suite.workload import Mode
 
-PASS, FAIL = "TEST PASS", "TEST FAIL"
-AUDIT_RATIO_TOLERANCE: Final = 1e-9
-"""Relative: the error from writing and reading a number."""
+MAX_SHOWN_LETTERS: Final = 200
+"""Of a line of a verify file that was edited."""
 
 
 @rule("audit.speed", Audit, About.SCORE)
 def speed(audit: Audit) -> Iterator[Fault]:
-    """With the test's settings the system is about as fast as without them. The speed is recomputed
-    from the detail logs of all runs. A test that podium recorded as failed is a warning: the result
-    keeps its verdict.
+    """With the test's settings the system is about as fast as without them, by the detail logs of
+    all runs. A failed test is a warning: the result keeps its verdict.
 
     Source: mlcommons/inference, compliance/nvidia: verify_performance.py of each test; for
     podium-v1 suite/audits/rules.toml.
     Advice: find out why the system is faster with one sample, or slower with other seeds or with
     logged answers; if the machine was busy, audit again.
     """
-    found = recompute_audit_speed(audit)
     for run, key in audit.runs_without_figure:
         yield run.build_fault(f"no {key}", "the metric that compares the test's speed", key)
-    if found and not found.passed:
-        figures = [audit.collect_figures(runs) for runs in (audit.reference_runs, audit.test_runs)]
+    outcome = audit.outcome
+    if outcome and not outcome.compared.passed:
         yield audit.build_fault(
-            describe_compared_speeds(found, *figures),
-            found.required,
+            describe_compared_speeds(outcome.compared, outcome.reference, outcome.found),
+            outcome.compared.required,
             severity=audit.failure_severity,
         )
-
-
-def recompute_audit_speed(audit: Audit) -> AuditComparison | None:
-    """Compare the runs again; None if something is missing."""
-    figures = [audit.collect_figures(runs) for runs in (audit.reference_runs, audit.test_runs)]
-    if audit.rules is None or audit.row is None or audit.scenario is None or not all(figures):
-        return None
-    return compare_audit_runs(audit.rules, audit.row, audit.scenario, *figures)
 
 
 @rule("audit.answers", Audit, About.QUALITY)
@@ -121,103 +95,38 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 @rule("audit.told", Audit, About.SCORE)
 def stated_outcome(audit: Audit) -> Iterator[Fault]:
-    """audit.json and the verify files agree with the recomputed runs.
+    """The verify files, in which MLCommons' submission checker looks for the outcome, have the text
+    that the runs give.
 
-    Source: house rule: a claim agrees with its own logs.
+    Source: house rule: a claim agrees with its own logs; suite/audits/outcome.py.
     Advice: submit the folder as podium audit wrote it; to pass a test, run it again.
     """
-    found, record = recompute_audit_speed(audit), audit.record
-    if found is None or record is None:
+    if audit.outcome is None:
         return
-    counts = count_audit_answers(audit)
-    wanted: dict[str, Any] = {
-        "metric": found.metric,
-        "lowest": found.lowest,
-        "highest": found.highest,
-        "answers": counts[0],
-        "differing": counts[1],
-    }
-    wanted |= {
-        "reference": tuple(audit.collect_figures(audit.reference_runs)),
-        "found": tuple(audit.collect_figures(audit.test_runs)),
-    }
-    for name, value in wanted.items():
-        if getattr(record, name) != value:
-            yield audit.build_fault(
-                f"{name} {getattr(record, name)}", f"{value}, as recomputed from the runs"
-            )
-    if not is_recomputed_ratio(audit, record.ratio, found.ratio):
+    for name, text in audit.outcome.format_verify_files().items():
+        if audit.texts.get(name) == text:
+            continue
+        found, wanted = find_first_difference(audit.texts.get(name, ""), text)
         yield audit.build_fault(
-            f"ratio {record.ratio:g}", f"{found.ratio:g}, as recomputed from the runs"
+            found[:MAX_SHOWN_LETTERS] or "no text", f"{wanted}, as the runs give", file=name
         )
-    fast, right = (
-        found.passed,
-        not counts[1] and (counts[0] > 0 or audit.test not in ANSWER_TESTS),
-    )
-    if record.passed and not (fast and right):
-        yield audit.build_fault("passed", "failed, as recomputed from the runs")
-    yield from check_verdict_texts(
-        audit,
-        {
-            VERIFY_PERFORMANCE: fast,
-            **({VERIFY_ACCURACY: right} if audit.test is AuditTest.TEST01 else {}),
-        },
-    )
 
 
-def is_recomputed_ratio(audit: Audit, stated: float, found: float) -> bool:
-    """Return whether a ratio is that of the runs that count or, of a failed test of an earlier
-    version, that of the best runs.
-    """
-    figures = [audit.collect_figures(runs) for runs in (audit.reference_runs, audit.test_runs)]
-    known = [found]
-    if audit.failure_severity and audit.rules and audit.row and audit.scenario:
-        best = compare_ranked_runs(
-            audit.rules, audit.row, audit.scenario, figures[0], figures[1], (0, 0)
-        )
-        known.append(best.ratio)
-    return any(math.isclose(stated, each, rel_tol=AUDIT_RATIO_TOLERANCE) for each in known)
-
-
-def count_audit_answers(audit: Audit) -> tuple[int, int]:
-    """Count the compared answers, and those that differ."""
-    if audit.test is AuditTest.TEST06:
-        return count_token_contradictions(audit.logged_tokens, audit.end_tokens)[:2]
-    truth = audit.truth
-    if truth is None or audit.record is None:
-        return 0, 0
-    found: dict[int, list[bytes]] = {}
-    for run in audit.test_runs:
-        for place, sample in enumerate(run.answers.samples):
-            found.setdefault(sample, []).append(run.answers.read_answer(place))
-    return count_differing_answers(
-        found, truth, registry.load_agreement(audit.entry.workload or "" if audit.entry else "")
-    )
-
-
-def check_verdict_texts(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fault]:
-    """Check the stated outcome against the numbers: a pass stated as a failure is only a
-    warning.
-    """
-    for name, right in passed.items():
-        text = audit.texts.get(name)
-        if text is None:
-            yield audit.build_fault("no such file", f"{PASS if right else FAIL}", file=name)
-        elif PASS in text and (not right or FAIL in text):
-            yield audit.build_fault(PASS, f"{FAIL}, as recomputed from the runs", file=name)
-        elif right and PASS not in text and audit.record and audit.record.passed:
-            yield audit.build_fault("no outcome", PASS, file=name, severity=Severity.WARNING)
+def find_first_difference(stated: str, text: str) -> tuple[str, str]:
+    """Return the first lines in which two texts differ; the whole texts if none does."""
+    lines = zip_longest(stated.splitlines(), text.splitlines(), fillvalue="no further line")
+    return next(((found, wanted) for found, wanted in lines if found != wanted), (stated, text))
 
 
 @rule("audit.failed", Audit, About.SCORE, severity=Severity.WARNING)
 def failed(audit: Audit) -> Iterator[Fault]:
-    """A test that podium recorded as failed stays failed, even if its recomputed runs now pass. It
-    is a finding about the system: the result keeps its verdict.
+    """A system passes the compliance tests that it was put to. A failed one is a finding about the
+    system: the result keeps its verdict.
 
     Source: house rule: MLCommons' rounds refuse a result whose compliance test fails; here it is
     shown beside the result, since a busy machine fails tests of honest systems.
     Advice: find out why the test failed, or run podium audit again; the ledger keeps both tests.
     """
-    if audit.record and not audit.record.passed:
-        scenario = audit.scenario.label if audit.scenario else audit.record.scenario
-        yield audit.build_fault(f"{scenario} {audit.folder.name} failed", "a passed test")
+    if audit.scenario and audit.outcome and not audit.outcome.passed:
+        found = f"{audit.scenario.label} {audit.folder.name} failed"
+        yield audit.build_fault(found, "a passed test")

@@ -8,7 +8,7 @@ from dataclasses import fields
 from itertools import islice, pairwise
 from typing import Any, Final
 
-from compliance.kinds.podium.documents.audit import Audit
+from compliance.kinds.podium.documents.audit import SAME_INDEX_SETTING, Audit
 from compliance.kinds.podium.documents.inference import (
     REQUESTED_QUERIES_KEY,
     InferenceEntry,
@@ -34,7 +34,6 @@ from suite.files.layout import (
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord, SystemUnderTest
 
-SAME_INDEX_SETTING: Final = "performance_issue_same_index"
 AUDIT_CHANGED_SETTINGS: Final = (
     "accuracy_log_rng_seed",
     "accuracy_log_sampling_target",
@@ -81,16 +80,7 @@ def result(audit: Audit) -> Iterator[Fault]:
     if audit.entry is None or not audit.entry.performance:
         yield audit.build_fault("no result", "the performance runs that the test checks")
         return
-    required_stamps = {
-        "test": audit.folder.name,
-        "scenario": audit.scenario.label if audit.scenario else None,
-    }
     known = audit.entry.record
-    for name, wanted in required_stamps.items():
-        if getattr(audit.record, name) != wanted:
-            yield audit.build_fault(
-                f"{name} {getattr(audit.record, name)!r}", f"{wanted!r}, as in the result"
-            )
     yield from check_audit_system(audit, audit.record, known.system if known else None)
     for run in audit.runs:
         yield from check_run_matches_result(
@@ -175,54 +165,16 @@ def settings(audit: Audit) -> Iterator[Fault]:
     can prepare for these seeds.
     Advice: submit the folder as podium audit wrote it.
     """
-    wanted = recompute_audit_settings(audit)
-    if wanted is None or audit.record is None or audit.row is None:
+    wanted = audit.test_settings
+    if wanted is None:
         return
-    beside = audit.row.beside if audit.scenario is not Scenario.MULTI_STREAM else {}
-    for stated, required, name in (
-        (audit.record.settings, wanted, "settings"),
-        (audit.record.beside, beside, "beside"),
-    ):
-        if dict(stated) != dict(required):
-            yield audit.build_fault(
-                f"{name} {dict(stated)}", f"{dict(required)}, as the rules require"
-            )
     if audit.texts.get(AUDIT_CONFIG) != format_audit_config(wanted):
-        yield audit.build_fault(
-            "other settings", "the same settings as audit.json", file=AUDIT_CONFIG
-        )
+        yield audit.build_fault("other settings", "those that the rules require", file=AUDIT_CONFIG)
     for run in audit.reference_runs:
-        yield from check_effective_settings(run, beside)
+        yield from check_effective_settings(run, audit.reference_settings)
     for run in audit.test_runs:
         yield from check_effective_settings(run, wanted)
         yield from check_single_sample_answers(run, wanted)
-
-
-def recompute_audit_settings(audit: Audit) -> dict[str, Any] | None:
-    """Compute the settings of a test's runs; TEST04 may issue any sample. None if the rules are
-    unknown.
-    """
-    row, record = audit.row, audit.record
-    system = audit.system
-    benchmark = audit.round.benchmarks.get(system.workload) if system else None
-    if (
-        row is None
-        or record is None
-        or system is None
-        or audit.scenario is None
-        or audit.test is None
-        or benchmark is None
-    ):
-        return None
-    made: dict[str, Any] = row.build_loadgen_settings(
-        audit.test, audit.scenario, benchmark.inference_name, system.nonce, system.checkpoint_sha256
-    )
-    chosen = record.settings.get(SAME_INDEX_SETTING)
-    return (
-        {**made, SAME_INDEX_SETTING: chosen}
-        if SAME_INDEX_SETTING in made and type(chosen) is int and chosen >= 0
-        else made
-    )
 
 
 def check_effective_settings(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:

@@ -1,6 +1,4 @@
-"""Check the compliance test of generated answers, TEST06: the tokens of the logged answers, and
-what its files state of them.
-"""
+"""Check the compliance test of generated answers, TEST06: the tokens of the logged answers."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,20 +10,16 @@ from compliance.kinds.podium.rules.inference.answers import MAX_SHOWN_ANSWERS
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.audits.names import AuditTest
-from suite.audits.tokens import (
-    count_token_contradictions,
-    find_token_contradictions,
-    format_token_checks,
-)
-from suite.files.layout import ACCURACY_LOG, VERIFY_ACCURACY
+from suite.audits.tokens import find_token_contradictions
+from suite.files.layout import ACCURACY_LOG
 from suite.workload import Mode
 
 
 @rule("audit.tokens", Audit, About.QUALITY)
 def tokens(audit: Audit) -> Iterator[Fault]:
     """The answers that TEST06's runs logged begin with the token that was reported first, have as
-    many tokens as LoadGen was told, and nothing behind an end token; audit.json and
-    verify_accuracy.txt state the same. A test that podium recorded as failed is a warning.
+    many tokens as LoadGen was told, and nothing behind an end token. A failed test is a
+    warning.
 
     Source: mlcommons/inference, compliance/nvidia/TEST06/README.md; house rule: nothing behind an
     end token, where MLCommons' script looks for several of them at the end.
@@ -42,15 +36,6 @@ def tokens(audit: Audit) -> Iterator[Fault]:
             "that in performance/run_1",
             file=f"{Mode.ACCURACY}/{ACCURACY_LOG}",
         )
-    answers, wrong, passed = count_token_contradictions(audit.logged_tokens, audit.end_tokens)
-    if audit.record and dict(audit.record.token_checks) != dict(passed):
-        yield audit.build_fault(
-            f"token_checks {dict(audit.record.token_checks)}",
-            f"{dict(passed)}, as recomputed from the runs",
-        )
-    text = format_token_checks(passed, answers > 0 and not wrong)
-    if audit.texts.get(VERIFY_ACCURACY) != text:
-        yield audit.build_fault("another text", repr(text), file=VERIFY_ACCURACY)
 
 
 def check_answer_tokens(audit: Audit, run: LoadGenRun) -> Iterator[Fault]:

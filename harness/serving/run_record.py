@@ -181,10 +181,15 @@ def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:
     for metric, value in scores.items():
         if not math.isfinite(value):
             raise JudgedError(f"{serving_setup.request.name}: {metric} is {value}, not a number")
+    write_accuracy_text(folder, scores)
+    return scores
+
+
+def write_accuracy_text(folder: Path, scores: Scores) -> None:
+    """Write the scores of an accuracy run, with the hash of the answers."""
     sha256 = compute_file_sha256(folder / ACCURACY_LOG)
     lines = [f"{metric}={value:.6f}, hash={sha256}\n" for metric, value in scores.items()]
     (folder / ACCURACY_TEXT).write_text("".join(lines), "utf-8")
-    return scores
 
 
 def build_system_record(serving_setup: ServingSetup, sample_count: int) -> SystemUnderTest:

@@ -216,8 +216,10 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
             starts, tokens.first_ns, tokens.last_ns, tokens.tokens, samples, logged
         )
 
-    def sort_points(
-        self, points: Sequence[StudiedPoint[CurvePoint, CurveFigures]]
+    def arrange_rows(
+        self,
+        requests: Sequence[CurveRequest],
+        points: Sequence[StudiedPoint[CurvePoint, CurveFigures]],
     ) -> Sequence[StudiedPoint[CurvePoint, CurveFigures]]:
         """Sort by rising concurrency."""
         return sorted(points, key=lambda each: each.point.concurrency)

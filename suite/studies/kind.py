@@ -17,6 +17,7 @@ from suite.errors import PodiumError
 from suite.files.layout import convert_to_slug
 from suite.loadgen.headline import HEADLINE_METRICS, SCENARIO_KEY, TOKEN_BOUND_KEYS
 from suite.loadgen.scenario import Scenario
+from suite.measurement.score_limits import ScoreLimits
 from suite.rounds import HyperValue, ScenarioRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.studies.points import (
@@ -105,6 +106,11 @@ class StudiedSystem(Protocol):
         """Return the settings that `podium infer` would have."""
         ...
 
+    @property
+    def score_limits(self) -> ScoreLimits:
+        """Return what scores must reach."""
+        ...
+
     def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
         """Return the round's row of a scenario; RequestError if there is none."""
         ...
@@ -152,6 +158,18 @@ class PlannedRun:
             for name, value in self.settings.items()
             if not name.startswith(PERFORMANCE_PREFIXES)
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedConditions:
+    """What the judge knows of a study's workload and profile."""
+
+    scenarios: Mapping[Scenario, ScenarioRow]
+    """The round's rows."""
+    score_limits: ScoreLimits | None
+    """With the reference accuracy in the record of the study's checkpoint, which is empty if the
+    record is not in the results folder; None if the round lacks the workload or its profile.
+    """
 
 
 STUDY_FIELD_KEYS: Final = {
@@ -224,6 +242,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Whether a point that cannot be measured becomes a row that says why. The next command tries
     it again.
     """
+    takes_results: ClassVar[bool] = False
+    """Whether runs of the results that are those of a point are copied, not made again."""
 
     def list_own_settings(self, values: Mapping[str, Any], is_remote: bool) -> Mapping[str, str]:
         """Return the settings that the study decides -> the option that does; `--set` of them is
@@ -273,6 +293,16 @@ class StudyKind(ABC, Generic[R, P, F]):
         """
         return str(error)
 
+    def list_all_points(self, request: R) -> Sequence[P]:
+        """Return all points of the plan, so that the command says first how long they take; none if
+        they are not known before the first run.
+        """
+        return ()
+
+    def limit_repeats(self, point: P, repeats: int) -> int:
+        """Return how often a point is measured, given how often points are to be."""
+        return repeats
+
     @abstractmethod
     def name_point(self, point: P) -> str:
         """Return the name of a point's folder."""
@@ -313,8 +343,12 @@ class StudyKind(ABC, Generic[R, P, F]):
         """Return the figures of several runs of a point together."""
         return average_figures(figures)
 
-    def sort_points(self, points: Sequence[StudiedPoint[P, F]]) -> Sequence[StudiedPoint[P, F]]:
-        """Return the points in the order of the table."""
+    def arrange_rows(
+        self, requests: Sequence[R], points: Sequence[StudiedPoint[P, F]]
+    ) -> Sequence[StudiedPoint[P, F]]:
+        """Return the rows of the table: the points in their order there, or several points as
+        one.
+        """
         return points
 
     def compute_answer(self, requests: Sequence[R], points: Sequence[StudiedPoint[P, F]]) -> Any:
@@ -332,9 +366,11 @@ class StudyKind(ABC, Generic[R, P, F]):
         return ""
 
     def find_request_faults(
-        self, request: R, rules: Mapping[Scenario, ScenarioRow]
+        self, request: R, conditions: "JudgedConditions"
     ) -> Iterator[tuple[str, str]]:
-        """Yield what a request states against the round's rows, and what it has to be."""
+        """Yield what a request states against the round and the checkpoint, and what it has to
+        be.
+        """
         yield from ()
 
     def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
@@ -350,13 +386,19 @@ class StudyKind(ABC, Generic[R, P, F]):
         return f"{self.name_point(row.point)}: {cells}"
 
 
-def build_figure_column(name: str, title: str, digits: int) -> Column[StudiedRow]:
-    """Build the column of a figure, with half of its 95 % interval where there are several runs."""
+def build_figure_column(
+    name: str, title: str, digits: int, *, scale: float = 1
+) -> Column[StudiedRow]:
+    """Build the column of a figure, with half of its 95 % interval where there are several runs.
+    People read it divided by `scale`.
+    """
 
     def tell_with_interval(row: StudiedRow) -> str:
-        told = format_plain_value(row.find_figure(name), digits)
-        ends = row.studied.find_interval(name)
-        return told if ends is None else f"{told} \u00b1{(ends[1] - ends[0]) / 2:,.{digits}f}"
+        value, ends = row.find_figure(name), row.studied.find_interval(name)
+        told = format_plain_value(None if value is None else value / scale, digits)
+        if ends is None:
+            return told
+        return f"{told} \u00b1{(ends[1] - ends[0]) / 2 / scale:,.{digits}f}"
 
     return Column(
         name,

@@ -53,7 +53,7 @@ class MeasuredStudy:
     requests: Sequence[tuple[Any, int]]
     """What the commands asked for, each with its number of repeats."""
     points: Sequence[StudiedPoint[Any, Any]]
-    """In the order of the table."""
+    """The rows of the table."""
     answer: Any
     """What the points together say."""
     is_finished: bool
@@ -115,12 +115,13 @@ def compute_study(
     runs = [read_measured_run(kind, requests[0][0], folder, each) for each in places]
     points = collect_points(kind, runs, decode_failed_points(kind, record))
     walks = iterate_walks(kind, requests, points)
+    asked = [each for each, _ in requests]
     return MeasuredStudy(
         kind=kind,
         record=record,
         requests=requests,
-        points=tuple(kind.sort_points(points)),
-        answer=kind.compute_answer([each for each, _ in requests], points),
+        points=tuple(kind.arrange_rows(asked, points)),
+        answer=kind.compute_answer(asked, points),
         is_finished=all(each.step is None for each in walks),
         first=read_run_facts(folder / places[0]) if places else None,
     )
@@ -203,3 +204,13 @@ def describe_point_repeats(study: MeasuredStudy) -> str:
         return ONE_RUN_REMARK
     told = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return f"{told} runs per point, \u00b1 of the 95 % interval by Student's t"
+
+
+def describe_subject(study: MeasuredStudy) -> str:
+    """Say in a line what was measured, and how often."""
+    stamps = study.record.stamps
+    engine = f", {stamps.engine} {stamps.precision}" if stamps.engine else ""
+    return (
+        f"{stamps.workload} ({stamps.profile}){engine}: {study.kind.note};"
+        f" {describe_point_repeats(study)}"
+    )

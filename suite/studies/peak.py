@@ -16,6 +16,7 @@ from suite.loadgen.headline import VALID_RUN, VERDICT_KEY
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, ScenarioRow
 from suite.studies.kind import (
+    JudgedConditions,
     PlannedRun,
     ServedSpeed,
     StudiedRow,
@@ -319,12 +320,13 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
         )
 
     def find_request_faults(
-        self, request: PeakRequest, rules: Mapping[Scenario, ScenarioRow]
+        self, request: PeakRequest, conditions: JudgedConditions
     ) -> Iterator[tuple[str, str]]:
         """Yield a bound that is called the round's and is not, and a full run shorter than the
         round's.
         """
-        row = next((row for each, row in rules.items() if each.label == request.scenario), None)
+        rows = conditions.scenarios.items()
+        row = next((row for each, row in rows if each.label == request.scenario), None)
         if row is None:
             if request.of_round:
                 yield "the round's bound, for a workload or profile that the round lacks", "false"

@@ -109,6 +109,12 @@ def average_figures(figures: Sequence[F]) -> F:
     return made
 
 
+def compute_known_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; None if there are none."""
+    known = [each for each in values if each is not None]
+    return fmean(known) if known else None
+
+
 def collect_points(
     kind: "StudyKind[R, P, F]",
     runs: Sequence[MeasuredRun[P, F]],
@@ -153,7 +159,8 @@ def walk_plan(
     while (point := kind.choose_next_point(request, done)) is not None:
         found = next((each for each in left if kind.is_same_point(each.point, point)), None)
         runs = len(found.runs) if found else 0
-        if found is None or (runs < repeats and not found.why):
+        wanted = kind.limit_repeats(point, repeats)
+        if found is None or (runs < wanted and not found.why):
             step: NextStep[P, F] = NextStep(
                 point=found.point if found else point, place=len(done) + 1, repeat=runs + 1
             )

@@ -1,116 +1,315 @@
-"""The study of `podium precision`: `study.json` with a row for each engine and precision.
-
-The harness writes it, and the judge recomputes it from the LoadGen runs that it names.
+"""The kind of study that compares engines and number formats: each is scored once on the accuracy
+set, and measured in Offline and SingleStream.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from suite.columns import UNKNOWN_CELL, Column, Table
+from suite.loadgen.headline import TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
+from suite.rounds.settings import PERFORMANCE_PREFIXES
+from suite.studies.kind import (
+    JudgedConditions,
+    PlannedRun,
+    StudiedRow,
+    StudiedSystem,
+    StudyKind,
+    build_figure_column,
+)
+from suite.studies.points import describe_figures
+from suite.studies.precision_rows import (
+    ACCURACY_RUN,
+    NO_FIGURES,
+    PRECISION_RUNS,
+    PRECISION_SCENARIOS,
+    ComparedSystem,
+    Measured,
+    PrecisionAnswer,
+    PrecisionFigures,
+    PrecisionPoint,
+    PrecisionRequest,
+    build_round_conditions,
+    compute_accuracy_figures,
+    explain_row,
+    is_run_short,
+    iterate_run_faults,
+    list_system_rows,
+    merge_figures,
+    name_system,
+)
+from suite.studies.run_facts import RunFacts
 from suite.terms import Precision
+from suite.units import NS_PER_MS
+from suite.workload import Mode, Scores
 
 PRECISION_KIND: Final = "precision"
-PRECISION_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
-"""Samples per second come from Offline, latencies from SingleStream."""
 OFFLINE_RATE_KEY: Final = "result_samples_per_second"
 OFFLINE_TOKENS_KEY: Final = "result_tokens_per_second"
 """Logged where LoadGen measures tokens."""
+LATENCY_KEY: Final = "result_{}.00_percentile_latency_ns"
 SHOWN_PERCENTILES: Final = (50, 90, 99)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionRow:
-    """One engine in one precision."""
-
-    engine: str
-    precision: str
-    system: str
-    """Name of the system; empty if it could not be served."""
-    accuracy: str = ""
-    """Folder of the accuracy run, relative to the study's; empty if there is none."""
-    offline: str = ""
-    """Folder of Offline's performance run."""
-    single_stream: str = ""
-    """Folder of SingleStream's performance run."""
-    scores: dict[str, float]
-    difference: dict[str, float]
-    """Score minus the checkpoint's reference accuracy; for a metric without one, minus the score of
-    the first fp32 row.
-    """
-    samples_per_second: float | None
-    """Offline."""
-    tokens_per_second: float | None = None
-    """Offline, of answers that are generated token by token."""
-    latency_ns: dict[str, float]
-    """SingleStream: p50, p90, p99."""
-    speed_up: float | None
-    """Relative to the first fp32 row."""
-    compliant: bool
-    why: str
-    """Why the row is not compliant."""
-
-    @property
-    def performance_folders(self) -> Mapping[Scenario, str]:
-        """Return the folder of each scenario's performance run."""
-        return dict(zip(PRECISION_SCENARIOS, (self.offline, self.single_stream), strict=True))
-
-    @property
-    def organisation_folder(self) -> str:
-        """Return the organisation's folder that the runs are in, relative to the study's."""
-        return PurePosixPath(*PurePosixPath(self.accuracy).parts[:2]).as_posix()
+def find_row_scores(row: StudiedRow) -> Scores:
+    """Return the scores of a row; none if it could not be measured."""
+    return row.find_figure("scores") or {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionStudy:
-    """`study.json` of `podium precision`."""
-
-    kind: str
-    workload: str
-    profile: str
-    checkpoint_sha256: str
-    reference: dict[str, float]
-    """Reference accuracy of the checkpoint."""
-    device: str
-    threads: int
-    settings: dict[str, Any]
-    """Settings of every row that affect the system under test."""
-    version: str
-    """Version of podium."""
-    finished: bool
-    """False while the command is under way: rows may be missing."""
-    rows: tuple[PrecisionRow, ...]
+def compute_differences(row: StudiedRow) -> Scores:
+    """Return each score minus what it is compared with, where that is known."""
+    known = row.answer.scores
+    scores = find_row_scores(row)
+    return {metric: value - known[metric] for metric, value in scores.items() if metric in known}
 
 
-def read_latency_cells(value: Callable[[str], float]) -> dict[str, float]:
-    """Return the latencies of a row from the numbers of SingleStream's detail log."""
-    return {
-        f"p{share}": value(f"result_{share}.00_percentile_latency_ns")
-        for share in SHOWN_PERCENTILES
-    }
+def compute_speed_up(row: StudiedRow) -> float | None:
+    """Return the rate relative to that of the first fp32 row; None if one is unknown."""
+    rate, base = row.find_figure("samples_per_second"), row.answer.samples_per_second
+    return rate / base if rate and base else None
 
 
-def compare_with_fp32(
-    rows: Sequence[PrecisionRow], reference: Mapping[str, float]
-) -> tuple[PrecisionRow, ...]:
-    """Compare scores with the reference, and every rate and the scores without a reference with the
-    first fp32 row.
-    """
-    base = next(
-        (row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None
+def read_row_latencies(row: StudiedRow) -> dict[str, float]:
+    """Return the latencies of a row, ns, by percentile."""
+    found = {f"p{share}": row.find_figure(f"p{share}_ns") for share in SHOWN_PERCENTILES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def tell_scores(scores: Scores, form: str) -> str:
+    """Format scores, each by `form`."""
+    return ", ".join(f"{metric} {value:{form}}" for metric, value in scores.items()) or UNKNOWN_CELL
+
+
+def list_score_cells(scores: Scores) -> tuple[str, ...]:
+    """Return scores for programs, with all digits."""
+    return tuple(f"{metric}={value}" for metric, value in scores.items())
+
+
+PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
+    columns=(
+        Column("engine", lambda row: row.point.engine),
+        Column("precision", lambda row: row.point.precision),
+        Column(
+            "scores",
+            lambda row: list_score_cells(find_row_scores(row)),
+            title="score",
+            tell=lambda row: tell_scores(find_row_scores(row), ".4f"),
+        ),
+        Column(
+            "difference",
+            lambda row: list_score_cells(compute_differences(row)),
+            title="to fp32",
+            tell=lambda row: tell_scores(compute_differences(row), "+.4f"),
+        ),
+        replace(build_figure_column("tokens_per_second", TOKEN_RATE_UNIT, 1), optional=True),
+        build_figure_column("samples_per_second", "samples/s", 1),
+        *(
+            build_figure_column(f"p{share}_ns", f"p{share} ms", 2, scale=NS_PER_MS)
+            for share in SHOWN_PERCENTILES
+        ),
+        Column("speed_up", compute_speed_up, title="speed-up", digits=2),
+        Column("compliant", lambda row: not explain_row(row.studied)),
     )
-    known = {**(base.scores if base else {}), **reference}
-    rate = base.samples_per_second if base else None
-    return tuple(
-        replace(
-            row,
-            difference={
-                metric: value - known[metric]
-                for metric, value in row.scores.items()
-                if metric in known
+)
+
+
+class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, PrecisionFigures]):
+    """Accuracy and speed of engines and number formats."""
+
+    name = PRECISION_KIND
+    request = PrecisionRequest
+    point = PrecisionPoint
+    table = PRECISION_TABLE
+    reads_power = True
+    follows_advice = True
+    has_several_systems = True
+    keeps_failures = True
+    takes_results = True
+
+    def check_request(self, values: Mapping[str, Any], system: StudiedSystem) -> None:
+        """RequestError for a workload without rules for one of the scenarios."""
+        for scenario in PRECISION_SCENARIOS:
+            system.require_scenario_rules(scenario)
+
+    def name_study(self, values: Mapping[str, Any], system: StudiedSystem) -> str:
+        """Return the name of the study's folder."""
+        return f"{system.workload}-{PRECISION_KIND}"
+
+    def build_request(self, values: Mapping[str, Any], system: StudiedSystem) -> PrecisionRequest:
+        """Resolve the systems, and what their runs have to keep."""
+        rows = {each.label: system.require_scenario_rules(each) for each in PRECISION_SCENARIOS}
+        return PrecisionRequest(
+            systems=tuple(
+                ComparedSystem(engine=engine, precision=precision)
+                for engine, precision in values["systems"]
+            ),
+            score_limits=system.score_limits,
+            conditions={name: build_round_conditions(row) for name, row in rows.items()},
+            settings={
+                name: value
+                for name, value in system.settings.items()
+                if name.startswith(PERFORMANCE_PREFIXES)
             },
-            speed_up=row.samples_per_second / rate if row.samples_per_second and rate else None,
         )
-        for row in rows
-    )
+
+    def list_known_points(self, request: PrecisionRequest) -> Sequence[PrecisionPoint]:
+        """Return none: a system that is refused is a row."""
+        return ()
+
+    def list_all_points(self, request: PrecisionRequest) -> Sequence[PrecisionPoint]:
+        """Return each run of each system."""
+        return [
+            PrecisionPoint(engine=system.engine, precision=system.precision, run=run)
+            for system in request.systems
+            for run in PRECISION_RUNS
+        ]
+
+    def choose_next_point(
+        self, request: PrecisionRequest, done: Sequence[Measured]
+    ) -> PrecisionPoint | None:
+        """Return the first run that is missing; none of a system after one that failed."""
+        measured = {each.point for each in done}
+        failed = {each.point.system for each in done if each.why}
+        wanted = (each for each in self.list_all_points(request) if each.system not in failed)
+        return next((each for each in wanted if each not in measured), None)
+
+    def limit_repeats(self, point: PrecisionPoint, repeats: int) -> int:
+        """Score the accuracy set once."""
+        return 1 if point.run == ACCURACY_RUN else repeats
+
+    def name_point(self, point: PrecisionPoint) -> str:
+        """Return the name of a run's folder, in that of its system."""
+        return point.run
+
+    def describe_run(self, request: PrecisionRequest, point: PrecisionPoint) -> PlannedRun:
+        """Describe a run: as the round asks of the scenario."""
+        scenario, mode = PRECISION_RUNS[point.run]
+        is_kept = mode is Mode.ACCURACY or not request.is_shortened(scenario)
+        equal_issue = request.conditions[scenario.label].equal_issue
+        return PlannedRun(
+            scenario=scenario,
+            mode=mode,
+            engine=point.engine,
+            precision=point.precision,
+            fields={} if is_kept else {"equal_issue": equal_issue},
+            keeps_round=is_kept,
+        )
+
+    def is_complete(self, request: PrecisionRequest, point: PrecisionPoint, run: RunFacts) -> bool:
+        """Return whether a run is without errors, and a performance run VALID and as long as asked
+        for.
+        """
+        if run.has_answers:
+            return not run.errors
+        scenario, _ = PRECISION_RUNS[point.run]
+        return run.is_valid and not is_run_short(run, request.list_limits(scenario))
+
+    def compute_figures(
+        self, request: PrecisionRequest, point: PrecisionPoint, run: RunFacts
+    ) -> PrecisionFigures | None:
+        """Read scores, rate or latencies; None for a run without them."""
+        scenario, mode = PRECISION_RUNS[point.run]
+        if mode is Mode.ACCURACY:
+            return compute_accuracy_figures(request.score_limits, run)
+        limits = request.conditions[scenario.label].limits
+        faults = tuple(iterate_run_faults(scenario, run, limits))
+        if scenario is Scenario.OFFLINE:
+            rate, tokens = map(run.find_number, (OFFLINE_RATE_KEY, OFFLINE_TOKENS_KEY))
+            if rate is None:
+                return None
+            return replace(
+                NO_FIGURES, samples_per_second=rate, tokens_per_second=tokens, faults=faults
+            )
+        p50, p90, p99 = (run.find_number(LATENCY_KEY.format(each)) for each in SHOWN_PERCENTILES)
+        if p50 is None or p90 is None or p99 is None:
+            return None
+        return replace(NO_FIGURES, p50_ns=p50, p90_ns=p90, p99_ns=p99, faults=faults)
+
+    def combine_figures(self, figures: Sequence[PrecisionFigures]) -> PrecisionFigures:
+        """Return the means of several runs, with all their faults."""
+        return merge_figures(figures)
+
+    def arrange_rows(
+        self, requests: Sequence[PrecisionRequest], points: Sequence[Measured]
+    ) -> Sequence[Measured]:
+        """Return a row for each system."""
+        return list_system_rows(requests, points)
+
+    def compute_answer(
+        self, requests: Sequence[PrecisionRequest], points: Sequence[Measured]
+    ) -> PrecisionAnswer:
+        """Return what the rows are compared with, and those that are not compliant."""
+        rows = list_system_rows(requests, points)
+        fp32 = (row for row in rows if row.runs and row.point.precision == Precision.FP32)
+        base = next((row.figures for row in fp32 if row.figures.samples_per_second), NO_FIGURES)
+        told = (
+            f"{name_system(row.point.system)}: {explain_row(row)}"
+            for row in rows
+            if row.point.system in requests[-1].systems and explain_row(row)
+        )
+        return PrecisionAnswer(
+            scores={**base.scores, **requests[-1].score_limits.reference},
+            samples_per_second=base.samples_per_second,
+            refused=tuple(told),
+        )
+
+    def describe_answer(
+        self, request: PrecisionRequest, answer: PrecisionAnswer, points: Sequence[Measured]
+    ) -> Sequence[str]:
+        """Say why rows are not compliant."""
+        told = ((name_system(each.point.system), explain_row(each)) for each in points)
+        return [f"{name}: {why}" for name, why in told if why]
+
+    def describe_failure(self, answer: PrecisionAnswer) -> str:
+        """Return which systems are not compliant."""
+        return "; ".join(answer.refused)
+
+    def find_request_faults(
+        self, request: PrecisionRequest, conditions: JudgedConditions
+    ) -> Iterator[tuple[str, str]]:
+        """Yield conditions and limits of scores other than the round's and the checkpoint's."""
+        for scenario in PRECISION_SCENARIOS:
+            row = conditions.scenarios.get(scenario)
+            found = request.conditions[scenario.label]
+            if row is not None and found != build_round_conditions(row):
+                yield f"other conditions of {scenario.label}", "those of the round"
+        stated, limits = request.score_limits, conditions.score_limits
+        if limits is not None and not limits.reference:
+            limits = replace(limits, reference=stated.reference)
+        if limits is not None and stated != limits:
+            yield f"{stated}", f"{limits}, of the round and the checkpoint"
+
+    def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
+        """Return a row as JSON."""
+        return {
+            **describe_figures(row.studied),
+            "scores": find_row_scores(row),
+            "difference": compute_differences(row),
+            "latency_ns": read_row_latencies(row),
+            "speed_up": compute_speed_up(row),
+            "compliant": not explain_row(row.studied),
+            "why": explain_row(row.studied),
+        }
+
+    def describe_point(self, row: StudiedRow) -> str:
+        """Describe a run in one line."""
+        why = explain_row(row.studied)
+        named = name_system(row.point.system)
+        if row.figures is None:
+            return f"{named}: {why}"
+        return f"{named}: {describe_run_figures(row)}{f', {why}' if why else ''}"
+
+
+PRECISION: Final = EnginesAndPrecisions()
+
+
+def describe_run_figures(row: StudiedRow) -> str:
+    """Describe what the runs of one point, or of a row, say."""
+    rate, latency = row.find_figure("samples_per_second"), row.find_figure("p90_ns")
+    cells = [
+        tell_scores(find_row_scores(row), ".4f") if find_row_scores(row) else "",
+        "" if rate is None else f"Offline {rate:,.1f} samples/s",
+        "" if latency is None else f"SingleStream p90 {latency / NS_PER_MS:,.2f} ms",
+    ]
+    return ", ".join(filter(None, cells))

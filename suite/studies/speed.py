@@ -20,8 +20,15 @@ from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_figures import read_token_figures
 from suite.rounds import HyperValue, ScenarioRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
-from suite.studies.kind import PlannedRun, ServedSpeed, StudiedRow, StudiedSystem, StudyKind
-from suite.studies.points import StudiedPoint
+from suite.studies.kind import (
+    JudgedConditions,
+    PlannedRun,
+    ServedSpeed,
+    StudiedRow,
+    StudiedSystem,
+    StudyKind,
+)
+from suite.studies.points import StudiedPoint, compute_known_mean
 from suite.studies.run_facts import RunFacts
 from suite.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
@@ -97,12 +104,6 @@ def list_asked_rows(
 def find_labelled_scenario(label: str) -> Scenario:
     """Return the scenario with LoadGen's name; LookupError if there is none."""
     return {each.label: each for each in Scenario}[label]
-
-
-def compute_known_mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; None if there are none."""
-    known = [each for each in values if each is not None]
-    return fmean(known) if known else None
 
 
 def tell_speed(row: StudiedRow) -> str:
@@ -266,11 +267,11 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
         return "; ".join(answer.invalid)
 
     def find_request_faults(
-        self, request: SpeedRequest, rules: Mapping[Scenario, ScenarioRow]
+        self, request: SpeedRequest, conditions: JudgedConditions
     ) -> Iterator[tuple[str, str]]:
         """Yield conditions other than the round's, where the round has the workload."""
         for point in request.points:
-            row = rules.get(find_labelled_scenario(point.scenario))
+            row = conditions.scenarios.get(find_labelled_scenario(point.scenario))
             if row is None:
                 continue
             found = (point.samples_per_query, point.equal_issue, point.bound_ns)

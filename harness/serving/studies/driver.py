@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from harness.serving.automatic_engine import settle_engine
+from harness.serving.studies.remaining_work import describe_kept_points, describe_remaining_work
+from harness.serving.studies.result_runs import take_result_run
 from harness.serving.studies.resume import StudyProgress, begin_study
 from harness.serving.studies.runs import StudySession, measure_counted_run
 from harness.serving.studies.system import (
@@ -29,8 +31,8 @@ from suite.studies.documents import STUDIES_FOLDER
 from suite.studies.kind import StudiedRow, StudyKind
 from suite.studies.measured import (
     MeasuredStudy,
-    describe_point_repeats,
     describe_study,
+    describe_subject,
     read_measured_run,
     read_measured_study,
 )
@@ -98,7 +100,7 @@ def measure_study_points(
 ) -> MeasuredStudy:
     """Measure all points that the plan wants, and save after each; what is there stays."""
     earlier = find_study_record(study_folder)
-    threads = earlier.stamps.threads if earlier else 0
+    threads = earlier.stamps.threads if earlier else system.result_threads
     system.settle_threads(threads)
     return measure_settled_points(kind, system, study_options, study_folder)
 
@@ -118,6 +120,10 @@ def measure_settled_points(
     progress = begin_study(session, stamps, study_options.repeats)
     origin = f" ({stamps.origin})" if stamps.origin else ""
     print_progress_note(f"{system.workload}: {kind.note}{origin}")
+    if sentence := describe_kept_points(progress):
+        click.echo(sentence)
+    if sentence := describe_remaining_work(progress):
+        print_progress_note(f"{system.workload}: {sentence}")
     measure_missing_runs(progress)
     return read_measured_study(study_folder)
 
@@ -163,7 +169,9 @@ def measure_planned_run(
 ) -> StudiedPoint[Any, Any]:
     """Measure a run, and return its point with this run alone."""
     session, kind = progress.session, progress.session.kind
-    measure_counted_run(session, step, progress.runs[-1].number + 1 if progress.runs else 1)
+    number = progress.runs[-1].number + 1 if progress.runs else 1
+    if not (kind.takes_results and take_result_run(session, step, number)):
+        measure_counted_run(session, step, number)
     place = session.locate_run(step.point, step.repeat).relative_to(session.study_folder)
     run = read_measured_run(kind, session.request, session.study_folder, place.as_posix())
     progress.runs.append(run)
@@ -184,10 +192,9 @@ def print_study(study: MeasuredStudy, folder: Path, output_format: str) -> None:
 
 def format_study_lines(study: MeasuredStudy) -> Sequence[str]:
     """Format a study as text: what it is, its table, and what the points say."""
-    stamps = study.record.stamps
-    heading = (
-        f"{stamps.workload} ({stamps.profile}), {stamps.engine} {stamps.precision}:"
-        f" {study.kind.note}; {describe_point_repeats(study)}"
-    )
     table = study.kind.table.format_aligned_text(study.rows)
-    return (heading, table, *study.kind.describe_answer(study.request, study.answer, study.points))
+    return (
+        describe_subject(study),
+        table,
+        *study.kind.describe_answer(study.request, study.answer, study.points),
+    )

@@ -31,22 +31,26 @@ from harness.serving.performance_runs import (
     select_advised_settings,
 )
 from harness.serving.run_record import (
+    build_system_record,
     describe_unstreamed_answers,
     judge_performance_run,
+    write_accuracy_text,
     write_run_record,
 )
 from harness.serving.setup import ServingSetup
-from harness.serving.studies.system import ServedSystem
-from suite.errors import JudgedError
+from harness.serving.studies.system import ServedSystem, build_study_stamps
+from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 from suite.loadgen.advice import Hint
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.loadgen_errors import count_equal_errors, is_transient_error
+from suite.records import ServedRun
 from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.studies.kind import PlannedRun, StudyKind
 from suite.studies.points import NextStep
+from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
 from suite.studies.records import PointRecord, write_point_record
 from suite.studies.run_facts import RunFacts, read_run_facts
 from suite.workload import Mode
@@ -193,11 +197,20 @@ def run_point_once(
         )
         write_point_record(partial, record)
         facts = read_run_facts(partial)
+        if planned.mode is Mode.ACCURACY:
+            keep_scores(partial, facts)
         if kind.is_complete(session.request, point, facts):
             return
         errors = facts.errors
         if not kind.follows_advice or has_better_settings(session, point, hints, errors, attempt):
             raise UncountedRunError(facts)
+
+
+def keep_scores(folder: Path, facts: RunFacts) -> None:
+    """Write the scores of an accuracy run beside its answers; JudgedError if it has none."""
+    if facts.scores is None:
+        raise JudgedError("the answers cannot be scored")
+    write_accuracy_text(folder, facts.scores)
 
 
 def keep_ground_truth(session: StudySession, setup: ServingSetup) -> None:
@@ -305,4 +318,27 @@ def is_run_of_system(session: StudySession, point: Any, facts: RunFacts) -> bool
         }
         for settings in (facts.record.settings, wanted)
     )
-    return found == now
+    return found == now and is_system_of_study(session, point, planned, facts.record)
+
+
+def is_system_of_study(
+    session: StudySession, point: Any, planned: PlannedRun, run: ServedRun
+) -> bool:
+    """Return whether a run is of the machine, the weights and the podium of the study; and if its
+    point is asked for, whether its system is exactly the one that would be measured now.
+    """
+    kind, system = session.kind, session.system
+    stamps = build_study_stamps(kind, system)
+    wanted = {name: getattr(stamps, name) for name in RUN_STAMP_FIELDS}
+    wanted["system"] = system.name_planned_system(planned)
+    found = select_study_stamps(run.system)
+    if any(value != found[name] for name, value in wanted.items() if value):
+        return False
+    if point not in kind.list_all_points(session.request):
+        return True
+    try:
+        setup = system.require_setup(planned)
+    except (RequestError, MissingError):
+        return True  # it was measured before that was refused
+    now = build_system_record(setup, run.system.sample_count)
+    return now.compute_digest() == run.system_sha256

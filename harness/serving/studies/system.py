@@ -17,6 +17,7 @@ from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
+from suite.measurement.score_limits import ScoreLimits
 from suite.process.devices import format_device_name
 from suite.rounds import HyperValue, ScenarioRow
 from suite.studies.kind import PlannedRun, StudyKind
@@ -61,6 +62,8 @@ class ServedSystem:
     """By what a point changes."""
     probes: dict[tuple[str, str, Mode], ProbeResult] = field(default_factory=dict)
     """By engine, number format and mode."""
+    result_threads: int = 0
+    """CPU threads of results whose runs the study takes; 0 without any."""
 
     @property
     def workload(self) -> str:
@@ -117,6 +120,11 @@ class ServedSystem:
         """Return the settings without those of a point."""
         return self.setup.request.settings
 
+    @property
+    def score_limits(self) -> ScoreLimits:
+        """Return what scores must reach."""
+        return self.setup.score_limits
+
     def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
         """Return the round's row of a scenario."""
         return self.setup.require_scenario_rules(scenario)
@@ -171,6 +179,8 @@ class ServedSystem:
                 self.study_options.checkpoint,
                 self.study_options.site,
             )
+            if planned.engine:
+                made.check_precision()
             self.setups[key] = replace(made, description=self.setup.description).copy_with_threads(
                 self.setup.threads
             )
@@ -216,7 +226,8 @@ def set_up_study_system(
         raise RequestError(
             f"podium {kind.name} measures one process, or servers: name one --device"
         )
-    setup.check_precision()
+    if not kind.has_several_systems:
+        setup.check_precision()
     return system
 
 

@@ -21,6 +21,7 @@ from suite.studies.measured import read_measured_run
 from suite.studies.peak import PEAK, PeakFigures, PeakStep
 from suite.studies.peak_search import find_most_over
 from suite.studies.points import MeasuredRun, collect_points
+from suite.studies.precision_rows import PrecisionRequest
 from suite.studies.rates import (
     PEAK_KIND,
     PeakRequest,
@@ -115,7 +116,7 @@ def write_peak(root: Path) -> Path:
 
 def write_search(
     folder: Path,
-    request: PeakRequest | SpeedRequest,
+    request: PeakRequest | SpeedRequest | PrecisionRequest,
     stamps: StudyStamps,
     places: Sequence[str],
     kind: str = PEAK_KIND,

@@ -11,7 +11,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from suite.studies.documents import PointIdentity, Study
-from suite.studies.precision import PrecisionStudy
 from suite.studies.records import PointRecord, StudyRecord
 
 ROOT = Path(__file__).parents[3]
@@ -21,14 +20,12 @@ KINDS = {
     "study-point": PointRecord,
     "study-sweep": Study,
     "point": PointIdentity,
-    "study-precision": PrecisionStudy,
 }
 FILES = {
     "study": "curve/**/study.json",
     "study-point": "curve/**/point.json",
     "study-sweep": "study/**/study.json",
     "point": "study/**/point.json",
-    "study-precision": "precision/**/study.json",
 }
 
 

@@ -2,7 +2,7 @@
 its kind computes from it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -10,23 +10,31 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from compliance.documents.base import Document, FolderDocument
-from compliance.kinds.podium.documents.inference import LoadGenRun, read_loadgen_run
+from compliance.kinds.podium.documents.inference import (
+    LoadGenRun,
+    read_accuracy_scores,
+    read_loadgen_run,
+)
 from compliance.logs.loadgen.start_times import read_start_times
 from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.recognition.tree_path import is_file, list_subfolders
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
+    ACCURACY_TEXT,
+    CHECKPOINT_RECORD,
+    CHECKPOINTS_FOLDER,
     PARTIAL_SUFFIX,
     ROOM_RECORD_FILE,
     START_RECORD_FILE,
     is_inside_folder,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.loadgen.scenario import Scenario
-from suite.rounds import Round, ScenarioRow
+from suite.measurement.score_limits import ScoreLimits
+from suite.records import CheckpointRecord
+from suite.rounds import InferenceRow, Round
 from suite.studies.documents import POINT_FILE, STUDY_FILE, SWEEP_KIND
-from suite.studies.kind import PlannedRun, StudyKind
+from suite.studies.kind import JudgedConditions, PlannedRun, StudyKind
 from suite.studies.measured import (
     FIGURE_EXCEPTIONS,
     build_measured_run,
@@ -35,7 +43,7 @@ from suite.studies.measured import (
     decode_requests,
 )
 from suite.studies.points import StudiedPoint, collect_points
-from suite.studies.precision import PRECISION_KIND
+from suite.studies.rates import StudyStamps
 from suite.studies.records import (
     POINT_RECORD_DECODER,
     STUDY_RECORD_DECODER,
@@ -48,8 +56,11 @@ from suite.workload import Mode
 AnyKind = StudyKind[Any, Any, Any]
 STUDY_RECORD_FIELDS: Final = frozenset(each.name for each in fields(StudyRecord))
 POINT_RECORD_FIELDS: Final = frozenset(each.name for each in fields(PointRecord))
-OWN_FORMS: Final = ("", SWEEP_KIND, PRECISION_KIND)
+OWN_FORMS: Final = ("", SWEEP_KIND)
 """Kinds whose `study.json` has a form of its own."""
+
+
+CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 
 class StudyKindHeader(msgspec.Struct, frozen=True):
@@ -76,8 +87,12 @@ class StudyRun(Document):
     planned: PlannedRun | None
     """The run that its point wants."""
     facts: RunFacts | None
+    accuracy_text: Mapping[str, tuple[float, str, int]]
+    """accuracy.txt of an accuracy run: metric -> score, hash, line."""
     figures: Any
     """None if the files do not give them."""
+    is_complete: bool
+    """Whether it counts, by the study's kind."""
 
     @property
     def path(self) -> Path:
@@ -116,6 +131,10 @@ class JudgedStudy(FolderDocument):
     """Points that could not be measured, as far as the kind has such points."""
     folders: Sequence[str]
     """Folders with the record of a point, relative to the study's."""
+    reference: Mapping[str, float]
+    """Reference accuracy in the record of the study's checkpoint; empty if the record is not in the
+    results folder.
+    """
     round: Round
 
     @property
@@ -135,14 +154,25 @@ class JudgedStudy(FolderDocument):
         ]
         return collect_points(self.kind, measured, self.failed)
 
+    def holds_to_round(self, run: StudyRun) -> bool:
+        """Return whether the rules about the runs of a result hold for a run."""
+        keeps_round = run.planned is not None and run.planned.keeps_round
+        is_kept_anyway = self.kind is not None and self.kind.follows_advice
+        return keeps_round and (run.is_complete or not is_kept_anyway)
+
     @property
-    def rules(self) -> dict[Scenario, ScenarioRow]:
-        """Return the round's rows of the workload and profile."""
-        stamps = self.record.stamps
-        benchmark = self.round.benchmarks.get(stamps.workload)
-        halves = benchmark.inference.items() if benchmark else ()
-        found = (half for profile, half in halves if profile == stamps.profile)
-        return {name: row for half in found for name, row in half.scenarios.items()}
+    def conditions(self) -> JudgedConditions:
+        """Return what the round says of the workload and profile, and the checkpoint's record."""
+        row = find_inference_row(self.round, self.record.stamps)
+        if row is None:
+            return JudgedConditions(scenarios={}, score_limits=None)
+        limits = ScoreLimits(
+            reference=dict(self.reference),
+            share=self.round.loadgen.accuracy_share,
+            threshold=dict(row.threshold),
+            threshold_most=dict(row.threshold_most),
+        )
+        return JudgedConditions(scenarios=row.scenarios, score_limits=limits)
 
 
 def is_measured_study(folder: Path) -> bool:
@@ -177,8 +207,32 @@ def read_judged_study(folder: Path, round: Round, sources: list[SourceFile]) -> 
         ),
         failed=() if kind is None else decode_judged_failures(kind, record),
         folders=tuple(iterate_run_folders(folder)),
+        reference=read_checkpoint_reference(
+            folder, f"{record.stamps.workload}/{record.stamps.checkpoint_sha256}"
+        )
+        or {},
         round=round,
     )
+
+
+def find_inference_row(round: Round, stamps: StudyStamps) -> InferenceRow | None:
+    """Return the round's row of a study's workload and profile; None if it has none."""
+    benchmark = round.benchmarks.get(stamps.workload)
+    rows = benchmark.inference.items() if benchmark else ()
+    return next((row for profile, row in rows if profile == stamps.profile), None)
+
+
+def read_checkpoint_reference(folder: Path, place: str) -> Mapping[str, float] | None:
+    """Read the reference accuracy of a checkpoint, `<workload>/<sha256>`, from the study's results
+    folder; None if it is not there.
+    """
+    if not is_inside_folder(place):
+        return None
+    record = folder.absolute().parent.parent / CHECKPOINTS_FOLDER / place / CHECKPOINT_RECORD
+    try:
+        return read_untrusted_file(record, CHECKPOINT_DECODER.decode).reference_accuracy
+    except UnreadableError:
+        return None
 
 
 def decode_study_kind(
@@ -219,6 +273,7 @@ def read_study_run(
     sources.append(source)
     record = read_json_document(source, POINT_RECORD_DECODER, POINT_RECORD_FIELDS)
     point = planned = figures = None
+    is_complete = False
     if kind is not None and requests and record is not None:
         point, planned = decode_planned_point(kind, requests[0][0], record)
     scenario = planned.scenario if planned else None
@@ -234,7 +289,7 @@ def read_study_run(
     )
     facts = build_judged_facts(run, starts, rooms)
     if kind is not None and planned is not None and facts is not None:
-        figures = compute_run_figures(kind, requests[0][0], point, facts)
+        figures, is_complete = compute_run_figures(kind, requests[0][0], point, facts)
     return StudyRun(
         place=place,
         run=run,
@@ -242,8 +297,19 @@ def read_study_run(
         point=point,
         planned=planned,
         facts=facts,
+        accuracy_text=read_stated_scores(home, sources) if mode is Mode.ACCURACY else {},
         figures=figures,
+        is_complete=is_complete,
     )
+
+
+def read_stated_scores(
+    folder: Path, sources: list[SourceFile]
+) -> Mapping[str, tuple[float, str, int]]:
+    """Read accuracy.txt. The file is appended to `sources`."""
+    source = SourceFile(folder / ACCURACY_TEXT)
+    sources.append(source)
+    return read_accuracy_scores(source)
 
 
 def decode_planned_point(
@@ -257,12 +323,15 @@ def decode_planned_point(
         return None, None
 
 
-def compute_run_figures(kind: AnyKind, request: Any, point: Any, facts: RunFacts) -> Any:
-    """Compute the figures of a run; None if its files do not give them."""
+def compute_run_figures(
+    kind: AnyKind, request: Any, point: Any, facts: RunFacts
+) -> tuple[Any, bool]:
+    """Compute the figures of a run, and whether it counts; None if its files do not give them."""
     try:
-        return kind.compute_figures(request, point, facts)
+        figures = kind.compute_figures(request, point, facts)
+        return figures, kind.is_complete(request, point, facts)
     except FIGURE_EXCEPTIONS:
-        return None
+        return None, False
 
 
 def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFacts | None:

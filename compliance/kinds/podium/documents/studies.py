@@ -20,18 +20,13 @@ from compliance.kinds.podium.documents.power import (
     build_point_power,
     build_study_idle_power,
 )
-from compliance.kinds.podium.documents.precision import (
-    PrecisionFile,
-    is_precision_study,
-    read_precision_file,
-)
 from compliance.kinds.podium.documents.study import StudyFile, StudyPoint, read_study
 from compliance.logs.source_file import SourceFile
 from suite.rounds import Round
 from suite.studies.documents import STUDY_FILE
 
 StudyDocument: TypeAlias = (
-    StudyFile | PrecisionFile | JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
+    StudyFile | JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
 )
 
 
@@ -43,9 +38,6 @@ def read_study_documents(
     if is_measured_study(folder):
         judged = read_judged_study(folder, round, sources)
         return sources, [*iterate_study_documents(judged)] if judged else []
-    if is_precision_study(folder):
-        compared = read_precision_file(folder, round, sources)
-        return sources, [compared] if compared else []
     found = read_study(folder, round, sources)
     if found is None:
         return sources, []
@@ -58,14 +50,14 @@ def read_study_documents(
 
 def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
     """Yield a study, then each of its runs: those that keep the round's rules for runs are judged
-    as a result's are.
+    as a result's are. One that is kept though it does not count is no result.
     """
     yield study
     if (curve := find_curve(study)) is not None:
         yield curve
     for each in study.runs:
         conditions = build_serving_conditions(each.run)
-        if each.planned is not None and each.planned.keeps_round:
+        if study.holds_to_round(each):
             yield each.run
         elif conditions is not None:  # a probe is too short to compare its halves
             conditions = None if each.run.telemetry is None else replace(conditions, rates=None)

@@ -10,6 +10,7 @@ import msgspec
 from compliance.documents.base import FolderDocument
 from compliance.documents.loadgen import LoadGenFolder
 from compliance.kinds.podium.documents.conditions import RunConditions, read_study_conditions
+from compliance.kinds.podium.documents.measured_study import read_checkpoint_reference
 from compliance.logs.loadgen import accuracy_log, query_times, token_times
 from compliance.logs.log_index import LogIndex
 from compliance.logs.mllog import mllog_lines
@@ -21,8 +22,6 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
     ACCURACY_LOG,
-    CHECKPOINT_RECORD,
-    CHECKPOINTS_FOLDER,
     DETAIL_LOG,
     QUERY_RECORD_FILE,
     SUMMARY_LOG,
@@ -30,11 +29,10 @@ from suite.files.layout import (
     TOKEN_RECORD_FILE,
     is_inside_folder,
 )
-from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
-from suite.records import CheckpointRecord
 from suite.rounds import Round
 from suite.studies.documents import (
     POINT_FILE,
@@ -51,7 +49,6 @@ from suite.workload import Scores
 
 STUDY_DECODER: Final = msgspec.json.Decoder(Study)
 POINT_DECODER: Final = msgspec.json.Decoder(PointIdentity)
-CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
 POINT_FIELDS: Final = frozenset(field.name for field in fields(PointIdentity))
 STUDY_SCORER_EXCEPTIONS: Final = (
@@ -158,19 +155,6 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         ),
         round=round,
     )
-
-
-def read_checkpoint_reference(folder: Path, place: str) -> Mapping[str, float] | None:
-    """Read the reference accuracy of a checkpoint, `<workload>/<sha256>`, from the study's results
-    folder; None if it is not there.
-    """
-    if not is_inside_folder(place):
-        return None
-    record = folder.absolute().parent.parent / CHECKPOINTS_FOLDER / place / CHECKPOINT_RECORD
-    try:
-        return read_untrusted_file(record, CHECKPOINT_DECODER.decode).reference_accuracy
-    except UnreadableError:
-        return None
 
 
 def list_study_paths(folder: Path) -> Iterator[str]:

@@ -12,6 +12,10 @@ from compliance.kinds.podium.documents.measured_study import (
     JudgedStudy,
     StudyRun,
 )
+from compliance.kinds.podium.rules.inference.accuracy import (
+    check_stated_hashes,
+    compare_stated_scores,
+)
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD, is_inside_folder
@@ -106,8 +110,7 @@ def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterato
         return
     yield from check_run_settings(study, run, run.planned)
     yield from check_planned_log(run, run.planned)
-    complete = kind.is_complete(study.requests[0][0], run.point, run.facts)
-    if not complete and not kind.follows_advice:
+    if not run.is_complete and not kind.follows_advice:
         told = run.facts.errors[0] if run.facts.errors else run.facts.values.get("result_validity")
         yield run.build_fault(f"a run that does not count: {told}", "a run that counts")
 
@@ -124,6 +127,8 @@ def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -
         wanted["engine"], wanted["precision"] = planned.engine, planned.precision
         wanted["system"] = planned.name_system(stamps.system)
         wanted["framework"] = first.system.framework
+    found["system_sha256"] = record.system_sha256
+    wanted["system_sha256"] = record.system.compute_digest()
     for name in ("endpoints", "tokenizer"):
         found[name] = getattr(record.network, name) if record.network else None
         wanted[name] = getattr(first.network, name) if first.network else None
@@ -202,7 +207,7 @@ def plan(study: JudgedStudy) -> Iterator[Fault]:
     try:
         yield from check_walks(study, kind)
         for request, _ in study.requests:
-            for found, required in kind.find_request_faults(request, study.rules):
+            for found, required in kind.find_request_faults(request, study.conditions):
                 yield study.build_fault(found, required)
     except FIGURE_EXCEPTIONS as error:
         yield study.build_fault(
@@ -257,3 +262,23 @@ def answer(study: JudgedStudy) -> Iterator[Fault]:
         kind.compute_answer([each for each, _ in study.requests], study.points)
     except FIGURE_EXCEPTIONS as error:
         yield study.build_fault(f"no answer: {type(error).__name__}", "points that give one")
+
+
+@rule("study.scores", JudgedStudy, About.QUALITY, former="precision.rows")
+def scores(study: JudgedStudy) -> Iterator[Fault]:
+    """The answers of each accuracy run of a study can be scored with its ground truth, and
+    accuracy.txt beside them has these scores and the hash of the answers.
+
+    Source: house rule, as for results: answers and ground truth are kept, so that anybody can score
+    them.
+    Advice: keep the files of a run together, and truth/ as it is; repeat the command if one is
+    lost.
+    """
+    for each in study.runs:
+        if each.run.mode is not Mode.ACCURACY or each.facts is None:
+            continue
+        if each.facts.scores is None:
+            yield each.build_fault("answers that cannot be scored", "answers, and ground truth")
+        else:
+            yield from compare_stated_scores(each.run, each.accuracy_text, each.facts.scores)
+        yield from check_stated_hashes(each.run, each.accuracy_text)

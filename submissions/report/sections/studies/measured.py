@@ -7,7 +7,7 @@ from submissions.report.sections.studies.cells import NO_RESULT_NOTE
 from submissions.report.shown_table import build_shown_table
 from suite.columns import Column
 from suite.studies.kind import StudiedRow
-from suite.studies.measured import MeasuredStudy, describe_point_repeats
+from suite.studies.measured import MeasuredStudy, describe_subject
 
 
 def build_measured_section(study: MeasuredStudy, name: str) -> Section:
@@ -18,10 +18,7 @@ def build_measured_section(study: MeasuredStudy, name: str) -> Section:
     return Section(
         id=f"study-{name}",
         title=f"{kind.name.capitalize()} of {stamps.workload}",
-        intro=(
-            f"{stamps.workload} ({stamps.profile}), {stamps.engine} {stamps.precision}:"
-            f" {kind.note}; {describe_point_repeats(study)}. {NO_RESULT_NOTE}"
-        ),
+        intro=f"{describe_subject(study)}. {NO_RESULT_NOTE}",
         charts=tuple(iterate_study_charts(study, name)),
         tables=(build_column_table(study),),
         notes=tuple(Note(text=each) for each in (*unfinished, *told)),

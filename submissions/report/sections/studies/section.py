@@ -19,7 +19,6 @@ from submissions.report.sections.studies.measured import (
     build_measured_section,
 )
 from submissions.report.sections.studies.peak import build_peak_section
-from submissions.report.sections.studies.precision import build_precision_section
 from submissions.report.sections.studies.speed import build_speed_section
 from submissions.report.sections.studies.sweep import build_sweep_section
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points, iterate_study_points
@@ -29,7 +28,6 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import STUDY_FILE, SWEEP_KIND, Study, StudyMachine
 from suite.studies.measured import read_measured_study
-from suite.studies.precision import PRECISION_KIND, PrecisionStudy
 from suite.studies.rates import PEAK_KIND
 from suite.studies.speed import SPEED_KIND
 
@@ -55,8 +53,6 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_speed_section(read_measured_study(folder), folder.name)
     elif kind in registry.list_entry_points(registry.STUDY_GROUP):
         section = build_measured_section(read_measured_study(folder), folder.name)
-    elif kind == PRECISION_KIND:
-        section = build_precision_section(read_study_table(folder, PrecisionStudy), folder.name)
     else:
         section = build_sweep_section(read_study_table(folder, Study), folder.name)
     return replace(

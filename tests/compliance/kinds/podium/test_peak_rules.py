@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from examples import result_of
-from kinds.rates import first, peak, precision, speed
+from kinds.rates import peak, speed
 from making_rates import write_token_peak
 from spoiling import put, setting
 
@@ -191,58 +191,6 @@ def test_runs_that_do_not_follow_from_one_another_are_a_warning(edit: Edit, tmp_
     peak(tmp_path)
     edit(tmp_path)
     assert "study.plan" in found(tmp_path, Severity.WARNING)
-
-
-def answer_wrongly(folder: Path) -> None:
-    """Have the accuracy run score less, beside a table that stays."""
-    (labels,) = folder.rglob("labels.txt")
-    labels.write_text(labels.read_text().replace("1", "3", 1))
-
-
-def call_invalid(folder: Path) -> None:
-    """Have LoadGen reject SingleStream."""
-    setting("result_validity", "INVALID")(
-        next(folder.rglob(f"SingleStream/performance/*/{DETAIL_LOG}"))
-    )
-
-
-def edit_table(edit: Edit) -> Edit:
-    """Edit the table alone."""
-    return lambda folder: edit(next(folder.rglob(STUDY_FILE)))
-
-
-@pytest.mark.parametrize(
-    ("edit", "found_words"),
-    [
-        (edit_table(first("rows", latency_ns={"p50": 1.0, "p90": 2.0, "p99": 3.0})), "p50 1.0"),
-        (edit_table(first("rows", speed_up=2.0)), "speed_up 2.0 of torch fp32"),
-        (edit_table(first("rows", difference={"top1": 0.1})), "difference top1 0.1"),
-        (edit_table(first("rows", engine="fast")), "engine 'torch'"),
-        (edit_table(first("rows", accuracy="", compliant=True)), "without runs"),
-        (edit_table(put(reference={"top1": 1.0})), "is compliant with top1"),
-        (answer_wrongly, "scores top1"),
-        (call_invalid, "an INVALID run of torch fp32"),
-    ],
-)
-def test_a_table_of_precisions_that_was_edited_is_found(
-    edit: Edit, found_words: str, tmp_path: Path
-) -> None:
-    """In the table, in the logs, or in the ground truth."""
-    precision(tmp_path)
-    assert not result_of(tmp_path).findings
-    edit(tmp_path)
-    assert any(
-        (finding.rule, finding.severity) == ("precision.rows", Severity.ERROR)
-        and found_words in finding.found
-        for finding in result_of(tmp_path).findings
-    ), result_of(tmp_path).findings
-
-
-def test_an_unfinished_table_of_precisions_is_a_warning(tmp_path: Path) -> None:
-    precision(tmp_path)
-    put(finished=False)(next(tmp_path.rglob(STUDY_FILE)))
-    assert found(tmp_path, Severity.WARNING) == {"precision.rows"}
-    assert not found(tmp_path, Severity.ERROR)
 
 
 @pytest.mark.parametrize(

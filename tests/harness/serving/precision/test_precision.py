@@ -7,11 +7,10 @@ import json
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,25 +22,36 @@ from system_records import put_system
 from warm import Warm
 
 from compliance.judge import Judge
+from compliance.verdict import Severity
 from harness.commands.precision import precision as command
 from harness.request import resolve_request
 from harness.serving.infer import serve_workload
 from harness.serving.precision import command as module
-from harness.serving.precision import existing_runs
-from harness.serving.precision.table import print_precision_table
-from harness.serving.staging import ServingPlan
+from harness.serving.studies import driver
+from harness.serving.studies.runs import StudySession
+from harness.serving.studies.system import StudyOptions
 from suite.errors import JudgedError, MissingError
+from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
 from suite.loadgen.scenario import Scenario
-from suite.studies.precision import PrecisionRow, PrecisionStudy, compare_with_fp32
+from suite.measurement.score_limits import ScoreLimits
+from suite.studies import run_facts
+from suite.studies.kind import StudiedRow
+from suite.studies.measured import describe_study, read_measured_study
+from suite.studies.points import MeasuredRun, NextStep, StudiedPoint, build_failed_point
+from suite.studies.precision import PRECISION
+from suite.studies.precision_rows import (
+    NO_FIGURES,
+    ComparedSystem,
+    PrecisionFigures,
+    PrecisionPoint,
+    PrecisionRequest,
+    is_below,
+)
 from suite.terms import Precision
-from suite.workload import Mode
 
-TABLE = "studies/fake-precision/study.json"
-WHOLE = [
-    (Scenario.OFFLINE, Mode.ACCURACY),
-    (Scenario.OFFLINE, Mode.PERFORMANCE),
-    (Scenario.SINGLE_STREAM, Mode.PERFORMANCE),
-]
+STUDY = "studies/fake-precision"
+TABLE = f"{STUDY}/study.json"
+RUNS = {"accuracy", "offline", "single-stream"}
 
 
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,28 +100,39 @@ def measured(both: Measured, tmp_path: Path) -> Path:
 
 
 def compared(
-    results: Path, *assignments: str, form: str = "text", **changes: Any
+    results: Path, *assignments: str, form: str = "text", repeats: int = 1, **changes: Any
 ) -> list[dict[str, Any]]:
     asked = options(results, *assignments, **{"precision": None, **changes})
-    module.compare_precisions("fake", asked, engine=None, checkpoint=None, output_format=form)
-    return study_of(results)["rows"]
+    shown = StudyOptions(values={}, output_format=form, repeats=repeats)
+    module.compare_precisions("fake", asked, engine=None, study_options=shown)
+    return rows_of(results)
+
+
+def rows_of(results: Path) -> list[dict[str, Any]]:
+    """The rows of the table, as they are read."""
+    return study_of(results)["points"]  # type: ignore[no-any-return]
 
 
 def study_of(results: Path) -> dict[str, Any]:
-    """The table that was saved."""
-    found: dict[str, Any] = json.loads((results / TABLE).read_text())
-    return found
+    """The study, as JSON."""
+    return describe_study(read_measured_study(results / STUDY))
 
 
-def record_served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, Mode]]:
-    """Serve nothing, and note what would have been served."""
-    served: list[tuple[Scenario, Mode]] = []
+def list_errors(results: Path) -> list[str]:
+    """What the judge has against the study, but for what disturbed this machine."""
+    findings = Judge().judge_path(str(results / STUDY)).findings
+    return [each.found for each in findings if each.severity is Severity.ERROR]
 
-    def serve(_: object, plan: ServingPlan, **__: object) -> list[str]:
-        served.extend((scenario, mode) for scenario, modes in plan.items() for mode in modes)
-        return ["not served"]
 
-    monkeypatch.setattr(module, "serve_plan", serve)
+def record_served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Serve nothing, and note the first run of each system that would have been served."""
+    served: list[str] = []
+
+    def serve(_: StudySession, step: NextStep[PrecisionPoint, Any], number: int) -> None:
+        served.append(f"{step.point.precision} {step.point.run}")
+        raise JudgedError("not served")
+
+    monkeypatch.setattr(driver, "measure_counted_run", serve)
     return served
 
 
@@ -135,53 +156,96 @@ def test_each_format_has_a_row_with_score_speed_and_latency(
             row["samples_per_second"] > 0
             and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
         )
-    assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
+    assert rows[0]["speed_up"] == 1.0 and len({row["folder"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
     served = record_served(monkeypatch)
     assert compared(measured) == rows and not served and study_of(measured)["finished"]
+    assert study_of(measured)["stamps"]["system"] == "testbed"
 
 
 @pytest.mark.slow
 def test_the_accuracy_set_is_scored_once_per_format(both: Measured) -> None:
     """SingleStream answers the same samples: a second accuracy run took as long as the first."""
-    runs = [path.parent for path in both.results.rglob("run.json")]
-    scored = [run for run in runs if run.name == "accuracy"]
-    assert len(runs) == 6 and [run.parent.name for run in scored] == ["Offline", "Offline"]
+    for system in ("testbed-fake-fp32", "testbed-fake-bf16"):
+        runs = [path.parent for path in (both.results / STUDY / system).rglob(RUN_RECORD)]
+        assert {run.name for run in runs} == RUNS
+        assert (both.results / STUDY / system / "accuracy" / ACCURACY_TEXT).is_file()
 
 
 @pytest.mark.slow
 def test_the_judge_recomputes_the_table(both: Measured) -> None:
-    assert not Judge().judge_path(str((both.results / TABLE).parent)).findings
+    assert not list_errors(both.results)
 
 
 @pytest.mark.slow
 def test_the_length_is_told_before_anything_is_measured(both: Measured) -> None:
-    first, *rest = both.told.splitlines()
-    assert re.fullmatch(r"fake: 2 systems, about \d+ s", first)
-    assert any(re.fullmatch(r"next: 1 system, about \d+ s", line) for line in rest)
+    assert re.search(r"^fake: 2 systems, about \d+ s$", both.told, re.MULTILINE)
+    lines = both.told.splitlines()
+    (told,) = (place for place, line in enumerate(lines) if line.startswith("fake: 2 systems"))
+    assert not any("top1" in line for line in lines[:told])
 
 
 def test_a_score_without_a_reference_stands_beside_fp32_s(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Top-5 is told, not held: FP32 beside INT8 is what such a table is read for."""
-    told: dict[str, Any] = {"system": "", "latency_ns": {"p50": 1e6}, "compliant": True, "why": ""}
-    shared: dict[str, Any] = {"engine": "e", "speed_up": None, "difference": {}, **told}
-    base = PrecisionRow(
-        precision="fp32", scores={"top1": 0.8, "top5": 0.9}, samples_per_second=10.0, **shared
-    )
-    lower = replace(
-        base, precision="int8", scores={"top1": 0.7, "top5": 0.88}, samples_per_second=40.0
-    )
-    first, second = compare_with_fp32([base, lower], {"top1": 0.81})
-    assert first.difference == pytest.approx({"top1": -0.01, "top5": 0.0})
-    assert second.difference == pytest.approx({"top1": -0.11, "top5": -0.02})
-    assert (first.speed_up, second.speed_up) == (1.0, 4.0)
-    study: dict[str, Any] = dict.fromkeys(PrecisionStudy.__dataclass_fields__, "")
-    print_precision_table(PrecisionStudy(**{**study, "rows": (first, second)}), tmp_path, "text")
-    assert "-0.1100" in (shown := capsys.readouterr().out) and "-0.0200" in shown
-    (alone,) = compare_with_fp32([lower], {})
-    assert (alone.difference, alone.speed_up) == ({}, None)
+    points = [
+        *measure_points("fp32", {"top1": 0.8, "top5": 0.9}, 10.0),
+        *measure_points("int8", {"top1": 0.7, "top5": 0.88}, 40.0),
+    ]
+    request = ask_for("fp32", "int8", reference={"top1": 0.81})
+    first, second = list_rows(request, points)
+    assert first["difference"] == pytest.approx({"top1": -0.01, "top5": 0.0})
+    assert second["difference"] == pytest.approx({"top1": -0.11, "top5": -0.02})
+    assert (first["speed_up"], second["speed_up"]) == (1.0, 4.0)
+    (alone,) = list_rows(ask_for("int8", reference={}), points[3:])
+    assert (alone["difference"], alone["speed_up"]) == ({}, None)
+
+
+def measure_points(
+    precision: str, scores: dict[str, float], rate: float
+) -> Iterator[StudiedPoint[PrecisionPoint, PrecisionFigures]]:
+    """The points of a system, each with one run."""
+    said = {
+        "accuracy": replace(NO_FIGURES, scores=scores),
+        "offline": replace(NO_FIGURES, samples_per_second=rate),
+        "single-stream": replace(NO_FIGURES, p50_ns=1e6, p90_ns=2e6, p99_ns=3e6),
+    }
+    for name, figures in said.items():
+        point = PrecisionPoint(engine="e", precision=precision, run=name)
+        run = MeasuredRun(
+            folder=name, number=1, point=point, repeat=1, seconds=1.0, figures=figures
+        )
+        yield StudiedPoint(point=point, runs=(run,), figures=figures)
+
+
+def ask_for(*precisions: str, reference: dict[str, float]) -> PrecisionRequest:
+    """A request for number formats of one engine."""
+    systems = tuple(ComparedSystem(engine="e", precision=each) for each in precisions)
+    limits = ScoreLimits(reference=reference, share=0.5)
+    return PrecisionRequest(systems=systems, score_limits=limits, conditions={}, settings={})
+
+
+def list_rows(
+    request: PrecisionRequest,
+    points: Sequence[StudiedPoint[PrecisionPoint, PrecisionFigures]],
+) -> list[dict[str, Any]]:
+    """The rows as JSON."""
+    answer = PRECISION.compute_answer([request], points)
+    return [
+        dict(PRECISION.describe_row(StudiedRow(studied=each, request=request, answer=answer)))
+        for each in PRECISION.arrange_rows([request], points)
+    ]
+
+
+def test_a_system_is_a_row_once_all_of_its_runs_are_there() -> None:
+    """An accuracy without a speed would be read as a row that is finished."""
+    points = [*measure_points("fp32", {"top1": 0.8}, 10.0)]
+    request = ask_for("fp32", reference={})
+    assert not list_rows(request, points[:2])
+    failed = build_failed_point(points[2].point, "out of memory")
+    (row,) = list_rows(request, [*points[:2], failed])
+    assert not row["compliant"] and row["why"] == "out of memory" and not row["scores"]
 
 
 @pytest.mark.slow
@@ -194,7 +258,7 @@ def test_another_setting_is_another_system_under_test(
     assert not served
     with pytest.raises(JudgedError):
         compared(measured, "batching.max_batch=3", precision=Precision.FP32)
-    assert served == WHOLE
+    assert served == ["fp32 accuracy"]
     assert (measured / ".podium/superseded/1" / TABLE).is_file(), "the other table is kept"
 
 
@@ -204,7 +268,7 @@ def test_a_command_for_one_format_keeps_the_row_of_the_other(
 ) -> None:
     rows = compared(measured, precision=Precision.BF16)
     assert [row["precision"] for row in rows] == ["bf16", "fp32"]
-    assert "kept from an earlier comparison: fake fp32" in capsys.readouterr().out
+    assert "kept from an earlier command: fake fp32" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -229,7 +293,7 @@ def test_a_run_that_is_too_short_is_no_result(
     assert not served
     with pytest.raises(JudgedError):
         compared(tmp_path, precision=Precision.FP32)
-    assert served == WHOLE[1:]
+    assert served == ["fp32 offline"], "the answers stay"
 
 
 @pytest.mark.slow
@@ -239,7 +303,7 @@ def test_existing_answers_are_held_to_the_reference(
     """Runs that are kept are read, not served: what their first serving refused has to be refused
     again.
     """
-    monkeypatch.setattr(module, "score_row_answers", lambda *_: {"top1": 0.5})
+    monkeypatch.setattr(run_facts, "score_study_answers", lambda *_: {"top1": 0.5})
     with pytest.raises(JudgedError, match=r"fake fp32: accuracy: top1 is 0.5000, below 0.7920"):
         compared(measured, precision=Precision.FP32)
 
@@ -257,9 +321,11 @@ def test_results_stay_and_equal_ones_are_taken(
     compared(tmp_path, precision=Precision.FP32)
     assert {path: path.read_bytes() for path in before} == before
     assert list(aside.rglob("*")) == repeated
-    assert "fake fp32: takes the runs in" in capsys.readouterr().out
+    assert "fake: takes the run in" in capsys.readouterr().out
     name = "open/tests/results/testbed-fake-fp32/fake/Offline/performance/run_1/run.json"
-    assert ((tmp_path / TABLE).parent / name).read_bytes() == before[tmp_path / name]
+    copied = tmp_path / STUDY / "testbed-fake-fp32/offline/run.json"
+    assert copied.read_bytes() == before[tmp_path / name]
+    assert not list_errors(tmp_path)
     compared(tmp_path, "batching.max_batch=3", precision=Precision.FP32)
     assert {path: path.read_bytes() for path in before} == before
 
@@ -283,14 +349,14 @@ def test_an_interrupted_comparison_keeps_finished_systems_and_goes_on(
     keep_checkpoint(tmp_path)
     arguments = words(tmp_path, "--engine", "fake", "--set", "batching.max_batch=4")[1:]
     child = light.start(["precision", *arguments])
-    until(lambda: (tmp_path / TABLE).is_file() and len(study_of(tmp_path)["rows"]) == 1)
+    until(lambda: (tmp_path / TABLE).is_file() and len(rows_of(tmp_path)) == 1)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
-    assert child.returncode == 130 and "continue with: podium precision fake" in err
+    assert child.returncode == 130 and "the same command continues" in err
     begun = study_of(tmp_path)
-    assert not begun["finished"] and [row["precision"] for row in begun["rows"]] == ["fp32"]
+    assert not begun["finished"] and [row["precision"] for row in begun["points"]] == ["fp32"]
     capsys.readouterr()
-    assert compared(tmp_path, "batching.max_batch=4")[0] == begun["rows"][0]
+    assert compared(tmp_path, "batching.max_batch=4")[0] == begun["points"][0]
     assert "2 systems, 1 of them measured already, about" in capsys.readouterr().out
 
 
@@ -312,11 +378,11 @@ def test_runs_of_another_machine_or_podium_are_not_these(
     served = record_served(monkeypatch)
     compared(measured, precision=Precision.FP32)
     assert not served
-    for path in measured.glob("studies/*/open/**/system.json"):
+    for path in measured.glob("studies/*/*/system.json"):
         put_system(**changes)(path)
     with pytest.raises(JudgedError, match="not served"):
         compared(measured, precision=Precision.FP32)
-    assert served == WHOLE
+    assert served == ["fp32 accuracy"]
 
 
 @pytest.mark.slow
@@ -325,7 +391,7 @@ def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> No
     keep_checkpoint(tmp_path, reference_accuracy={"top1": 0.9})
     with pytest.raises(JudgedError, match="fake fp32: .*top1 is 0.8000, below 0.8910"):
         compared(tmp_path, precision=Precision.FP32)
-    (row,) = study_of(tmp_path)["rows"]
+    (row,) = rows_of(tmp_path)
     assert (
         not row["compliant"]
         and row["difference"]["top1"] == pytest.approx(-0.1)
@@ -342,11 +408,16 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(
     def refuse(*_: object, **__: object) -> None:
         raise MissingError("network fake cannot be exported")
 
-    monkeypatch.setattr(module, "serve_plan", refuse)
+    monkeypatch.setattr(driver, "measure_counted_run", refuse)
     with pytest.raises(JudgedError, match="fake fp32: network fake cannot be exported"):
         compared(tmp_path, precision=Precision.FP32)
-    (row,) = study_of(tmp_path)["rows"]
-    assert (row["samples_per_second"], row["speed_up"], row["scores"]) == (None, None, {})
+    (row,) = rows_of(tmp_path)
+    assert (row["why"], row["speed_up"], row["scores"]) == (
+        "network fake cannot be exported",
+        None,
+        {},
+    )
+    assert not list_errors(tmp_path)
 
 
 @pytest.mark.slow
@@ -379,9 +450,8 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, shared)
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)
-    assert document["workload"] == "fake" and [row["engine"] for row in document["rows"]] == [
-        "fake"
-    ]
+    assert document["stamps"]["workload"] == "fake"
+    assert [row["engine"] for row in document["points"]] == ["fake"]
     assert "Offline" in done.stderr
 
 
@@ -398,7 +468,6 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("told", "short"), [(24, False), (23, True), ("many", True), (True, True), (None, True)]
 )
-def test_a_setting_that_is_no_number_is_too_short(tmp_path: Path, told: object, short: bool):
-    """A record may say anything of what LoadGen was asked for."""
-    run = SimpleNamespace(settings={} if told is None else {"loadgen.min_queries": told})
-    assert existing_runs.is_below_limits(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]
+def test_a_setting_that_is_no_number_is_too_short(told: Any, short: bool) -> None:
+    """A log may say anything of what LoadGen was asked for."""
+    assert is_below(told, 24) is short

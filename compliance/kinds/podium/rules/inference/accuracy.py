@@ -3,15 +3,16 @@ reference and threshold.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from compliance.kinds.podium.documents.inference import InferenceEntry
+from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_TEXT, compute_file_sha256
 from suite.rounds import InferenceRow
 from suite.terms import Precision, Profile
+from suite.workload import Scores
 
 PRINTED_SCORE_TOLERANCE: Final = 1e-6
 """accuracy.txt has six decimals."""
@@ -34,27 +35,26 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
     workloads/<name>/scoring.py.
     Advice: let podium infer score the run; do not edit the score.
     """
-    if entry.accuracy is None or entry.scores is None:
-        return
-    for metric, value in entry.scores.items():
-        stated = entry.accuracy_text.get(metric)
-        if stated is None:
-            yield entry.build_fault(
-                f"no {metric}", f"{metric}={value:.6f}", file=entry.accuracy.folder / ACCURACY_TEXT
+    if entry.accuracy is not None and entry.scores is not None:
+        yield from compare_stated_scores(entry.accuracy, entry.accuracy_text, entry.scores)
+
+
+def compare_stated_scores(
+    run: LoadGenRun, stated: Mapping[str, tuple[float, str, int]], scores: Scores
+) -> Iterator[Fault]:
+    """Yield differences between accuracy.txt beside an accuracy run and the recomputed scores."""
+    file = run.folder / ACCURACY_TEXT
+    for metric, value in scores.items():
+        found = stated.get(metric)
+        if found is None:
+            yield run.build_fault(f"no {metric}", f"{metric}={value:.6f}", file=file)
+        elif not math.isclose(found[0], value, abs_tol=PRINTED_SCORE_TOLERANCE):
+            yield run.build_fault(
+                f"{metric}={found[0]}", f"{value:.6f}, recomputed", found[2], file=file
             )
-        elif not math.isclose(stated[0], value, abs_tol=PRINTED_SCORE_TOLERANCE):
-            yield entry.build_fault(
-                f"{metric}={stated[0]}",
-                f"{value:.6f}, recomputed",
-                stated[2],
-                file=entry.accuracy.folder / ACCURACY_TEXT,
-            )
-    for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
-        yield entry.build_fault(
-            f"a score of {metric}",
-            ", ".join(entry.scores),
-            entry.accuracy_text[metric][2],
-            file=entry.accuracy.folder / ACCURACY_TEXT,
+    for metric in sorted(stated.keys() - scores.keys()):
+        yield run.build_fault(
+            f"a score of {metric}", ", ".join(scores), stated[metric][2], file=file
         )
 
 
@@ -108,14 +108,18 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
     Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
     Advice: submit the accuracy log that was scored.
     """
-    if entry.accuracy is None:
-        return
-    file = entry.accuracy.folder / ACCURACY_TEXT
-    for metric, (_, sha256, line) in entry.accuracy_text.items():
-        if sha256 != entry.accuracy.answers.sha256:
-            yield entry.build_fault(
-                f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, line, file=file
-            )
+    if entry.accuracy is not None:
+        yield from check_stated_hashes(entry.accuracy, entry.accuracy_text)
+
+
+def check_stated_hashes(
+    run: LoadGenRun, stated: Mapping[str, tuple[float, str, int]]
+) -> Iterator[Fault]:
+    """Yield hashes in accuracy.txt that are not that of the answers."""
+    file, wanted = run.folder / ACCURACY_TEXT, run.answers.sha256
+    for metric, (_, sha256, line) in stated.items():
+        if sha256 != wanted:
+            yield run.build_fault(f"hash of {metric} {sha256}", wanted, line, file=file)
 
 
 @rule("accuracy.truth", InferenceEntry, About.QUALITY)

@@ -9,7 +9,7 @@ from suite.human_numbers import (
     format_rounded_number,
 )
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
-from suite.measurement.intervals import MIN_INTERVAL_RUNS
+from suite.measurement.intervals import MIN_INTERVAL_RUNS, Interval
 from suite.measurement.metrics import LATENCY_PREFIX
 from suite.result import Result
 from suite.rounds.quality import format_target_value
@@ -98,27 +98,26 @@ def format_known_interval(figure: KnownFigure) -> str:
     return " to ".join(map(figure.format_known_number, ends))
 
 
-def build_score_figure(score: Result) -> KnownFigure:
-    """Return a score's value with what is known of it."""
-    interval = score.figure.interval
+def build_result_figure(row: Result, interval: Interval | None) -> KnownFigure:
+    """Return a result's value with what is known of it."""
     return KnownFigure(
-        value=score.value,
-        unit=score.unit,
+        value=row.value,
+        unit=row.unit,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        disturbed=bool(score.noise),
-        as_published=score.is_published,
+        disturbed=bool(row.noise),
+        as_published=row.is_published,
     )
 
 
 def format_result_value(row: Result) -> str:
     """Format a result's value with its unit and the digits that are known."""
-    return format_known_value(build_score_figure(row))
+    return format_known_value(build_result_figure(row, row.figure.interval))
 
 
 def format_result_interval(row: Result) -> str:
     """Format the interval of a result's value without its unit; empty if there is none."""
-    return format_known_interval(build_score_figure(row))
+    return format_known_interval(build_result_figure(row, row.figure.interval))
 
 
 def describe_row_verdict(row: Result) -> str:
@@ -181,8 +180,3 @@ def format_score_target(row: Result, metric: str) -> str:
     """Format the target of a score for a sentence."""
     text = format_score_value(row.target[metric])
     return format_target_value(metric, text, row.quality.lower_is_better)
-
-
-def format_exact_number(value: float) -> str:
-    """Format a number for a program with all its digits, a whole one without a point."""
-    return repr(value).removesuffix(".0")

@@ -2,13 +2,13 @@
 CSV, JSON, the rows of a page and the schema.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from suite.files.csv_tables import format_csv_table
 from suite.files.untrusted_files import replace_unprintable
-from suite.human_numbers import format_plain_number
+from suite.human_numbers import format_exact_number, format_plain_number
 
 Row = TypeVar("Row")
 Part = TypeVar("Part")
@@ -159,7 +159,13 @@ def format_plain_value(value: object, digits: int | None = None) -> str:
 
 
 def convert_to_csv_cell(value: object, encode: Callable[[str], str]) -> object:
-    """Convert a value to a cell of CSV; an unknown item of a list is a dash."""
+    """Convert a value to a cell of CSV; an unknown item of a list is a dash, and one with a name
+    stands behind it.
+    """
+    if isinstance(value, Mapping):
+        return " ".join(
+            f"{encode(name)}={format_exact_number(item)}" for name, item in value.items()
+        )
     if isinstance(value, tuple | list):
         return " ".join(UNKNOWN_CELL if each is None else encode(str(each)) for each in value)
     return encode(value) if isinstance(value, str) else value

@@ -1,5 +1,5 @@
 """Numbers as people read them: with the digits that are known, thousands apart, and never with an
-exponent. What a program reads has all digits, and is none of this module's work.
+exponent. What a program reads has all digits (`format_exact_number`).
 """
 
 import math
@@ -72,3 +72,8 @@ def count_known_decimals(
         digits = MIN_KNOWN_DIGITS if disturbed else SINGLE_RUN_DIGITS
         return digits - 1 - place
     return max(-find_first_place((high - low) / 2), MIN_KNOWN_DIGITS - 1 - place)
+
+
+def format_exact_number(value: float) -> str:
+    """Format a number for a program with all its digits, a whole one without a point."""
+    return repr(value).removesuffix(".0")

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from submissions.cells import (
     NAMING_RATE_UNITS,
     KnownFigure,
+    build_result_figure,
     format_known_interval,
     format_known_value,
     format_score_value,
@@ -210,15 +211,8 @@ def format_row_origin(found: ComparedResult) -> str:
 
 
 def build_known_figure(found: ComparedResult) -> KnownFigure:
-    """Return a result's value with what is known of it."""
-    return KnownFigure(
-        value=found.result.value,
-        unit=found.result.unit,
-        low=found.interval.low if found.interval else None,
-        high=found.interval.high if found.interval else None,
-        disturbed=bool(found.result.noise),
-        as_published=found.result.is_published,
-    )
+    """Return a result's value with its interval at the requested confidence."""
+    return build_result_figure(found.result, found.interval)
 
 
 def format_result_cell(found: ComparedResult) -> str:

@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from compliance.verdict import Acceptance, Finding, Severity
-from submissions.cells import format_exact_number, format_metric_value
+from submissions.cells import format_metric_value
 from submissions.publish.site import render_site_page
 from submissions.publish.trees import (
     TREE_TABLE,
@@ -24,8 +24,7 @@ from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.findings import SEVERITY_TITLES
 from submissions.score.mlcommons_table import format_mlcommons_table
 from suite import __version__
-from suite.columns import convert_to_csv_cell
-from suite.files.csv_tables import format_csv_table
+from suite.columns import Column, Table, build_part_column
 from suite.files.layout import convert_to_slug, fold_name
 from suite.human_numbers import format_whole_digits
 from suite.measurement.metrics import MINUTES_UNIT
@@ -317,23 +316,29 @@ def encode_texts(content: Any) -> Any:
     return encode_invisible_characters(content) if isinstance(content, str) else content
 
 
+class ListedTreeResult(NamedTuple):
+    """A result with the name of its tree."""
+
+    tree: str
+    result: TreeResult
+
+
+def build_listed_column(column: Column[TreeResult]) -> Column[ListedTreeResult]:
+    """Return a column of a tree's results for those of several trees."""
+    return build_part_column(column, lambda row: row.result)
+
+
+LISTED_TABLE: Final[Table[ListedTreeResult]] = Table(
+    columns=(
+        Column("tree", lambda row: row.tree),
+        *map(build_listed_column, TREE_TABLE.columns),
+    )
+)
+
+
 def format_trees_csv(trees: Iterable[SiteTree]) -> str:
     """Format the results of all trees as CSV: runs and scores are separated by spaces, a run that
     missed its target is a dash.
     """
-    return format_csv_table(
-        ["tree", *(each.name for each in TREE_TABLE.columns)],
-        (build_tree_cells(tree, each) for tree in trees for each in tree.results),
-    )
-
-
-def build_tree_cells(tree: SiteTree, row: TreeResult) -> dict[str, Any]:
-    """Build the cells of one result by column."""
-    scores = (f"{name}={format_exact_number(value)}" for name, value in row.result.accuracy.items())
-    (found,) = TREE_TABLE.list_plain_rows([row])
-    return {
-        "tree": encode_invisible_characters(tree.name),
-        **encode_texts(found),
-        "runs": convert_to_csv_cell(row.result.runs, str),
-        "accuracy": " ".join(scores),
-    }
+    rows = [ListedTreeResult(tree.name, each) for tree in trees for each in tree.results]
+    return LISTED_TABLE.format_csv_text(rows, encode_invisible_characters)

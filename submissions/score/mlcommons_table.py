@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from compliance.results.machine import format_field_value
-from submissions.cells import format_exact_number
 from submissions.result_columns import rename_column, select_columns
 from suite import registry
 from suite.columns import Column, Table, build_part_column
 from suite.errors import RequestError
 from suite.files.untrusted_files import parse_document_count
+from suite.human_numbers import format_exact_number
 from suite.result import Result
 from suite.units import NS_PER_MS
 

@@ -4,11 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from submissions.cells import (
-    build_score_figure,
     describe_tries,
     explain_missing_interval,
-    format_known_interval,
-    format_known_value,
     format_metric_value,
     format_named_score,
     format_score_target,
@@ -16,6 +13,7 @@ from submissions.cells import (
 from submissions.report.document import Tile, Tone
 from submissions.report.sections import names
 from submissions.report.sections.serving import ESTIMATE_NAME, find_estimated_percentile
+from submissions.result_columns import RESULT_COLUMNS
 from suite import registry
 from suite.human_numbers import format_whole_digits
 from suite.measurement.metrics import LATENCY_PREFIX
@@ -82,7 +80,7 @@ def build_result_tiles(sides: Sequence[Result], *, several: bool = False) -> Ite
     workloads = len({each.workload for each in sides}) > 1
     for each in sides:
         score = each
-        value, _, unit = format_known_value(build_score_figure(score)).partition(" ")
+        value, _, unit = RESULT_COLUMNS["value"].format_cell(score).partition(" ")
         percentile = (
             score.metric.removeprefix(LATENCY_PREFIX)
             if score.metric.startswith(LATENCY_PREFIX)
@@ -102,7 +100,7 @@ def build_result_tiles(sides: Sequence[Result], *, several: bool = False) -> Ite
 def format_tile_note(side: Result) -> str:
     """Describe a value's uncertainty, its quality, and whether it is valid."""
     score = side
-    between = format_known_interval(build_score_figure(score))
+    between = RESULT_COLUMNS["interval"].format_cell(score)
     estimated = f"LoadGen's {ESTIMATE_NAME}" if find_estimated_percentile(score) else ""
     certain = (
         f"{between}, {len(score.runs)} runs"

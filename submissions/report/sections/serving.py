@@ -2,9 +2,9 @@
 judge's readers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from compliance.kinds.podium.results import log_values
 from compliance.results.indexed_result import IndexedResult
@@ -17,16 +17,17 @@ from submissions.report.records.queries import RecordedQueries
 from submissions.report.records.tokens import RecordedTokens, read_recorded_tokens
 from submissions.report.sections import names
 from submissions.report.sections.tokens import (
-    SHOWN_PERCENTILES,
+    build_percentile_columns,
     build_token_charts,
     build_token_latency_tables,
     describe_token_bounds,
     describe_token_rates,
-    format_measured_latencies,
     format_percentile_ms,
 )
 from submissions.report.sections.within_run import build_within_run_tables
-from suite import registry
+from submissions.report.shown_table import build_shown_table
+from suite import columns, registry
+from suite.columns import Column
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT, get_rate_unit
@@ -409,31 +410,39 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     )
 
 
+class ServedRunValue(NamedTuple):
+    """A performance run with its value."""
+
+    figures: LoadGenFigures
+    value: float | None
+
+
 def build_serving_runs_table(
     result: IndexedResult, score: Result, runs: Sequence[LoadGenFigures]
 ) -> Table:
     """Show each run's value and LoadGen's verdict."""
-    offline = result.scenario is Scenario.OFFLINE
-    rows = tuple(
-        (
-            run.folder.name,
-            format_metric_value(value, score.unit),
-            run.verdict,
-            *(() if offline else format_measured_latencies(run.percentiles)),
-        )
-        for run, value in zip(runs, score.runs, strict=False)
-    )
     percentile = find_estimated_percentile(score)
-    value_of = f"result: {ESTIMATE_NAME} of {percentile}" if percentile else "result"
     by = runs[0].measured_by
-    measured = () if offline else tuple(f"{by}'s p{each:g} ms" for each in SHOWN_PERCENTILES)
-    columns = ("run", value_of, "LoadGen's verdict", *measured)
-    return Table(
-        title=RUNS_TABLE_TITLE.format(runs[0].measured_by),
-        columns=columns,
-        rows=rows,
-        numeric=(1, *range(3, len(columns))),
+    latencies = build_percentile_columns(get_run_percentiles, by=f"{by}'s ")
+    shown: columns.Table[ServedRunValue] = columns.Table(
+        columns=(
+            Column("run", lambda row: row.figures.folder.name),
+            Column(
+                f"result: {ESTIMATE_NAME} of {percentile}" if percentile else "result",
+                lambda row: format_metric_value(row.value, score.unit),
+                numeric=True,
+            ),
+            Column("LoadGen's verdict", lambda row: row.figures.verdict),
+            *(() if result.scenario is Scenario.OFFLINE else latencies),
+        )
     )
+    rows = [ServedRunValue(*each) for each in zip(runs, score.runs, strict=False)]
+    return build_shown_table(RUNS_TABLE_TITLE.format(by), shown, rows)
+
+
+def get_run_percentiles(row: ServedRunValue) -> Mapping[float, float]:
+    """Return the latencies of a run by percentile."""
+    return row.figures.percentiles
 
 
 def describe_record_batches(record: ServedRun) -> dict[str, str]:

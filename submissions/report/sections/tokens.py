@@ -2,8 +2,8 @@
 of the time per output token, with the bounds and percentiles that count.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,16 @@ from submissions.cells import format_metric_value, iterate_token_cells
 from submissions.report.document import Axis, Chart, Line, Mark, Table
 from submissions.report.records import queries as recorded
 from submissions.report.records.tokens import RecordedTokens
+from submissions.report.shown_table import build_shown_table
+from suite import columns
+from suite.columns import UNKNOWN_CELL, Column
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.scenario import Scenario
 from suite.result import Result
 from suite.rounds import ScenarioRow
 from suite.units import NS_PER_MS
+
+Row = TypeVar("Row")
 
 TOKENS_TABLE_TITLE: Final = "Latencies of tokens, as measured by {}"
 SHOWN_PERCENTILES: Final = (50.0, 90.0, 99.0)
@@ -104,30 +109,52 @@ def describe_token_rates(score: Result) -> str:
     return f" Beside it: {', '.join(beside)}." if beside else ""
 
 
+class RunTokenLatency(NamedTuple):
+    """A latency of tokens in a run."""
+
+    run: str
+    latency: str
+    percentiles: Mapping[float, float]
+
+
+def build_percentile_columns(
+    get_percentiles: Callable[[Row], Mapping[float, float]], by: str = ""
+) -> Iterator[Column[Row]]:
+    """Yield the columns of latencies in ms by percentile, which are a dash where they are unknown;
+    `by` says whose they are.
+    """
+
+    def build_column(percent: float) -> Column[Row]:
+        def tell_latency(row: Row) -> str:
+            found = get_percentiles(row).get(percent)
+            return UNKNOWN_CELL if found is None else format_whole_digits(found)
+
+        return Column(f"{by}p{percent:g} ms", tell_latency, numeric=True)
+
+    return map(build_column, SHOWN_PERCENTILES)
+
+
+TOKEN_LATENCY_TABLE: Final[columns.Table[RunTokenLatency]] = columns.Table(
+    columns=(
+        Column("run", lambda row: row.run),
+        Column("latency", lambda row: row.latency),
+        *build_percentile_columns(lambda row: row.percentiles),
+    )
+)
+
+
 def build_token_latency_tables(runs: Sequence[LoadGenFigures]) -> Iterator[Table]:
     """Show the latencies of tokens, if LoadGen counted tokens."""
-    rows = tuple(
-        (run.folder.name, name, *format_measured_latencies(percentiles))
+    rows = [
+        RunTokenLatency(run.folder.name, name, percentiles)
         for run in runs
         for name, percentiles in run.token_latencies.items()
-    )
+    ]
     if rows:
-        yield Table(
-            title=TOKENS_TABLE_TITLE.format(runs[0].measured_by),
-            columns=("run", "latency", *(f"p{each:g} ms" for each in SHOWN_PERCENTILES)),
-            rows=rows,
-            numeric=(2, 3, 4),
-        )
+        title = TOKENS_TABLE_TITLE.format(runs[0].measured_by)
+        yield build_shown_table(title, TOKEN_LATENCY_TABLE, rows)
 
 
 def format_percentile_ms(percent: float, value_ms: float) -> str:
     """Format a percentile of latencies, as in p90 12.5 ms."""
     return f"p{percent:g} {format_whole_digits(value_ms)} ms"
-
-
-def format_measured_latencies(percentiles: Mapping[float, float]) -> Sequence[str]:
-    """Format the percentiles in a table of runs."""
-    return [
-        format_whole_digits(percentiles[percent]) if percent in percentiles else "-"
-        for percent in SHOWN_PERCENTILES
-    ]

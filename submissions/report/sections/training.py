@@ -3,7 +3,7 @@ comparison with its reference convergence point.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from compliance.results.indexed_result import IndexedResult
 from compliance.results.training_runs import (
@@ -20,6 +20,9 @@ from submissions.cells import (
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records.training_runs import build_evaluation_axis, read_drawn_training_set
 from submissions.report.sections import names
+from submissions.report.shown_table import build_shown_table
+from suite import columns
+from suite.columns import UNKNOWN_CELL, Column
 from suite.human_numbers import SINGLE_RUN_DIGITS, format_whole_digits
 from suite.measurement.data_waiting import WAITED_FOR_DATA
 from suite.result import Result
@@ -197,32 +200,45 @@ def has_waited_for_data(lines: Sequence[Line]) -> bool:
     return any(share >= LEAST_SHOWN_WAITING for line in lines for _, share in line.points)
 
 
+class TrainedRunMinutes(NamedTuple):
+    """A run of a training set with its scored minutes."""
+
+    run: DrawnTrainingRun
+    minutes: float | None
+
+
+def format_last_scores(row: TrainedRunMinutes) -> str:
+    """Format the scores at the end of a log; a dash if there are none."""
+    scores = row.run.final.items()
+    told = ", ".join(f"{metric} {format_score_value(value)}" for metric, value in scores)
+    return told or UNKNOWN_CELL
+
+
+def format_last_progress(row: TrainedRunMinutes) -> str:
+    """Format the progress at the end of a log; a dash if it is unknown."""
+    progress = row.run.progress
+    return UNKNOWN_CELL if progress is None else f"{progress:,.12g}"
+
+
 def build_training_runs_table(drawn: DrawnTrainingSet, score: Result) -> Table:
     """Show each run's minutes, progress, quality and seed."""
-    rows = tuple(
-        (run.log, "-" if minutes is None else f"{minutes:.4f}", *format_run_end(run))
-        for run, minutes in zip(drawn.runs, score.runs, strict=True)
+    shown: columns.Table[TrainedRunMinutes] = columns.Table(
+        columns=(
+            Column("log", lambda row: row.run.log),
+            Column("minutes", lambda row: row.minutes, digits=4),
+            Column(drawn.progress_name, format_last_progress, numeric=True),
+            Column("last evaluation", format_last_scores),
+            Column("target reached", lambda row: row.run.reached),
+            Column("seed", lambda row: row.run.seed, tell=format_seed, numeric=True),
+        )
     )
-    return Table(
-        title="Runs",
-        columns=("log", "minutes", drawn.progress_name, "last evaluation", "target reached")
-        + ("seed",),
-        rows=rows,
-        numeric=(1, 2, 5),
-    )
+    rows = [TrainedRunMinutes(*each) for each in zip(drawn.runs, score.runs, strict=True)]
+    return build_shown_table("Runs", shown, rows)
 
 
-def format_run_end(run: DrawnTrainingRun) -> tuple[str, str, str, str]:
-    """Format the values at the end of a log."""
-    scores = ", ".join(
-        f"{metric} {format_score_value(value)}" for metric, value in run.final.items()
-    )
-    return (
-        "-" if run.progress is None else f"{run.progress:,.12g}",
-        scores or "-",
-        "yes" if run.reached else "no",
-        "-" if run.seed is None else str(run.seed),
-    )
+def format_seed(row: TrainedRunMinutes) -> str:
+    """Format the seed of a run; a dash if it is not logged."""
+    return UNKNOWN_CELL if row.run.seed is None else str(row.run.seed)
 
 
 def build_convergence_tables(score: Result) -> Iterator[Table]:

@@ -92,7 +92,7 @@ def check_curve_request(paths: Sequence[Path], options: CompareOptions) -> None:
     }
     if unused := [name for name, value in given.items() if value]:
         raise RequestError(
-            f"{', '.join(unused)}: not for curves of MLPerf Endpoints, whose points have one run"
+            f"{', '.join(unused)}: not for curves, which are compared at each speed per user"
         )
 
 

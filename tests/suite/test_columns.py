@@ -5,11 +5,12 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import jsonschema
 import pytest
 
-from suite.columns import Column, Table
+from suite.columns import Column, Table, build_part_column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,34 @@ def test_json_has_every_column_and_fits_the_schema() -> None:
     assert list(found[0]) == ["name", "samples_per_second", "runs", "watts"]
     for each in json.loads(json.dumps(found)):
         jsonschema.Draft202012Validator(TABLE.build_row_schema()).validate(each)
+
+
+def test_an_optional_column_is_left_out_for_people_only() -> None:
+    """A program that reads a column by its name would find it in some files and not in others."""
+    power: Column[Point] = Column("watts", lambda row: row.watts, optional=True)
+    table = Table(columns=(TABLE.columns[0], power))
+    assert table.list_told_rows(ROWS)[0] == ("engine",)
+    assert table.format_csv_text(ROWS).splitlines()[0] == "name,watts"
+    (told,) = table.list_told_rows([Point(name="null", rate=None, watts=0.0)])[1:]
+    assert told == ("null", "0")
+
+
+def test_a_column_of_a_part_is_read_and_told_as_in_the_part() -> None:
+    pairs = [(1, each) for each in ROWS]
+    lifted: Table[tuple[int, Point]] = Table(
+        columns=tuple(build_part_column(each, itemgetter(1)) for each in TABLE.columns)
+    )
+    assert lifted.format_aligned_text(pairs) == TABLE.format_aligned_text(ROWS)
+    assert lifted.format_csv_text(pairs) == TABLE.format_csv_text(ROWS)
+    assert lifted.build_row_schema() == TABLE.build_row_schema()
+
+
+def test_named_values_are_one_cell_with_all_digits() -> None:
+    scores: Column[Point] = Column("scores", lambda row: {"top1": 0.76543, "loss": 3.0})
+    assert Table(columns=(scores,)).format_csv_text(ROWS[:1]).splitlines() == [
+        "scores",
+        "top1=0.76543 loss=3",
+    ]
 
 
 @pytest.mark.parametrize("name", ["=1+1", "a\nb", "a\x1b[2J"])

@@ -76,7 +76,7 @@ class SystemBesideFirst(NamedTuple):
     """Percentile -> latency in ms of SingleStream; empty without it."""
 
 
-def format_accuracy(row: SystemBesideFirst) -> str:
+def format_system_accuracy(row: SystemBesideFirst) -> str:
     """Format the scores; a dash if there are none."""
     scores = select_system_accuracy(row.served).items()
     return (
@@ -84,7 +84,7 @@ def format_accuracy(row: SystemBesideFirst) -> str:
     )
 
 
-def format_accuracy_difference(row: SystemBesideFirst) -> str:
+def format_system_difference(row: SystemBesideFirst) -> str:
     """Format how far the scores are from those of the first system; a dash if nothing is known."""
     reference = select_system_accuracy(row.first)
     told = (
@@ -129,8 +129,8 @@ FORMATS_TABLE: Final[columns.Table[SystemBesideFirst]] = columns.Table(
     columns=(
         Column("engine", lambda row: identify_engine_and_precision(row.served)[0]),
         Column("precision", lambda row: identify_engine_and_precision(row.served)[1]),
-        Column("accuracy", format_accuracy),
-        Column("difference", format_accuracy_difference),
+        Column("accuracy", format_system_accuracy),
+        Column("difference", format_system_difference),
         Column("Offline", format_offline_rate, numeric=True),
         *build_percentile_columns(lambda row: row.latencies),
         Column("times as fast", format_rate_ratio, numeric=True),

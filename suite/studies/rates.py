@@ -55,12 +55,8 @@ RUN_STAMP_FIELDS: Final = (
 
 def select_study_stamps(system: SystemUnderTest) -> dict[str, object]:
     """Return what a run's system has in common with its study."""
-    return {name: get_study_stamp(system, name) for name in RUN_STAMP_FIELDS}
-
-
-def get_study_stamp(system: SystemUnderTest, name: str) -> object:
-    """Return a field of a run's system by the name that studies give it."""
-    return getattr(system, "name" if name == "system" else name)
+    fields = {name: "name" if name == "system" else name for name in RUN_STAMP_FIELDS}
+    return {name: getattr(system, field) for name, field in fields.items()}
 
 
 PEAK_KIND: Final = "peak"

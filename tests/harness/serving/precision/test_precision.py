@@ -173,6 +173,18 @@ def test_the_accuracy_set_is_scored_once_per_format(both: Measured) -> None:
 
 
 @pytest.mark.slow
+def test_repeats_give_intervals_and_score_once(tmp_path: Path) -> None:
+    keep_checkpoint(tmp_path)
+    (row,) = compared(tmp_path, precision=Precision.FP32, repeats=2)
+    assert {"samples_per_second", "p50_ns", "p90_ns", "p99_ns"} == row["intervals"].keys()
+    low, high = row["intervals"]["samples_per_second"]
+    assert low <= row["samples_per_second"] <= high and row["scores"] == {"top1": 0.8}
+    names = {path.parent.name for path in (tmp_path / STUDY).rglob(RUN_RECORD)}
+    assert names == RUNS | {"offline-run-2", "single-stream-run-2"}
+    assert study_of(tmp_path)["finished"] and not list_errors(tmp_path)
+
+
+@pytest.mark.slow
 def test_the_judge_recomputes_the_table(both: Measured) -> None:
     assert not list_errors(both.results)
 

@@ -167,10 +167,14 @@ def main(command: click.Command = group) -> None:
         # a command may return what another one asks it for
         sys.exit(code if isinstance(code, int) else 0)
     except click.NoSuchOption as error:
-        close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
+        close = ""
+        if error.possibilities:
+            close = f"; did you mean '{error.possibilities[0]}'?"
         exit_with_error(f"no such option '{error.option_name}'{close}", 2)
     except click.UsageError as error:
-        hint = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+        hint = ""
+        if error.ctx:
+            hint = f"; see {error.ctx.command_path} --help"
         exit_with_error(f"{error.format_message().rstrip('.')}{hint}", 2)
     except click.ClickException as error:
         exit_with_error(error.format_message(), 2)
@@ -193,11 +197,10 @@ def main(command: click.Command = group) -> None:
 def require_docstrings() -> None:
     """Exit with a sentence if Python drops docstrings: rules and help are written in them."""
     if sys.flags.optimize > 1:
-        way_out = (
-            f"unset PYTHONOPTIMIZE (it is {os.environ['PYTHONOPTIMIZE']})"
-            if os.environ.get("PYTHONOPTIMIZE")
-            else "start Python without -OO"
-        )
+        if os.environ.get("PYTHONOPTIMIZE"):
+            way_out = f"unset PYTHONOPTIMIZE (it is {os.environ['PYTHONOPTIMIZE']})"
+        else:
+            way_out = "start Python without -OO"
         exit_with_error(f"podium needs its docstrings: {way_out}", MissingError.exit_code)
 
 

@@ -54,7 +54,9 @@ class DryRunEstimate:
     def seconds(self) -> float | None:
         """The sum of all parts; None if one of them could not be estimated."""
         parts = [stage.seconds for stage in self.stages if stage.seconds is not None]
-        return sum(parts) if len(parts) == len(self.stages) else None
+        if len(parts) == len(self.stages):
+            return sum(parts)
+        return None
 
     @property
     def most_seconds(self) -> float | None:
@@ -65,7 +67,9 @@ class DryRunEstimate:
             for stage in self.stages
             if stage.most_seconds is not None
         ]
-        return None if total is None or not extra else total + sum(extra)
+        if total is None or not extra:
+            return None
+        return total + sum(extra)
 
 
 def join_estimates(estimates: Sequence[DryRunEstimate]) -> DryRunEstimate:
@@ -116,9 +120,13 @@ def format_estimate(estimate: DryRunEstimate, results: Path) -> list[str]:
         for stage in estimate.stages
     ]
     if len(estimate.stages) > 1:
-        whole = "unknown" if total is None else f"about {format_duration(total)}"
+        whole = "unknown"
+        if total is not None:
+            whole = f"about {format_duration(total)}"
         most = estimate.most_seconds
-        limit = "" if most is None else f", at most {format_duration(most)}"
+        limit = ""
+        if most is not None:
+            limit = f", at most {format_duration(most)}"
         lines.append(f"{name}: the whole, estimated: {whole}{limit}")
     lines.append(
         f"{name}: memory, estimated: {format_bytes(estimate.memory_bytes)} of"
@@ -136,7 +144,9 @@ def format_stage_time(stage: StageEstimate) -> str:
     """Format how long a part takes, and how long at most."""
     if stage.seconds is None:
         return "unknown"
-    limit = "" if stage.most_seconds is None else f", at most {format_duration(stage.most_seconds)}"
+    limit = ""
+    if stage.most_seconds is not None:
+        limit = f", at most {format_duration(stage.most_seconds)}"
     return f"about {format_duration(stage.seconds)}{limit}"
 
 

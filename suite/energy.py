@@ -87,16 +87,18 @@ def compute_window_energy(
             f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two"
         )
     counter = channel_readings.quantity is Quantity.ENERGY
-    grown = unwrap_energy_counter(inside) if counter else sum_power_trapezoids_uj(times, values)
+    if counter:
+        grown = unwrap_energy_counter(inside)
+    else:
+        grown = sum_power_trapezoids_uj(times, values)
     joules = (
         interpolate_energy_uj(times, grown, end_ns, values, counter)
         - interpolate_energy_uj(times, grown, begin_ns, values, counter)
     ) / MICROS_PER_UNIT
-    largest_w = (
-        compute_steepest_power_w(times, grown, channel_readings.period_ms * NS_PER_MS)
-        if counter
-        else max(values) / MICROS_PER_UNIT
-    )
+    if counter:
+        largest_w = compute_steepest_power_w(times, grown, channel_readings.period_ms * NS_PER_MS)
+    else:
+        largest_w = max(values) / MICROS_PER_UNIT
     strictly = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
     return WindowEnergy(
         joules=joules,
@@ -210,4 +212,6 @@ def interpolate_energy_uj(
 def compute_mean_power_w(values: Sequence[int]) -> float | None:
     """Return the mean of the positive readings, in W; None if there are none."""
     positive = [value for value in values if value > 0]
-    return sum(positive) / len(positive) / MICROS_PER_UNIT if positive else None
+    if positive:
+        return sum(positive) / len(positive) / MICROS_PER_UNIT
+    return None

@@ -68,5 +68,8 @@ def build_unknown_name_error(kind: str, name: str, known: Iterable[str]) -> Requ
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     listed = ", ".join(f"'{each}'" if "," in each else each for each in names)
-    hint = f"; did you mean '{close[0]}'?" if close else f"; known: {listed or 'none'}"
+    if close:
+        hint = f"; did you mean '{close[0]}'?"
+    else:
+        hint = f"; known: {listed or 'none'}"
     return RequestError(f"unknown {kind} '{name}'{hint}")

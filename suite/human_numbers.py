@@ -22,7 +22,9 @@ MAX_SHOWN_NUMBER: Final = 1e15
 def format_plain_number(value: float, digits: int = SHOWN_DIGITS) -> str:
     """Format a number with its first digits, without zeros at the end: 32,650 or 0.0125."""
     text = format_significant_number(value, digits)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        return text.rstrip("0").rstrip(".")
+    return text
 
 
 def format_whole_digits(value: float, digits: int = SHOWN_DIGITS) -> str:
@@ -52,7 +54,9 @@ def find_first_place(value: float) -> int:
     """Return the place of a number's first digit: 3 for 8,125, -2 for 0.0125, 0 for zero. A number
     that two digits round up, as 9.97 to 10, still has its own place.
     """
-    return math.floor(math.log10(abs(value))) if value else 0
+    if value:
+        return math.floor(math.log10(abs(value)))
+    return 0
 
 
 def format_share_as_percent(share: float) -> str:

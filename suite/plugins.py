@@ -38,11 +38,9 @@ def describe_package(point: EntryPoint) -> str:
     """Return the distribution of an entry point with its version, or the module if the distribution
     is unknown.
     """
-    return (
-        " ".join(read_distribution_name(point.dist))
-        if point.dist
-        else point.value.partition(":")[0]
-    )
+    if point.dist:
+        return " ".join(read_distribution_name(point.dist))
+    return point.value.partition(":")[0]
 
 
 @cache
@@ -71,11 +69,9 @@ def locate_package_failure(point: EntryPoint, error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if top in (*Path(frame.filename).parent.parts, Path(frame.filename).stem)
     ]
-    return (
-        f"{frames[-1].filename}:{frames[-1].lineno}"
-        if frames
-        else f"entry point {point.name} = {point.value}"
-    )
+    if frames:
+        return f"{frames[-1].filename}:{frames[-1].lineno}"
+    return f"entry point {point.name} = {point.value}"
 
 
 def warn_about_package(point: EntryPoint, sentence: str) -> None:

@@ -130,7 +130,9 @@ def iterate_loaded_points(
     """Load the entry points of a group, all or some; broken ones of other packages cause a warning
     and are skipped.
     """
-    for name in list_entry_points(group) if names is None else names:
+    if names is None:
+        names = list_entry_points(group)
+    for name in names:
         try:
             yield name, load_entry_point(group, kind, name)
         except MissingError as error:

@@ -493,4 +493,6 @@ class Workload:
         known = self.frameworks if isinstance(part, str) else part.keys()
         if known is not None and framework not in known:
             raise build_unknown_name_error(f"framework of {self.name}", framework, known)
-        return part if isinstance(part, str) else part[framework]
+        if isinstance(part, str):
+            return part
+        return part[framework]

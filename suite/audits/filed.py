@@ -34,16 +34,12 @@ def recompute_audit_comparison(
     COMPARED_TEST_FOLDERS; None if the round asks nothing of it.
     """
     rules = find_round_audit_rules(round_name)
-    row = (
-        rules.tests.get(AUDIT_TEST_BY_FOLDER[test])
-        if rules and test in AUDIT_TEST_BY_FOLDER
-        else None
-    )
-    return (
-        compare_audit_figures(rules, row, scenario, metric, reference, found)
-        if rules and row
-        else None
-    )
+    row = None
+    if rules and test in AUDIT_TEST_BY_FOLDER:
+        row = rules.tests.get(AUDIT_TEST_BY_FOLDER[test])
+    if rules and row:
+        return compare_audit_figures(rules, row, scenario, metric, reference, found)
+    return None
 
 
 def find_round_audit_rules(round_name: str) -> AuditRules | None:

@@ -112,11 +112,9 @@ class AuditRules:
         """
         proof = self.proof.get(scenario)
         fewer = proof is not None and proof.min_queries < row.min_queries
-        return (
-            replace(row, percentile=proof.percentile, min_queries=proof.min_queries)
-            if proof and fewer
-            else row
-        )
+        if proof and fewer:
+            return replace(row, percentile=proof.percentile, min_queries=proof.min_queries)
+        return row
 
 
 @cache

@@ -45,8 +45,12 @@ class AuditComparison:
     @property
     def required(self) -> str:
         """The limits in words."""
-        least = [f"at least {self.lowest:g}"] if self.lowest is not None else []
-        most = [f"at most {self.highest:g}"] if self.highest is not None else []
+        least = []
+        if self.lowest is not None:
+            least.append(f"at least {self.lowest:g}")
+        most = []
+        if self.highest is not None:
+            most.append(f"at most {self.highest:g}")
         return f"{' and '.join(least + most) or 'any'} times the reference's speed"
 
     @property
@@ -130,11 +134,10 @@ def compare_audit_figures(
     found: float,
 ) -> AuditComparison:
     """Compare two figures; a lower latency is faster, and a higher value of every other metric."""
-    ratio = (
-        compute_speed_ratio(reference, found)
-        if metric == LATENCY_METRIC
-        else compute_speed_ratio(found, reference)
-    )
+    if metric == LATENCY_METRIC:
+        ratio = compute_speed_ratio(reference, found)
+    else:
+        ratio = compute_speed_ratio(found, reference)
     short = scenario is Scenario.SINGLE_STREAM and reference <= rules.short_ns
     lowest = test.short_lowest if short and test.short_lowest is not None else test.lowest
     highest = test.short_highest if short and test.short_highest is not None else test.highest
@@ -187,12 +190,19 @@ def describe_compared_speeds(
 
 def format_figure_range(metric: str, figures: Sequence[float]) -> str:
     """Format the least and the greatest of some figures, with the unit."""
-    unit, divisor = ("ms", NS_PER_MS) if metric == LATENCY_METRIC else (SAMPLE_RATE_UNIT, 1)
+    if metric == LATENCY_METRIC:
+        unit, divisor = "ms", NS_PER_MS
+    else:
+        unit, divisor = SAMPLE_RATE_UNIT, 1
     ends = [f"{each / divisor:,.4g}" for each in (min(figures), max(figures))]
     shown = " to ".join(dict.fromkeys(ends))
-    return f"median latency {shown} {unit}" if metric == LATENCY_METRIC else f"{shown} {unit}"
+    if metric == LATENCY_METRIC:
+        return f"median latency {shown} {unit}"
+    return f"{shown} {unit}"
 
 
 def format_speed_ratio(ratio: float) -> str:
     """Format a share of a speed so that none that is above 0 is shown as 0."""
-    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+    if ratio >= 0.1:
+        return f"{ratio:.2f}"
+    return f"{ratio:.2g}"

@@ -85,7 +85,9 @@ def format_workload_lines(name: str, row: Benchmark | None) -> Iterator[str]:
     yield from wrap_below_name(
         "target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items())
     )
-    own = f"{' and '.join(row.embedded)}: from the workload's package" if row.embedded else ""
+    own = ""
+    if row.embedded:
+        own = f"{' and '.join(row.embedded)}: from the workload's package"
     yield from wrap_below_name(
         "data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"]))
     )
@@ -160,5 +162,8 @@ def format_setting_lines(
         kind += f"|{AUTOMATIC_VALUE}"
     if legal := describe_range(setting):
         kind += f", {legal}"
-    yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"
+    if key in values:
+        yield f"{key} = {values[key]}  ({kind})"
+    else:
+        yield f"{key}  ({kind})"
     yield from textwrap.wrap(setting.help, 76, initial_indent="    ", subsequent_indent="    ")

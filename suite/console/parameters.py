@@ -43,11 +43,9 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse nan and infinity."""
         number = super().convert(value, param, ctx)
-        return (
-            number
-            if math.isfinite(number)
-            else self.fail(f"{value!r} is not a finite number", param, ctx)
-        )
+        if math.isfinite(number):
+            return number
+        return self.fail(f"{value!r} is not a finite number", param, ctx)
 
 
 class PathType(click.Path):

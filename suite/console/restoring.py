@@ -32,11 +32,10 @@ def print_superseded_results(results: Path) -> None:
         click.echo(f"{each.number:>3}  {each.moment}  {place}")
         for further in more:
             click.echo(f"{'':23}{further}")
-    print_progress_note(
-        f"next: podium restore N --results {shlex.quote(str(results))}"
-        if found
-        else f"no superseded results in {results}"
-    )
+    if found:
+        print_progress_note(f"next: podium restore N --results {shlex.quote(str(results))}")
+    else:
+        print_progress_note(f"no superseded results in {results}")
 
 
 def restore_result(results: Path, number: int) -> None:

@@ -96,6 +96,6 @@ def convert_to_final_path(name: str) -> str:
 
 def convert_to_user_path(path: Path, base: Path) -> Path:
     """Spell a path below a folder that the user named the way the user spelled that folder."""
-    return (
-        base / path.relative_to(base.absolute()) if path.is_relative_to(base.absolute()) else path
-    )
+    if path.is_relative_to(base.absolute()):
+        return base / path.relative_to(base.absolute())
+    return path

@@ -43,7 +43,9 @@ def find_magic_format(head: bytes) -> str | None:
     """
     for offset, magic, name in ARCHIVE_MAGICS:
         if head.startswith(magic, offset):
-            return name if name != "bzip2" or head.startswith(BZIP2_BLOCK_MAGICS, 4) else None
+            if name != "bzip2" or head.startswith(BZIP2_BLOCK_MAGICS, 4):
+                return name
+            return None
     return None
 
 

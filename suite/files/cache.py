@@ -132,8 +132,13 @@ def fill_shared_entry(path: Path) -> Iterator[Path | None]:
         if path.exists():
             yield None
             return
-        private = None if is_locked else Path(mkdtemp(PARTIAL_SUFFIX, path.name, path.parent))
-        partial = path.with_name(path.name + PARTIAL_SUFFIX) if private is None else private / "new"
+        private = None
+        if not is_locked:
+            private = Path(mkdtemp(PARTIAL_SUFFIX, path.name, path.parent))
+        if private is None:
+            partial = path.with_name(path.name + PARTIAL_SUFFIX)
+        else:
+            partial = private / "new"
         remove_cache_entry(partial)  # of a process that was killed
         try:
             yield partial

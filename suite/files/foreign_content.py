@@ -69,7 +69,9 @@ def describe_foreign_content(content: bytes, wanted: str) -> str | None:
     if pointer := describe_pointer(content):
         return pointer
     name = find_foreign_format(content[:HEAD_BYTES])
-    return f"is {name}; {wanted} is wanted" if name else None
+    if name:
+        return f"is {name}; {wanted} is wanted"
+    return None
 
 
 def describe_pointer(content: bytes) -> str | None:
@@ -85,9 +87,9 @@ def find_foreign_format(head: bytes) -> str | None:
     show none of these.
     """
     if archive := find_magic_format(head):
-        return (
-            "a file of pickles (torch.save)" if PICKLE_MEMBER in head else f"an archive ({archive})"
-        )
+        if PICKLE_MEMBER in head:
+            return "a file of pickles (torch.save)"
+        return f"an archive ({archive})"
     for offset, magic, name in FORMAT_MAGICS:
         if head.startswith(magic, offset):
             return name
@@ -97,7 +99,9 @@ def find_foreign_format(head: bytes) -> str | None:
         return "a vocabulary of Mistral (tekken.json)"
     if TIKTOKEN_LINES.match(head):
         return "a vocabulary of tiktoken"
-    return "a SentencePiece model" if is_sentence_piece(head) else None
+    if is_sentence_piece(head):
+        return "a SentencePiece model"
+    return None
 
 
 def is_sentence_piece(head: bytes) -> bool:

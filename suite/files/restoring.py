@@ -187,7 +187,9 @@ def name_result(target: Path) -> str:
             return PurePosixPath(
                 *parts[: RUN_MODE_DEPTH if len(parts) >= RUN_MODE_DEPTH else BENCHMARK_DEPTH]
             ).as_posix()
-    return PurePosixPath(*parts).as_posix() if parts[0] == STUDIES_FOLDER else ""
+    if parts[0] == STUDIES_FOLDER:
+        return PurePosixPath(*parts).as_posix()
+    return ""
 
 
 def restore_superseded_result(results: Path, number: int) -> tuple[str, ...]:

@@ -182,23 +182,25 @@ def describe_parse_failure(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     if text.startswith("Exceeds the limit"):  # Python's own message names one of its functions
         return "a whole number has too many digits"
-    return text if len(text) <= MAX_MESSAGE_CHARACTERS else f"{text[:MAX_MESSAGE_CHARACTERS]}..."
+    if len(text) <= MAX_MESSAGE_CHARACTERS:
+        return text
+    return f"{text[:MAX_MESSAGE_CHARACTERS]}..."
 
 
 def replace_unprintable(text: str) -> str:
     """Return one line that is safe to print in a terminal: untrusted names may contain line breaks
     and escape sequences.
     """
-    return (
-        text
-        if text.isprintable()
-        else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def parse_digits(text: str) -> int | None:
     """Parse at most 18 digits 0-9; None for anything else, including digits of other scripts."""
-    return int(text) if DECIMAL_DIGITS.fullmatch(text) else None
+    if DECIMAL_DIGITS.fullmatch(text):
+        return int(text)
+    return None
 
 
 def parse_document_count(value: object) -> int | None:

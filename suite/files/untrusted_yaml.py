@@ -63,7 +63,9 @@ def parse_untrusted_yaml(text: bytes) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
         if isinstance(error, YamlError):
             raise
-        reason = "a number of too many digits" if "digits" in str(error) else str(error)
+        reason = "a number of too many digits"
+        if "digits" not in str(error):
+            reason = str(error)
         raise YamlError(reason.split("\n", 1)[0], 1) from None
 
 

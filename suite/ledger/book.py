@@ -126,14 +126,13 @@ class Ledger:
         """Record the begin of a training set or a LoadGen run; the first line lists the results
         that predate the ledger.
         """
-        files = (
-            {}
-            if self.read_bytes()
-            else {
+        if not self.read_bytes():
+            files = {
                 path.relative_to(self.results).as_posix(): compute_cached_sha256(path)
                 for path in self.iterate_earlier_results()
             }
-        )
+        else:
+            files = {}
         self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **step_fields)
 
     def iterate_earlier_results(self) -> Iterator[Path]:

@@ -215,8 +215,6 @@ def find_challenge_fault(text: str) -> str | None:
     least, most = CHALLENGE_BYTES_RANGE
     if len(text) % 2 or not text or set(text) - set("0123456789abcdef"):
         return "not an even number of the hexadecimal digits 0-9 and a-f"
-    return (
-        None
-        if least <= len(text) // 2 <= most
-        else f"{len(text) // 2} bytes, and a challenge has {least} to {most}"
-    )
+    if least <= len(text) // 2 <= most:
+        return None
+    return f"{len(text) // 2} bytes, and a challenge has {least} to {most}"

@@ -150,9 +150,9 @@ def build_early_stopping_hint(
 ) -> Hint:
     """Too few queries to prove the percentile."""
     late = facts.over_bound
-    over = (
-        late + math.ceil(LATE_QUERY_SIGMAS * math.sqrt(late)) if scenario is Scenario.SERVER else 1
-    )
+    over = 1
+    if scenario is Scenario.SERVER:
+        over = late + math.ceil(LATE_QUERY_SIGMAS * math.sqrt(late))
     needed = early_stopping.compute_queries_needed(over, row.percentile)
     return build_run_hint(
         EARLY_STOPPING_RULE,
@@ -215,7 +215,9 @@ def build_run_hint(rule: str, found: str, knob: str, value: float, action: str) 
 
 def format_without_exponent(value: float) -> str:
     """Print a number without an exponent, which integer settings do not accept."""
-    return str(int(value)) if value == int(value) else str(value)
+    if value == int(value):
+        return str(int(value))
+    return str(value)
 
 
 def round_to_significant(value: float) -> float:

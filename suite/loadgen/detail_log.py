@@ -61,7 +61,9 @@ class DetailLog:
     def find_number(self, key: str) -> float | None:
         """Return a numeric value; None if the log has none."""
         value = self.values.get(key)
-        return float(value) if isinstance(value, int | float) else None
+        if isinstance(value, int | float):
+            return float(value)
+        return None
 
     def find_scenario(self) -> Scenario | None:
         """Return the scenario that LoadGen ran; None if the log has none."""

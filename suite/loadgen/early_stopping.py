@@ -51,9 +51,10 @@ def find_min_passing_queries(over: int, percentile: float) -> int:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if is_percentile_proven(middle, over, percentile) else (middle, high)
-        )
+        if is_percentile_proven(middle, over, percentile):
+            low, high = low, middle
+        else:
+            low, high = middle, high
     return high
 
 
@@ -75,11 +76,10 @@ def estimate_early_stopping(queries: int, percentile: float) -> EarlyStoppingEst
         high - low > 1
     ):  # the highest t that still passes: the more queries are over, the less is proven
         middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if is_percentile_proven(queries - middle, middle, percentile)
-            else (low, middle)
-        )
+        if is_percentile_proven(queries - middle, middle, percentile):
+            low, high = middle, high
+        else:
+            low, high = low, middle
     return EarlyStoppingEstimate(queries_needed=floor, rank_from_top=low)
 
 

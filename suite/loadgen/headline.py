@@ -59,7 +59,9 @@ loadgen/results.cc.
 
 def select_headline_metric(scenario: Scenario, measures_tokens: bool) -> tuple[str, str]:
     """Return the headline metric of a performance run, and its key in LoadGen's detail log."""
-    token_metric = TOKEN_HEADLINE_METRICS.get(scenario) if measures_tokens else None
+    token_metric = None
+    if measures_tokens:
+        token_metric = TOKEN_HEADLINE_METRICS.get(scenario)
     return token_metric or HEADLINE_METRICS[scenario]
 
 
@@ -76,9 +78,14 @@ def find_logged_headline(
     scenario: Scenario | None, measures_tokens: bool, find_number: Callable[[str], float | None]
 ) -> LoggedHeadline | None:
     """Return a performance run's result from its detail log; None if the log has no such number."""
-    metric, key = select_headline_metric(scenario, measures_tokens) if scenario else ("", "")
+    if scenario:
+        metric, key = select_headline_metric(scenario, measures_tokens)
+    else:
+        metric, key = "", ""
     value = find_number(key)
-    return None if value is None else LoggedHeadline(metric=metric, value=value)
+    if value is None:
+        return None
+    return LoggedHeadline(metric=metric, value=value)
 
 
 def convert_to_ceiling_unit(headline: LoggedHeadline, samples_per_query: int) -> float:
@@ -90,7 +97,9 @@ def convert_to_ceiling_unit(headline: LoggedHeadline, samples_per_query: int) ->
 
 def get_rate_unit(metric: str) -> str:
     """Return the unit of a headline metric that is a rate."""
-    return TOKEN_RATE_UNIT if metric in TOKEN_RATE_METRICS else SAMPLE_RATE_UNIT
+    if metric in TOKEN_RATE_METRICS:
+        return TOKEN_RATE_UNIT
+    return SAMPLE_RATE_UNIT
 
 
 def build_percentile_keys(percent: float) -> tuple[str, ...]:

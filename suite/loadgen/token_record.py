@@ -40,7 +40,9 @@ class TokenTimes:
     @property
     def total(self) -> int | None:
         """Return the tokens of all answers; None if the record may lack answers."""
-        return None if len(self) >= MAX_QUERY_RECORD_ROWS else int(self.tokens.sum())
+        if len(self) >= MAX_QUERY_RECORD_ROWS:
+            return None
+        return int(self.tokens.sum())
 
 
 def is_token_count_credible(told: float, recounted: float, answers: float) -> bool:

@@ -43,7 +43,10 @@ def compute_olympic_mean(
     drops the fastest and the slowest, or `ends` runs at each end.
     """
     ordered = sorted(math.inf if run is None else run for run in runs)
-    retained = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
+    if len(ordered) >= max(from_runs, 2 * ends + 1):
+        retained = ordered[ends:-ends]
+    else:
+        retained = ordered
     mean = fmean(retained)
     return mean if math.isfinite(mean) else None
 

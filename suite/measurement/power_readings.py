@@ -202,7 +202,9 @@ def require_channel_fact(value: int | float | str) -> int | float | str:
     """Check a fact about a channel: ValueError for a number that no instrument reports."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no finite number")
-    return require_int64(value) if type(value) is int else value
+    if type(value) is int:
+        return require_int64(value)
+    return value
 
 
 def compute_clock_offset_ns(clocks: Sequence[Any]) -> int:
@@ -287,8 +289,12 @@ def find_idle_window(found: TelemetryReadings) -> tuple[int, int] | None:
     readings; None if they end before.
     """
     covered_window = find_covered_window(found)
-    end_ns = covered_window[0] + int(IDLE_POWER_S * NS_PER_S) if covered_window else 0
-    return (covered_window[0], end_ns) if covered_window and end_ns <= covered_window[1] else None
+    end_ns = 0
+    if covered_window:
+        end_ns = covered_window[0] + int(IDLE_POWER_S * NS_PER_S)
+    if covered_window and end_ns <= covered_window[1]:
+        return (covered_window[0], end_ns)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,5 +40,8 @@ def compute_t_quantile(share: float, dof: float) -> float:
         middle = 0.5 * (low + high)
         if middle in (low, high):
             break
-        low, high = (middle, high) if compute_t_upper_tail(middle, dof) > tail else (low, middle)
+        if compute_t_upper_tail(middle, dof) > tail:
+            low, high = middle, high
+        else:
+            low, high = low, middle
     return high

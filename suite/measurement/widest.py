@@ -15,13 +15,12 @@ def select_widest_energies(energy: Sequence[EnergyRecord]) -> tuple[EnergyRecord
     """
     known = [each for each in energy if each.grade in list(Grade)]
     top = select_part_energies(energy)
-    sums = (
-        top
-        if len(top) == 1
-        else [
+    if len(top) == 1:
+        sums = top
+    else:
+        sums = [
             each for each in known if each.source == COMPONENTS_SOURCE and SYSTEM not in each.scope
         ]
-    )
     return (*sorted((each for each in known if SYSTEM in each.scope), key=rank_energy), *sums)
 
 

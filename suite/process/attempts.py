@@ -45,11 +45,9 @@ def wait_for_ranks(
     word = secrets.token_hex(WORD_BYTES)
     store.set(f"here/{rank}", f"{word} {restarts}")
     end = time.monotonic() + limit_s
-    return (
-        gather_ranks(store, word, world_size, restarts, end)
-        if rank == 0
-        else accept_invitation(store, word, rank, end)
-    )
+    if rank == 0:
+        return gather_ranks(store, word, world_size, restarts, end)
+    return accept_invitation(store, word, rank, end)
 
 
 def gather_ranks(

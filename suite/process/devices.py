@@ -35,11 +35,9 @@ def parse_number_spans(text: str) -> NumberSpans | None:
             return None
         found.append((low, high))
     found.sort()
-    return (
-        None
-        if any(low <= before for (_, before), (low, _) in zip(found, found[1:], strict=False))
-        else tuple(found)
-    )
+    if any(low <= before for (_, before), (low, _) in zip(found, found[1:], strict=False)):
+        return None
+    return tuple(found)
 
 
 def expand_number_list(text: str) -> tuple[int, ...] | None:
@@ -65,16 +63,16 @@ def parse_gpu_number(device: str) -> int:
 def format_device_name(devices: Sequence[str]) -> str:
     """Return the one name of devices, all of them GPUs if they are several."""
     different = sorted(set(devices), key=lambda device: (len(device), device))
-    return (
-        different[0]
-        if len(different) == 1
-        else f"{CUDA}:{format_number_list(sorted(map(parse_gpu_number, different)))}"
-    )
+    if len(different) == 1:
+        return different[0]
+    return f"{CUDA}:{format_number_list(sorted(map(parse_gpu_number, different)))}"
 
 
 def name_as_only_gpu(device: str) -> str:
     """Return a GPU's name in a process that sees no other; processors are the same everywhere."""
-    return f"{CUDA}:0" if device.startswith(CUDA) else device
+    if device.startswith(CUDA):
+        return f"{CUDA}:0"
+    return device
 
 
 def build_visibility_variable(device: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -104,7 +102,9 @@ def expand_device_name(device: str) -> tuple[str, ...] | None:
         return (device,)
     found = expand_number_list(device.partition(":")[2])
     devices = format_gpu_names(found or ())
-    return devices if len(devices) > 1 and format_device_name(devices) == device else None
+    if len(devices) > 1 and format_device_name(devices) == device:
+        return devices
+    return None
 
 
 def format_number_list(numbers: Sequence[int]) -> str:

@@ -33,7 +33,9 @@ def format_install_command(*extras: str) -> str:
             f"{DISTRIBUTION_NAME}[{wanted}]" + (f" @ {address}" if address else "")
         )
     here = Path() if clone == Path.cwd() else clone
-    pins = f"-c {shlex.quote(str(here / PINS_FILE))} " if (clone / PINS_FILE).is_file() else ""
+    pins = ""
+    if (clone / PINS_FILE).is_file():
+        pins = f"-c {shlex.quote(str(here / PINS_FILE))} "
     edit = "-e " if is_installation_editable() else ""
     return f"{INSTALL_PREFIX}{pins}{edit}{shlex.quote(f'{here}[{wanted}]')}"
 
@@ -72,7 +74,9 @@ def read_install_origin() -> str:
     installed.
     """
     record = read_install_record()
-    scheme = f"{record['vcs_info']['vcs']}+" if "vcs_info" in record else ""
+    scheme = ""
+    if "vcs_info" in record:
+        scheme = f"{record['vcs_info']['vcs']}+"
     return scheme + str(record.get("url", ""))
 
 
@@ -81,6 +85,8 @@ def find_source_folder() -> Path | None:
     machine.
     """
     address = urlsplit(read_install_origin())
-    folders = [Path(unquote(address.path))] if address.scheme == "file" else []
+    folders = []
+    if address.scheme == "file":
+        folders.append(Path(unquote(address.path)))
     folders.append(Path(__file__).resolve().parents[2])
     return next((folder for folder in folders if (folder / "pyproject.toml").is_file()), None)

@@ -154,11 +154,10 @@ class Signals:
         """Wait for the first signal, then for a second one, POSTPONED_GRACE_S and the deadline."""
         with self._seen, suppress(EOFError):
             number, began = self._wait_for_ending_signal(), time.monotonic()
-            same_s = (
-                SAME_LAUNCHED_INTERRUPT_S
-                if int(os.environ.get("WORLD_SIZE", "1")) > 1
-                else SAME_INTERRUPT_S
-            )
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+                same_s = SAME_LAUNCHED_INTERRUPT_S
+            else:
+                same_s = SAME_INTERRUPT_S
             self._wait_until(began, same_s, lambda: None)
             if self.received is None:
                 wake_main_thread()

@@ -122,12 +122,10 @@ class TrainingRow:
         sizes that the row leaves open are omitted.
         """
         counts = {TRAIN_SAMPLES: self.train_samples, EVAL_SAMPLES: self.eval_samples}
-        ranges = {key: (count, count) for key, count in counts.items() if count is not None}
-        return ranges | (
-            {CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])}
-            if self.corpus_samples
-            else {}
-        )
+        limits = {key: (count, count) for key, count in counts.items() if count is not None}
+        if self.corpus_samples:
+            limits[CORPUS_SAMPLES] = (self.corpus_samples[0], self.corpus_samples[-1])
+        return limits
 
 
 MAX_NEW_TOKENS_SETTING: Final = "decode.max_new_tokens"
@@ -313,7 +311,10 @@ class Benchmark:
         run of that profile.
         """
         if data is None and profile not in self.embedded:
-            wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
+            if self.data:
+                wanted = f", a folder with {self.data}"
+            else:
+                wanted = ", the folder of its data set"
             raise RequestError(
                 f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for"
                 f" {format_profiles(self.embedded)}"
@@ -322,7 +323,9 @@ class Benchmark:
 
 def format_profiles(profiles: tuple[Profile, ...]) -> str:
     """Format a list of profiles."""
-    return f"profile {', '.join(profiles)} alone" if profiles else "no profile"
+    if profiles:
+        return f"profile {', '.join(profiles)} alone"
+    return "no profile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

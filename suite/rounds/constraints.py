@@ -56,7 +56,9 @@ class Relation:
             return math.ceil(self.steps / other) - math.ceil(self.less / other)
         if self.whole_batches is not None:
             return math.ceil(self.whole_batches / other) * other
-        return other if self.rest_of is None else self.rest_of - other
+        if self.rest_of is None:
+            return other
+        return self.rest_of - other
 
     def is_satisfied(self, value: float, other: float) -> bool:
         """Return whether a value matches a given value of the other hyper-parameter."""

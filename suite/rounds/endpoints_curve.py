@@ -228,7 +228,9 @@ class EndpointsRound:
         """Return the minimum duration of a point."""
         if concurrency <= self.regions.ultra_low_concurrency:
             return self.rules.min_duration_ms
-        return self.rules.min_agentic_duration_ms if agentic else self.rules.min_duration_above_ms
+        if agentic:
+            return self.rules.min_agentic_duration_ms
+        return self.rules.min_duration_above_ms
 
     def compute_regions(self, c_min: int, c_max: int) -> Regions | None:
         """Divide the concurrencies of a curve; None if C_min or C_max is out of range.

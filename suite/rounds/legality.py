@@ -37,12 +37,9 @@ def check_hyperparameter_constraints(
             continue
         for required in check_value_conditions(constraint, value):
             yield LegalityViolation(key=constraint.key, found=value, required=required)
-        for required in (
-            check_related_conditions(constraint, value, values)
-            if constraint.at_most_key or constraint.grid or constraint.relation
-            else ()
-        ):
-            yield LegalityViolation(key=constraint.key, found=value, required=required)
+        if constraint.at_most_key or constraint.grid or constraint.relation:
+            for required in check_related_conditions(constraint, value, values):
+                yield LegalityViolation(key=constraint.key, found=value, required=required)
 
 
 def check_served_settings(
@@ -52,19 +49,15 @@ def check_served_settings(
     that the closed division allows in training.
     """
     row = round.benchmark(workload)
-    training, own = (
-        row.training.get(profile),
-        resolve_settings(round, workload, profile, {}, serving=True),
-    )
+    own = resolve_settings(round, workload, profile, {}, serving=True)
+    constraints: Sequence[Constraint] = ()
+    if training := row.training.get(profile):
+        constraints = training.constraints
     for key, setting in collect_workload_settings(round, row).items():
         value, wanted = values.get(key), own.get(key)
         if setting.free or value is wanted or is_same_value(value, wanted):
             continue
-        own_constraints = [
-            constraint
-            for constraint in (training.constraints if training else ())
-            if constraint.key == key
-        ]
+        own_constraints = [constraint for constraint in constraints if constraint.key == key]
         if own_constraints and value is not None:
             yield from check_hyperparameter_constraints(own_constraints, values)
         else:
@@ -145,7 +138,9 @@ def check_related_conditions(
     """Yield each violated condition that involves other hyper-parameters, or the entries of a
     list.
     """
-    other = values.get(constraint.at_most_key) if constraint.at_most_key else None
+    other = None
+    if constraint.at_most_key:
+        other = values.get(constraint.at_most_key)
     if is_safe_number(other) and is_safe_number(value) and value > other:
         yield f"at most {constraint.at_most_key}, {other:g}"
     yield from check_value_relation(constraint, value, values)

@@ -48,6 +48,9 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
     )
     for key, row in rows.items():
         check_row(key, row)
+    noise = None
+    if "noise" in merged:
+        noise = build_typed_value(NoiseRules, merged["noise"], "noise")
     return Round(
         name=name,
         title=merged["round"]["title"],
@@ -56,9 +59,7 @@ def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
         settings=build_typed_value(Mapping[str, Setting], merged["settings"], "settings"),
         benchmarks=rows,
         sources=sources,
-        noise=build_typed_value(NoiseRules, merged["noise"], "noise")
-        if "noise" in merged
-        else None,
+        noise=noise,
     )
 
 
@@ -147,7 +148,9 @@ def choose_builder(kind: Any) -> Callable[[Any, Any, str], Any]:
         return build_mapping
     if isinstance(kind, type) and issubclass(kind, Enum):
         return build_enum
-    return build_float if kind is float else require_exact_type
+    if kind is float:
+        return build_float
+    return require_exact_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,9 +204,9 @@ def build_tuple(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
 
 def build_float(kind: Any, value: Any, path: str) -> float:
     """Accept a number without a decimal point as well."""
-    return (
-        float(value) if type(value) is int else cast(float, require_exact_type(kind, value, path))
-    )
+    if type(value) is int:
+        return float(value)
+    return cast(float, require_exact_type(kind, value, path))
 
 
 def build_mapping(kind: Any, value: Any, path: str) -> Any:

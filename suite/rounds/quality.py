@@ -60,7 +60,9 @@ def format_target_sign(metric: str, lower_is_better: Collection[str] = ()) -> st
 
 def format_target_value(metric: str, value: str, lower_is_better: Collection[str]) -> str:
     """Format a target for a sentence: where lower is better, `at most` stands before its value."""
-    return f"at most {value}" if metric in lower_is_better else value
+    if metric in lower_is_better:
+        return f"at most {value}"
+    return value
 
 
 def select_worst_scores(

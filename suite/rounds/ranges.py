@@ -40,14 +40,23 @@ def describe_range(setting: Setting) -> str:
         None if bound is None else format_bound(bound)
         for bound in (setting.above, setting.minimum, setting.maximum)
     )
-    low = f"above {above}" if above else f"at least {minimum}" if minimum else ""
+    if above:
+        low = f"above {above}"
+    elif minimum:
+        low = f"at least {minimum}"
+    else:
+        low = ""
     if not maximum:
         return low
     if minimum:
         return f"{minimum} to {maximum}"
-    return f"{low}, at most {maximum}" if low else f"at most {maximum}"
+    if low:
+        return f"{low}, at most {maximum}"
+    return f"at most {maximum}"
 
 
 def format_bound(bound: float) -> str:
     """Write a bound with all its digits; whole numbers with separators."""
-    return f"{bound:,.0f}" if float(bound).is_integer() else f"{bound:g}"
+    if float(bound).is_integer():
+        return f"{bound:,.0f}"
+    return f"{bound:g}"

@@ -76,11 +76,11 @@ def apply_row_exceptions(row: Mapping[str, Any], name: str) -> Mapping[str, Any]
     for other in row.get("only", ()):
         if name in other["rounds"]:
             made |= {key: value for key, value in other.items() if key != "rounds"}
-    return (
-        made | {"constraints": list(select_round_constraints(row.get("constraints", ()), name))}
-        if "constraints" in row
-        else made
-    )
+    if "constraints" in row:
+        return made | {
+            "constraints": list(select_round_constraints(row.get("constraints", ()), name))
+        }
+    return made
 
 
 def select_round_constraints(

@@ -196,10 +196,8 @@ def convert_setting_value(setting: Setting, key: str, value: Any) -> HyperValue:
 
 def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
     """Check the value's type and choices; RequestError names the expected ones."""
-    if any(
-        type(entry) is float and not math.isfinite(entry)
-        for entry in (value if isinstance(value, list) else [value])
-    ):
+    entries = value if isinstance(value, list) else [value]
+    if any(type(entry) is float and not math.isfinite(entry) for entry in entries):
         raise RequestError(f"setting {key}: {value!r} is not finite")
     if setting.kind is not SettingKind.TEXT and (problem := describe_large_integer(value)):
         raise RequestError(f"setting {key}: {problem}")
@@ -228,7 +226,10 @@ def describe_large_integer(value: Any) -> str:
     """Say that a value is a whole number beyond 64 bits, which is read as text; else ""."""
     if not isinstance(value, str) or not LARGE_INTEGER.fullmatch(value):
         return ""
-    shown = value if len(value) <= MAX_SHOWN_DIGITS else f"{value[:MAX_SHOWN_DIGITS]}..."
+    if len(value) <= MAX_SHOWN_DIGITS:
+        shown = value
+    else:
+        shown = f"{value[:MAX_SHOWN_DIGITS]}..."
     return f"{shown} is too {'small' if value.startswith('-') else 'large'}"
 
 

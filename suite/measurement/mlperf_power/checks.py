@@ -257,11 +257,9 @@ def check_session_phases(session: PowerSession) -> Iterator[SessionProblem]:
                 required="power_begin and power_end within the phase",
             )
     lengths = {mode: end - begin for mode, (begin, end) in session.windows.items()}
-    shorter = (
-        1 - lengths[TESTING_FOLDER] / lengths[RANGING_FOLDER]
-        if lengths[RANGING_FOLDER] > 0
-        else 1.0
-    )
+    shorter = 1.0
+    if lengths[RANGING_FOLDER] > 0:
+        shorter = 1 - lengths[TESTING_FOLDER] / lengths[RANGING_FOLDER]
     if shorter > ODD_SHORTER_SHARE:
         yield SessionProblem(
             file=CLIENT_RECORD,
@@ -315,11 +313,13 @@ def check_uncertainty_log(session: PowerSession) -> Iterator[SessionProblem]:
     watched, ranged, now = False, False, 0
     for line in session.daemon_lines:
         match = DAEMON_LOG_LINE.match(line)
-        now, text = (
-            (parse_server_time_ns(match[1], session.server.timezone_s), match[2].strip())
-            if match
-            else (now, line)
-        )
+        if match:
+            now, text = (
+                parse_server_time_ns(match[1], session.server.timezone_s),
+                match[2].strip(),
+            )
+        else:
+            now, text = now, line
         watched = watched or (not ranged and UNCERTAINTY_CHECK_ACTIVE.search(text) is not None)
         ranged = ranged or text.endswith(f"Go with mark '{name}_ranging'")
         inside = begin < now < end

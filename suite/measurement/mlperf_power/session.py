@@ -180,11 +180,9 @@ class PowerSession:
         """Return the path of a session's file: the LoadGen logs of the run are the run's own."""
         if name == f"{TESTING_FOLDER}/{ANALYZER_LOG}":
             return self.analyzer_log
-        return (
-            self.run / Path(name).name
-            if name.startswith(f"{TESTING_FOLDER}/")
-            else self.folder / name
-        )
+        if name.startswith(f"{TESTING_FOLDER}/"):
+            return self.run / Path(name).name
+        return self.folder / name
 
     @cached_property
     def client(self) -> SessionRecord:
@@ -262,11 +260,9 @@ class PowerSession:
 
 def find_imported_session(run: Path) -> PowerSession | None:
     """Return the session that was imported beside a performance run; None without one."""
-    return (
-        PowerSession(folder=run.parent, analyzer_log=run / ANALYZER_LOG, run=run)
-        if (run / ANALYZER_LOG).is_file()
-        else None
-    )
+    if not (run / ANALYZER_LOG).is_file():
+        return None
+    return PowerSession(folder=run.parent, analyzer_log=run / ANALYZER_LOG, run=run)
 
 
 def build_offered_session(folder: Path, run: Path) -> PowerSession:

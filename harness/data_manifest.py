@@ -219,11 +219,9 @@ def describe_data_changes(before: Mapping[str, FolderStamp], now: Mapping[str, F
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
-    more = (
-        f" and {len(descriptions) - MAX_NAMED_CHANGES} more"
-        if len(descriptions) > MAX_NAMED_CHANGES
-        else ""
-    )
+    more = ""
+    if len(descriptions) > MAX_NAMED_CHANGES:
+        more = f" and {len(descriptions) - MAX_NAMED_CHANGES} more"
     return ", ".join(descriptions[:MAX_NAMED_CHANGES]) + more
 
 

@@ -58,7 +58,9 @@ def add_survey_results_on_ranks(request: RunRequest, run: Run, ranks: Ranks) -> 
     first = ranks.local_rank == 0
     informed_run = add_survey_results(request, run) if first else run
     ranks.wait_for_ranks()
-    return informed_run if first else add_survey_results(request, run)
+    if first:
+        return informed_run
+    return add_survey_results(request, run)
 
 
 def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest | None:

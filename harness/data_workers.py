@@ -77,11 +77,10 @@ def choose_process_count(limits: WorkerLimits) -> tuple[int, str]:
     """Return as many processes as cores and memory allow, at least 1, and which of them decides."""
     by_cores = limits.cores - CORES_KEPT_FREE
     by_memory = int(limits.memory_mib / WORKER_MEMORY_MIB)
-    why = (
-        f"{limits.cores} {'core' if limits.cores == 1 else 'cores'} less {CORES_KEPT_FREE}"
-        if by_cores <= by_memory
-        else f"{limits.memory_mib:,.0f} MiB of memory free, {WORKER_MEMORY_MIB:,.0f} for each"
-    )
+    if by_cores <= by_memory:
+        why = f"{limits.cores} {'core' if limits.cores == 1 else 'cores'} less {CORES_KEPT_FREE}"
+    else:
+        why = f"{limits.memory_mib:,.0f} MiB of memory free, {WORKER_MEMORY_MIB:,.0f} for each"
     return max(1, min(by_cores, by_memory)), f"{why}, at least 1"
 
 

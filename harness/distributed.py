@@ -69,7 +69,9 @@ class RankFailure:
 
     def build_error(self) -> RankFailed | RankLost:
         """Build the exception for the other ranks."""
-        return RankLost(self.sentence) if self.lost else RankFailed(self.sentence)
+        if self.lost:
+            return RankLost(self.sentence)
+        return RankFailed(self.sentence)
 
 
 class Ranks(Protocol):

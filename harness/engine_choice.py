@@ -112,20 +112,19 @@ def describe_unused_options(request: RunRequest, engine: Engine[Any]) -> str:
     although they had no effect.
     """
     taken = registry.find_engine_options(engine)
-    unused = (
-        []
-        if taken is None
-        else sorted(
+    if taken is not None:
+        unused = sorted(
             key
             for key in request.chosen
             if key.startswith(ENGINE_OPTION_PREFIX) and key not in taken
         )
-    )
+    else:
+        unused = []
+    if not unused:
+        return ""
     return (
         f"--set {', '.join(unused)}: engine {engine.name} takes"
         f" {', '.join(sorted(taken or ())) or 'no such options'}"
-        if unused
-        else ""
     )
 
 

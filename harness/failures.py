@@ -65,7 +65,9 @@ def describe_exception(
         return str(error)
     if machine_error := describe_machine_error(error, settings, folder):
         return machine_error
-    name = "" if WORKER_TRACEBACK in str(error) else f"{type(error).__name__}: "
+    name = ""
+    if WORKER_TRACEBACK not in str(error):
+        name = f"{type(error).__name__}: "
     return f"{name}{shorten_message(get_own_message(error))}"
 
 
@@ -74,18 +76,19 @@ def get_own_message(error: BaseException) -> str:
     worker's exception.
     """
     text = str(error).strip()
-    named = list(EXCEPTION_NAME.finditer(text)) if WORKER_TRACEBACK in text else []
+    if WORKER_TRACEBACK in text:
+        named = list(EXCEPTION_NAME.finditer(text))
+    else:
+        named = []
     return text[named[-1].start() :] if named else text
 
 
 def shorten_message(text: str) -> str:
     """Return a message as one line of at most MAX_EXCEPTION_CHARACTERS."""
     line = " ".join(text.split())
-    return (
-        line
-        if len(line) <= MAX_EXCEPTION_CHARACTERS
-        else f"{line[:MAX_EXCEPTION_CHARACTERS].rstrip()}..."
-    )
+    if len(line) <= MAX_EXCEPTION_CHARACTERS:
+        return line
+    return f"{line[:MAX_EXCEPTION_CHARACTERS].rstrip()}..."
 
 
 def describe_machine_error(
@@ -101,7 +104,9 @@ def describe_machine_error(
     if any(map(is_out_of_memory, causes)):
         known = set(settings)
         names = [name for name in TRAINING_BATCH_SETTINGS if name in known]
-        help_words = f"; a smaller batch needs less: --set {names[0]}=N" if names else ""
+        help_words = ""
+        if names:
+            help_words = f"; a smaller batch needs less: --set {names[0]}=N"
         for note in (note for each in causes for note in getattr(each, "__notes__", ())):
             if note.startswith(FITTING_SETTING_NOTE):
                 help_words = f"; {note}"
@@ -141,8 +146,12 @@ def describe_lost_workers(text: str) -> str:
         return describe_shared_memory_shortage()
     if not lost:
         return ""
-    end = f"was ended by {died_of}" if died_of else "ended unexpectedly"
-    why = ", as the system does when memory runs out" if died_of == "Killed" else ""
+    end = "ended unexpectedly"
+    if died_of:
+        end = f"was ended by {died_of}"
+    why = ""
+    if died_of == "Killed":
+        why = ", as the system does when memory runs out"
     return f"a data worker {end}{why}; --set data.workers=0 does without"
 
 
@@ -165,7 +174,9 @@ def describe_full_disk(causes: Iterable[BaseException], folder: Path | None) -> 
 def describe_shared_memory_shortage() -> str:
     """Say that data workers found no room in /dev/shm, and how large it is."""
     sizes = read_shared_memory_mib()
-    size = f"which has {sizes[0]:,.4g} MiB" if sizes else "which does not exist"
+    size = "which does not exist"
+    if sizes:
+        size = f"which has {sizes[0]:,.4g} MiB"
     return f"data workers found no room in {SHARED_MEMORY}, {size}; {SHARED_MEMORY_ADVICE}"
 
 

@@ -50,14 +50,18 @@ def is_kernel_missing(error: BaseException) -> bool:
 def format_first_sentence(error: BaseException) -> str:
     """Return the first sentence of an exception, with its type."""
     text = " ".join(str(error).split()).partition(". ")[0][:MAX_ERROR_EXCERPT]
-    return text if isinstance(error, PodiumError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, PodiumError):
+        return text
+    return f"{type(error).__name__}: {text}"
 
 
 def describe_missing_kernel(workload: str, precision: Precision, error: BaseException) -> str:
     """Describe the precision that this machine's kernels do not support for a workload, and name an
     alternative.
     """
-    instead = "" if precision is Precision.FP32 else "take --precision fp32; "
+    instead = ""
+    if precision is not Precision.FP32:
+        instead = "take --precision fp32; "
     return (
         f"{workload}: this machine's kernels do not run it in {precision}"
         f" ({format_first_sentence(error)}); {instead}`podium doctor {workload}` names what runs"
@@ -73,9 +77,8 @@ def write_traceback_and_explain(
     """
     if not hasattr(error, "__notes__"):
         return error
-    explanation = (
-        describe_missing_kernel(workload, precision, error)
-        if is_kernel_missing(error)
-        else str(error)
-    )
+    if is_kernel_missing(error):
+        explanation = describe_missing_kernel(workload, precision, error)
+    else:
+        explanation = str(error)
     return type(error)(f"{explanation}; {write_traceback(folder, 0, error)}")

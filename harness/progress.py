@@ -103,8 +103,16 @@ class Progress(AbstractContextManager["Progress"]):
         self._max_epochs, self._lower, self._loading = max_epochs, lower_is_better, loading
         self._waited_before_s = DATA_WAITING.waited_s
         quiet = silent or get_screen().quiet
-        self._bar = None if quiet or not sys.stdout.isatty() else ProgressBar(samples_per_epoch)
-        self._every_s = math.inf if quiet else BAR_REFRESH_S if self._bar else LINE_EVERY_S
+        if quiet or not sys.stdout.isatty():
+            self._bar = None
+        else:
+            self._bar = ProgressBar(samples_per_epoch)
+        if quiet:
+            self._every_s = math.inf
+        elif self._bar:
+            self._every_s = BAR_REFRESH_S
+        else:
+            self._every_s = LINE_EVERY_S
         self._epoch = self._samples = self._earlier = self._before = 0
         self._opened_s = self._began_s = self._shown_s = self._asked_s = time.monotonic()
         self._last_loss = math.nan
@@ -141,7 +149,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._show_rate((self._samples - self._earlier) / max(now - self._began_s, 1e-9))
 
     def _show_rate(self, rate: float) -> None:
-        loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
+        loss = ""
+        if math.isfinite(self._last_loss):
+            loss = f", loss {self._last_loss:.4f}"
         self._show_phase(self._format_title())
         if self._bar:
             self._bar.show_progress(
@@ -180,11 +190,10 @@ class Progress(AbstractContextManager["Progress"]):
         gone_s = time.monotonic() - self._opened_s
         done = self._before + self._samples - self._earlier
         left = (self._max_epochs - self._epoch + 1) * self._total - self._samples
-        return f"{format_clock_time(gone_s)} elapsed" + (
-            f", at most {format_clock_time(gone_s * left / done)} left"
-            if done and self._max_epochs
-            else ""
-        )
+        elapsed = f"{format_clock_time(gone_s)} elapsed"
+        if done and self._max_epochs:
+            return f"{elapsed}, at most {format_clock_time(gone_s * left / done)} left"
+        return elapsed
 
     def end_epoch(self, loss: float) -> dict[str, float | None]:
         """End an epoch; return throughput in samples/s, the loss (null if not finite), and the
@@ -244,17 +253,18 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
     def __init__(self, title: str, least_s: float, *, about: bool = False) -> None:
         """`least_s` is the minimum duration of the step, or an estimate with `about`."""
         self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
-        self._bar = (
-            ProgressBar(max(round(least_s), 1))
-            if sys.stdout.isatty() and not get_screen().quiet
-            else None
-        )
+        self._bar = None
+        if sys.stdout.isatty() and not get_screen().quiet:
+            self._bar = ProgressBar(max(round(least_s), 1))
         self._began_s = self._shown_s = time.monotonic()
 
     def __enter__(self) -> Self:
         text = f"{self._title}, {self._word} {format_rough_duration(self._least_s)}"
         ACTIVITY.mark_shown(self._title)
-        self._bar.print_line(text) if self._bar else print_progress_note(text, self._title)
+        if self._bar:
+            self._bar.print_line(text)
+        else:
+            print_progress_note(text, self._title)
         return self
 
     def __exit__(
@@ -273,11 +283,9 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
             return
         self._shown_s = now
         gone_s = now - self._began_s
-        left = (
-            f", {self._word} {format_clock_time(self._least_s - gone_s)} left"
-            if gone_s < self._least_s
-            else ""
-        )
+        left = ""
+        if gone_s < self._least_s:
+            left = f", {self._word} {format_clock_time(self._least_s - gone_s)} left"
         ACTIVITY.mark_shown(self._title)
         if self._bar:
             self._bar.show_progress(
@@ -294,14 +302,16 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
 def format_clock_time(seconds: float) -> str:
     """Format a duration as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
-    )
+    if minutes >= 60:
+        return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
 
 
 def format_rough_duration(seconds: float) -> str:
     """Format a duration in words: 60 s, 10 min."""
-    return f"{max(round(seconds), 1)} s" if seconds < 120 else f"{round(seconds / 60)} min"
+    if seconds < 120:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min"
 
 
 class ProgressBar:

@@ -139,11 +139,11 @@ def resolve_request(
     )
     check_plugin_names(options)
     check_request_folders(options)
-    devices = (
-        resolve_serving_devices(options.device)
-        if serving
-        else (resolve_device(options.device, local_rank),)
-    )  # refused here, before anything is written
+    # refused here, before anything is written
+    if serving:
+        devices = resolve_serving_devices(options.device)
+    else:
+        devices = (resolve_device(options.device, local_rank),)
     training_row = None if serving else row.training.get(profile)
     settings, workers_chosen = settle_data_workers(
         resolve_settings(round, name, profile, chosen, serving=serving)
@@ -183,8 +183,13 @@ def resolve_precision(
     """
     if options.precision:
         return Precision(options.precision)
-    usual = Precision(training_row.precision) if training_row else Precision.FP32
-    return Precision.FP32 if usual is Precision.BF16 and is_bf16_emulated(device) else usual
+    if training_row:
+        usual = Precision(training_row.precision)
+    else:
+        usual = Precision.FP32
+    if usual is Precision.BF16 and is_bf16_emulated(device):
+        return Precision.FP32
+    return usual
 
 
 def build_reading_options(
@@ -230,7 +235,9 @@ def choose_served_framework(engine: Engine[Any], requested: str, workload: Workl
     engine and the workload support.
     """
     both = sorted(engine.accepts & (workload.frameworks or frozenset()))
-    return requested if requested in engine.accepts or not both else both[0]
+    if requested in engine.accepts or not both:
+        return requested
+    return both[0]
 
 
 def iterate_known_frameworks() -> Iterator[str]:

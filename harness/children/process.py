@@ -70,11 +70,9 @@ def fork_from_template(
     jobs: Connection, sender: Connection, check: Callable[[], None]
 ) -> ForkedChild | None:
     """Fork a child, if there is a template that can be asked."""
-    return (
-        templates[0].fork(run_child_task, jobs, sender, check)
-        if templates and templates[0].is_free()
-        else None
-    )
+    if templates and templates[0].is_free():
+        return templates[0].fork(run_child_task, jobs, sender, check)
+    return None
 
 
 def run_in_child(

@@ -132,7 +132,12 @@ def infer(
     if values["untrained"] and not values["dry_run"]:
         raise RequestError("--untrained needs --dry-run")
     if weights and (checkpoint or peak or mode == "accuracy"):
-        other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"
+        if checkpoint:
+            other = "--checkpoint"
+        elif peak:
+            other = "--peak"
+        else:
+            other = "--mode accuracy"
         raise RequestError(f"--weights measures speed only; omit {other}")
     with report_missing_modules():
         from harness.progress import Heartbeat

@@ -105,7 +105,10 @@ def launch(
     """
     from harness.launch.job_file import JobRequest, find_missing_program, render_job_file
 
-    kind = "trainjob" if trainjob and scheduler == "kubernetes" else scheduler
+    if trainjob and scheduler == "kubernetes":
+        kind = "trainjob"
+    else:
+        kind = scheduler
     if trainjob and scheduler != "kubernetes":
         raise click.UsageError("--trainjob requires the scheduler kubernetes")
     request = JobRequest(

@@ -107,6 +107,7 @@ def iterate_shared_options() -> Iterator[str]:
             each.name in (*RunOptions.__dataclass_fields__, "checkpoint")
             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
         ):
-            values = context.params[each.name]
-            for value in values if each.multiple else (values,):
+            chosen = context.params[each.name]
+            values = chosen if each.multiple else (chosen,)
+            for value in values:
                 yield from (each.opts[0], str(value))

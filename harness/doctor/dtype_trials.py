@@ -97,7 +97,9 @@ def run_precision_trials(
         for _, process, _ in running:
             end_child(process)
     left = [each for group in grouped for each in group if each not in found]
-    return found | run_precision_trials(left, device) if left else found
+    if left:
+        return found | run_precision_trials(left, device)
+    return found
 
 
 def start_trial_child(
@@ -165,11 +167,9 @@ def import_trial_framework(attempt: PrecisionTrial, device: str) -> None:
 def run_single_trial(attempt: PrecisionTrial, device: str) -> TrialResult:
     """Run one trial in this process."""
     try:
-        return (
-            TrialResult(ending=TrialEnding.RAN)
-            if try_precision(attempt, device)
-            else TrialResult(ending=TrialEnding.UNTRIED, why="there is no trial network for it")
-        )
+        if try_precision(attempt, device):
+            return TrialResult(ending=TrialEnding.RAN)
+        return TrialResult(ending=TrialEnding.UNTRIED, why="there is no trial network for it")
     except RequestError as error:
         return TrialResult(ending=TrialEnding.REFUSED, why=str(error))
     except Exception as error:  # each framework has its own exception types
@@ -182,9 +182,9 @@ def try_precision(attempt: PrecisionTrial, device: str) -> bool:
     """Train a step, or serve: the engine's own trial if it has one, else the workload's networks;
     False if there is nothing to try.
     """
-    engine = (
-        registry.load_engine(attempt.engine) if attempt.half is WorkloadHalf.INFERENCE else None
-    )
+    engine = None
+    if attempt.half is WorkloadHalf.INFERENCE:
+        engine = registry.load_engine(attempt.engine)
     own = registry.find_engine_trial(engine) if engine else None
     if own is not None:
         own(device, attempt.precision)
@@ -270,7 +270,9 @@ def check_precision_runs(requested: PrecisionTrial, device: str) -> None:
         )
         or "no other either"
     )
-    verb = "train" if requested.half is WorkloadHalf.TRAINING else "serve"
+    verb = "serve"
+    if requested.half is WorkloadHalf.TRAINING:
+        verb = "train"
     if found.ending is TrialEnding.REFUSED:
         raise RequestError(
             f"{requested.workload}: --precision {requested.precision}: there is no code to {verb}"

@@ -116,18 +116,23 @@ def print_readiness_report(workload: str | None, data: Path | None, output_forma
         raise build_unknown_name_error(
             "workload", workload, registry.list_entry_points(registry.WORKLOAD_GROUP)
         )
-    names = [workload] if workload else list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    if workload:
+        names = [workload]
+    else:
+        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
     resources = inspect_machine(names)
     findings = confirm_findings(
         [finding for name in names for finding in examine_workload(name, resources.device)],
         resources.device,
     )
     inputs = list(examine_inputs(resources.device))
-    problem = find_data_problem(workload, data) if workload and data else None
+    problem = None
+    if workload and data:
+        problem = find_data_problem(workload, data)
     if output_format == "json":
-        looked = (
-            {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
-        )
+        looked = None
+        if data:
+            looked = {"path": str(data), "usable": problem is None, "why": problem or ""}
         listed = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
         click.echo(
             json.dumps(
@@ -265,12 +270,13 @@ def resolve_default_device() -> str:
 
 def map_gpu_cores(device: str) -> dict[str, str]:
     """Return the cores of each instance where there is one for each GPU."""
-    devices = resolve_serving_devices(f"{CUDA}:all") if device.startswith(CUDA) else ()
-    return (
-        {place.device: format_number_list(place.cores) for place in pin_instances(devices)}
-        if 0 < len(devices) <= len(os.sched_getaffinity(0))
-        else {}
-    )
+    if device.startswith(CUDA):
+        devices = resolve_serving_devices(f"{CUDA}:all")
+    else:
+        devices = ()
+    if 0 < len(devices) <= len(os.sched_getaffinity(0)):
+        return {place.device: format_number_list(place.cores) for place in pin_instances(devices)}
+    return {}
 
 
 def list_missing_packages() -> dict[str, list[str]]:
@@ -297,17 +303,18 @@ def is_distribution_installed(distribution: str) -> bool:
 def examine_workload(name: str, device: str) -> Iterator[ReadinessFinding]:
     """Yield the findings of one workload, for training and inference."""
     absent = list_missing_packages().get("run", [])
-    missing = (
-        f"{', '.join(absent)} not installed: {format_install_command(RUN_EXTRA)}" if absent else ""
-    )
+    missing = ""
+    if absent:
+        missing = f"{', '.join(absent)} not installed: {format_install_command(RUN_EXTRA)}"
     row = registry.load_round().benchmarks.get(name)
     frameworks = None
     try:
         frameworks = registry.load_workload(name).frameworks
     except MissingError as error:
         missing = missing or str(error)
-    for framework in sorted(frameworks or {DEFAULT_FRAMEWORK}) if row and row.training else ():
-        yield from examine_training(name, framework, device, missing)
+    if row and row.training:
+        for framework in sorted(frameworks or {DEFAULT_FRAMEWORK}):
+            yield from examine_training(name, framework, device, missing)
     for engine in registry.list_entry_points(registry.ENGINE_GROUP):
         if frameworks is None or can_accept_networks(engine, frameworks):
             yield from examine_engine(name, engine, device, missing)
@@ -319,11 +326,9 @@ def examine_training(
     """Yield the precisions of training: all of them, each to be tried; a framework other than the
     default only if it is installed.
     """
-    why = missing or (
-        describe_engine_problem(framework, device, Precision.FP32)
-        if framework in registry.list_entry_points(registry.ENGINE_GROUP)
-        else ""
-    )
+    why = missing
+    if not why and framework in registry.list_entry_points(registry.ENGINE_GROUP):
+        why = describe_engine_problem(framework, device, Precision.FP32)
     if why and framework != DEFAULT_FRAMEWORK:
         return
     for precision in Precision:
@@ -352,18 +357,17 @@ def examine_engine(name: str, engine: str, device: str, missing: str) -> Iterato
     """Yield one engine's finding for each precision."""
     row = registry.load_round().benchmarks.get(name)
     for precision in Precision:
-        unlisted = (
-            next(
+        unlisted = ""
+        ungenerated = ""
+        if row:
+            unlisted = next(
                 (
                     describe_missing_calibration(row, each, precision)
                     for each in row.inference.values()
                 ),
                 "",
             )
-            if row
-            else ""
-        )
-        ungenerated = describe_missing_generator(row, engine, precision) if row else ""
+            ungenerated = describe_missing_generator(row, engine, precision)
         why = (
             missing or ungenerated or describe_engine_problem(engine, device, precision) or unlisted
         )
@@ -389,13 +393,11 @@ def find_engine_caution(engine: str) -> str:
 
 def determine_state(why: str) -> ReadinessState:
     """Derive the state from the reason: whether installing an extra would help."""
-    return (
-        ReadinessState.MISSING
-        if INSTALL_PREFIX in why
-        else ReadinessState.CANNOT
-        if why
-        else ReadinessState.READY
-    )
+    if INSTALL_PREFIX in why:
+        return ReadinessState.MISSING
+    if why:
+        return ReadinessState.CANNOT
+    return ReadinessState.READY
 
 
 def examine_inputs(device: str) -> Iterator[InputFinding]:
@@ -435,9 +437,7 @@ def find_data_problem(workload: str, data: Path) -> str | None:
             request = resolve_request(build_reading_options(profile, data, folder), workload)
             request.workload.build_training(request.build_run(0, Precision.FP32))
         except Exception as error:
-            return (
-                describe_exception(error).removeprefix(f"--data {data}: ")
-                if isinstance(error, PodiumError)
-                else describe_exception(error)
-            )
+            if isinstance(error, PodiumError):
+                return describe_exception(error).removeprefix(f"--data {data}: ")
+            return describe_exception(error)
     return None

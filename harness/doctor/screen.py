@@ -137,13 +137,12 @@ def format_runnable_precisions(findings: Sequence[ReadinessFinding]) -> str:
         if finding.state is ReadinessState.UNTRIED
     ]
     first = next((finding for finding in findings if finding.precision is Precision.FP32), None)
-    none = (
-        "-"
-        if first is None
-        else "not installed"
-        if first.state is ReadinessState.MISSING
-        else f"- ({first.why})"
-    )
+    if first is None:
+        none = "-"
+    elif first.state is ReadinessState.MISSING:
+        none = "not installed"
+    else:
+        none = f"- ({first.why})"
     return ", ".join([*ready, *untried]) or none
 
 
@@ -168,7 +167,10 @@ def group_install_commands(
     found: dict[str, list[str]] = {}
     for finding in findings:
         _, install, rest = finding.why.partition(INSTALL_PREFIX)
-        name = finding.engine if isinstance(finding, ReadinessFinding) else finding.name
+        if isinstance(finding, ReadinessFinding):
+            name = finding.engine
+        else:
+            name = finding.name
         if (
             finding.state is ReadinessState.MISSING
             and install

@@ -81,11 +81,10 @@ def fold_into_convolution(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
         norm.weight,
         norm.bias,
     )
-    layout = (
-        torch.channels_last
-        if convolution.weight.is_contiguous(memory_format=torch.channels_last)
-        else torch.contiguous_format
-    )
+    if convolution.weight.is_contiguous(memory_format=torch.channels_last):
+        layout = torch.channels_last
+    else:
+        layout = torch.contiguous_format
     convolution.weight = nn.Parameter(
         weight.detach().contiguous(memory_format=layout), requires_grad=False
     )

@@ -34,7 +34,9 @@ def convert_outputs_to_tuple(result: Any) -> Tensors:
     """Return a network's outputs as a tuple, in the module's order."""
     if isinstance(result, Mapping):
         return tuple(result.values())
-    return tuple(result) if isinstance(result, tuple | list) else (result,)
+    if isinstance(result, tuple | list):
+        return tuple(result)
+    return (result,)
 
 
 def wrap_with_memory_report(
@@ -63,7 +65,9 @@ def wrap_with_memory_report(
 
 def get_input_batch_size(inputs: Sequence[Any]) -> int:
     """Return the size of the first input's first dimension."""
-    return int(inputs[0].shape[0]) if inputs and len(inputs[0].shape) else 1
+    if inputs and len(inputs[0].shape):
+        return int(inputs[0].shape[0])
+    return 1
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -74,9 +78,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def describe_out_of_memory(engine: str, batch: int, largest: int) -> str:
     """Describe an out-of-memory error, and a batch that would fit."""
-    hint = (
-        f"the largest that fitted is {largest}: --set batching.max_batch={largest}"
-        if 0 < largest < batch
-        else "no smaller one was tried"
-    )
+    if 0 < largest < batch:
+        hint = f"the largest that fitted is {largest}: --set batching.max_batch={largest}"
+    else:
+        hint = "no smaller one was tried"
     return f"engine {engine}: memory does not suffice for a batch of {batch}; {hint}"

@@ -59,11 +59,9 @@ class TorchEngine:
             return f"has no {precision}; it has {', '.join(TORCH_PRECISIONS)}"
         if precision is Precision.TF32 and not device.startswith("cuda"):
             return "has tf32 on NVIDIA GPUs only"
-        return (
-            None
-            if find_spec("torch")
-            else f"PyTorch is not installed: {format_install_command(RUN_EXTRA)}"
-        )
+        if find_spec("torch"):
+            return None
+        return f"PyTorch is not installed: {format_install_command(RUN_EXTRA)}"
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
         """Prepare a module for the plan, changing it in place; MissingError if it cannot."""
@@ -106,11 +104,9 @@ class TorchExecutable:
             plan.precision is Precision.TF32
         )
         self.device = torch.device(plan.device)
-        self.lower: torch.dtype | None = (
-            getattr(torch, AUTOCAST_TYPES[plan.precision])
-            if plan.precision in AUTOCAST_TYPES
-            else None
-        )
+        self.lower: torch.dtype | None = None
+        if plan.precision in AUTOCAST_TYPES:
+            self.lower = getattr(torch, AUTOCAST_TYPES[plan.precision])
         self.pictures = any(example.dim() == IMAGE_DIMENSIONS for example in network.inputs)
         module = network.module.eval().to(self.device)
         if self.pictures:
@@ -119,7 +115,9 @@ class TorchExecutable:
         if self.lower is not None:
             lower_module_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE_OPTION))
-        packed = 0 if self.compiled else onednn_packing.pack_linear_layers(module)
+        packed = 0
+        if not self.compiled:
+            packed = onednn_packing.pack_linear_layers(module)
         # each LoadGen run is a new process, which finds there what an earlier one has built; where
         # the cache can only be read, PyTorch keeps its own folder for temporary files
         if self.compiled and is_cache_writable(plan.cache / "inductor"):
@@ -128,11 +126,9 @@ class TorchExecutable:
         self.recorded = (
             self.compiled and mode != DEFAULT_COMPILE_MODE and self.device.type == "cuda"
         )
-        self.run: Callable[..., Any] = (
-            torch.compile(module, dynamic=bool(network.dimensions), mode=mode)
-            if self.compiled
-            else module
-        )
+        self.run: Callable[..., Any] = module
+        if self.compiled:
+            self.run = torch.compile(module, dynamic=bool(network.dimensions), mode=mode)
         self.gpu, self.network = gpu, network
         self.has_graphs = (
             gpu is not None
@@ -204,9 +200,10 @@ class TorchExecutable:
         """Move an input to the device, in the layout of the weights."""
         import torch
 
-        layout = (
-            torch.channels_last if tensor.dim() == IMAGE_DIMENSIONS else torch.contiguous_format
-        )
+        if tensor.dim() == IMAGE_DIMENSIONS:
+            layout = torch.channels_last
+        else:
+            layout = torch.contiguous_format
         return tensor.to(self.device, memory_format=layout, non_blocking=True)
 
     def describe(self) -> Mapping[str, HyperValue]:

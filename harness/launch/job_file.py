@@ -98,11 +98,9 @@ def check_job_request(request: JobRequest) -> None:
         raise RequestError(
             f"--data {request.data}: write an absolute path, since jobs start elsewhere"
         )
-    on = (
-        find_file_system(request.results)
-        if request.nodes > 1 and request.scheduler in ("slurm", "apptainer") and not request.shared
-        else ""
-    )
+    on = ""
+    if request.nodes > 1 and request.scheduler in ("slurm", "apptainer") and not request.shared:
+        on = find_file_system(request.results)
     if on in LOCAL_FILE_SYSTEMS and request.results.exists():
         raise RequestError(
             f"--results {request.results} is on {on}, which other nodes do not see: use a folder"
@@ -139,9 +137,15 @@ def build_job_environment() -> jinja2.Environment:
 def build_job_values(request: JobRequest) -> Mapping[str, Any]:
     """Return what the templates name."""
     volumes = [{"name": "results", "path": str(request.results), "fixed": False}]
-    volumes += [{"name": "data", "path": str(request.data), "fixed": True}] if request.data else []
+    if request.data:
+        volumes.append({"name": "data", "path": str(request.data), "fixed": True})
     mounts = ",".join(f"{each['path']}:{each['path']}" for each in volumes)
-    pyxis = request.container and request.scheduler == "slurm"
+    container = ""
+    if request.container and request.scheduler == "slurm":
+        container = (
+            f"--container-image={shlex.quote(request.container)}"
+            f" --container-mounts={shlex.quote(mounts)} "
+        )
     return {
         "command": shlex.join(["podium", *sys.argv[1:]]).replace("\n", " "),
         "name": f"podium-{convert_to_slug(request.workload).replace('_', '-').replace('.', '-')}",
@@ -149,12 +153,7 @@ def build_job_values(request: JobRequest) -> Mapping[str, Any]:
         "devices": request.devices,
         "gpus": request.device != "cpu",
         "image": request.container or DEFAULT_IMAGES.get(request.scheduler),
-        "container": (
-            f"--container-image={shlex.quote(request.container or '')}"
-            f" --container-mounts={shlex.quote(mounts)} "
-            if pyxis
-            else ""
-        ),
+        "container": container,
         "partition": request.partition,
         "limit": request.limit,
         "results": request.results,
@@ -196,11 +195,15 @@ def build_train_arguments(request: JobRequest) -> list[str]:
         "--device",
         request.device,
     ]
-    return [*words, *(["--data", str(request.data)] if request.data else []), *request.more]
+    if request.data:
+        words += ["--data", str(request.data)]
+    return [*words, *request.more]
 
 
 def find_missing_program(scheduler: str) -> str:
     """Return which program would take the file and is not here, or ""."""
     program = {"slurm": "sbatch", "apptainer": "apptainer"}.get(scheduler, "kubectl")
     paths = os.environ.get("PATH", "").split(os.pathsep)
-    return "" if any((Path(folder) / program).exists() for folder in paths if folder) else program
+    if any((Path(folder) / program).exists() for folder in paths if folder):
+        return ""
+    return program

@@ -29,7 +29,10 @@ def iterate_group_folders(controller: str) -> Iterator[Path]:
                 root = GROUP_ROOT / controller
             else:
                 continue
-            names = [] if ".." in group else [name for name in group.split("/") if name]
+            if ".." not in group:
+                names = [name for name in group.split("/") if name]
+            else:
+                names = []
             for depth in range(len(names), -1, -1):
                 yield root.joinpath(*names[:depth])
 

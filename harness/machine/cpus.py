@@ -59,8 +59,6 @@ def choose_core_count(share: float, *, large_kernels: bool = False) -> int:
     threads beside two loops can have 0.5 at most.
     """
     cores = count_available_cores()
-    return (
-        cores
-        if share <= BUSY_SHARE or large_kernels
-        else max((cores + 1) // 2, cores - round(share * cores))
-    )
+    if share <= BUSY_SHARE or large_kernels:
+        return cores
+    return max((cores + 1) // 2, cores - round(share * cores))

@@ -80,7 +80,9 @@ def count_usable_gpus() -> int:
     """Count the GPUs that PyTorch sees."""
     import torch  # only after the request was checked: importing it takes a second
 
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if torch.cuda.is_available():
+        return torch.cuda.device_count()
+    return 0
 
 
 def build_malformed_device_error(device: str) -> RequestError:

@@ -72,4 +72,6 @@ class NvmlSession:
 
 def decode_nvml_text(value: str | bytes) -> str:
     """Decode the bytes that older libraries return."""
-    return value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode()
+    return value

@@ -66,12 +66,13 @@ def resolve_instance_count(
         raise RequestError(f"setting {INSTANCES_SETTING}: {each} is below 0")
     count = each if len(devices) == 1 else len(devices) * max(each, 1)
     if count > cores:
-        requested = (
-            f"setting {INSTANCES_SETTING}"
-            if len(devices) == 1
-            else f"--device {format_device_name(devices)}"
-        )
-        remaining = f" that {LOADGEN_CORES_SETTING} leaves" if reserved_cores else ""
+        if len(devices) == 1:
+            requested = f"setting {INSTANCES_SETTING}"
+        else:
+            requested = f"--device {format_device_name(devices)}"
+        remaining = ""
+        if reserved_cores:
+            remaining = f" that {LOADGEN_CORES_SETTING} leaves"
         raise RequestError(
             f"{requested}: {count} instances are too many for {cores} cores{remaining}"
         )
@@ -169,7 +170,9 @@ def find_cores_near_devices(
     }
     sharing = Counter(near[device] for device in instance_devices)
     apart = sum(map(len, sharing)) == len(frozenset().union(*sharing))
-    return near if apart and all(len(shared) >= count for shared, count in sharing.items()) else {}
+    if apart and all(len(shared) >= count for shared, count in sharing.items()):
+        return near
+    return {}
 
 
 def choose_default_core_groups() -> tuple[Cores, ...]:

@@ -116,7 +116,9 @@ def count_cores_per_processor() -> int | None:
     import psutil
 
     cores, processors = psutil.cpu_count(logical=False), count_processors()
-    return (cores // processors or None) if cores and processors else None
+    if cores and processors:
+        return cores // processors or None
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +209,18 @@ def find_storage_type(folder: Path) -> str | None:
     """
     number = find_existing_parent(folder).stat().st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    disk = device.parent if (device / "partition").exists() else device
+    if (device / "partition").exists():
+        disk = device.parent
+    else:
+        disk = device
     if disk.name.startswith("nvme"):
         return "NVMe SSD"
     if disk.name.startswith(("vd", "xvd")):
         return "virtual disk"
     try:
-        return "HDD" if (disk / "queue" / "rotational").read_text("utf-8").strip() == "1" else "SSD"
+        if (disk / "queue" / "rotational").read_text("utf-8").strip() == "1":
+            return "HDD"
+        return "SSD"
     except OSError:
         return None
 

@@ -66,11 +66,10 @@ class EpochTimes:
     def estimate_epoch_s(self, samples: int) -> float:
         """Estimate the seconds of a whole epoch of this many samples."""
         rest = max(0, samples - self.first_samples)
-        pace = (
-            self.later_s / self.later_samples
-            if self.later_samples
-            else self.first_s / self.first_samples
-        )
+        if self.later_samples:
+            pace = self.later_s / self.later_samples
+        else:
+            pace = self.first_s / self.first_samples
         return self.unsampled_s + self.first_s + rest * pace
 
 
@@ -291,13 +290,15 @@ def build_training_estimate(
         for epochs in (expected or most, most)
     )
     each = f"{epoch_s:.1f} s each and {trial.evaluation_s:.1f} s an evaluation"
+    if expected:
+        basis = f"{expected:g} epochs to the target ({source}), {each}"
+    else:
+        basis = f"{most} epochs, the most of a run, since those to the target are not known; {each}"
     return StageEstimate(
         name=name,
         seconds=seconds,
         most_seconds=most_seconds if expected else None,
-        basis=f"{expected:g} epochs to the target ({source}), {each}"
-        if expected
-        else f"{most} epochs, the most of a run, since those to the target are not known; {each}",
+        basis=basis,
     )
 
 

@@ -52,7 +52,9 @@ def compute_run_energy(
     try:
         found = power_readings.read_power_readings(telemetry)
     except UnreadableError as error:
-        return None if error.missing else ((), (f"{telemetry.name}: {error.reason}",))
+        if error.missing:
+            return None
+        return ((), (f"{telemetry.name}: {error.reason}",))
     times = read_run_clock(log)
     if not (found.tracks or found.absent) or times is None:
         return None
@@ -69,4 +71,6 @@ def read_run_clock(log: Path) -> tuple[int, int] | None:
         [event["time_ms"] * NS_PER_MS for event in found if event["key"] == key]
         for key in (events.RUN_START, events.RUN_STOP)
     )
-    return (starts[0], stops[-1]) if starts and stops else None
+    if starts and stops:
+        return (starts[0], stops[-1])
+    return None

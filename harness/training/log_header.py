@@ -33,11 +33,10 @@ def log_run_header(
     for key, value in collect_run_stamps(request, entry, campaign, index, run).items():
         why = request.workers_chosen if key == events.SETTINGS else ""
         log.log_point(key, value, **({DATA_WORKERS_REASON: why} if why else {}))
-    not_cleared_reason = (
-        clear_file_cache()
-        if request.profile is Profile.FULL
-        else f"profile {request.profile} does not ask for it"
-    )
+    if request.profile is Profile.FULL:
+        not_cleared_reason = clear_file_cache()
+    else:
+        not_cleared_reason = f"profile {request.profile} does not ask for it"
     log.log_point(
         events.CACHE_CLEAR,
         True if not_cleared_reason is None else None,

@@ -47,7 +47,9 @@ class TrainingOutcome:
     @property
     def status(self) -> str:
         """Return the status of run_stop."""
-        return events.SUCCESS if self.ending is RunEnding.REACHED else events.ABORTED
+        if self.ending is RunEnding.REACHED:
+            return events.SUCCESS
+        return events.ABORTED
 
     def record_evaluation(
         self, epoch: int, loss: float, scores: Scores, goal: "TrainingGoal"
@@ -92,7 +94,9 @@ class TrainingGoal:
 
     def build_samples_metadata(self, samples: int) -> dict[str, int]:
         """Return the metadata with the samples trained so far; empty if epochs alone count."""
-        return {events.SAMPLES_COUNT: samples} if self.counts_samples else {}
+        if self.counts_samples:
+            return {events.SAMPLES_COUNT: samples}
+        return {}
 
 
 def advise_on_score(value: float) -> str:
@@ -217,7 +221,9 @@ def get_epoch_loss(training: Training, steps_taken: int, position: TrainingPosit
     """Return the loss of an epoch's last step; where all steps were taken before the run was
     resumed, the one that was saved with it.
     """
-    return training.loss() if steps_taken or position.loss is None else position.loss
+    if steps_taken or position.loss is None:
+        return training.loss()
+    return position.loss
 
 
 @contextmanager

@@ -33,7 +33,9 @@ def raise_plugin_problems(request: RunRequest, what: str, problems: Iterator[str
     """Raise a RequestError that names the package, if there are problems."""
     if found := list(problems):
         point = registry.list_entry_points(registry.WORKLOAD_GROUP).get(request.name)
-        package = f" of package {plugins.describe_package(point)}" if point else ""
+        package = ""
+        if point:
+            package = f" of package {plugins.describe_package(point)}"
         raise RequestError(f"{request.name}: {what}{package}: {'; '.join(found)}")
 
 
@@ -45,10 +47,10 @@ def find_hyperparameter_problems(
     values = given if isinstance(given, Mapping) else {}
     yield from (f"{key} is missing" for key in row.required if key not in values)
     for key, setting in request.row.settings.items():
+        if key not in values:
+            continue
         try:
-            convert_setting_value(
-                setting, key, convert_tuple_to_list(values[key])
-            ) if key in values else None
+            convert_setting_value(setting, key, convert_tuple_to_list(values[key]))
         except RequestError as error:
             yield str(error).removeprefix("setting ")
 
@@ -61,11 +63,10 @@ def find_fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
         (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.collect_sample_limits())
     ):
         if type(facts.get(key)) is not int or facts[key] < 1:
-            yield (
-                f"{key} is {facts[key]!r}, not a whole number above 0"
-                if key in facts
-                else f"{key} is missing"
-            )
+            if key in facts:
+                yield f"{key} is {facts[key]!r}, not a whole number above 0"
+            else:
+                yield f"{key} is missing"
     signature = facts.get(events.METRIC_SIGNATURE)
     if not (isinstance(signature, str) and signature.strip()):
         yield (
@@ -80,13 +81,12 @@ def find_unloggable_values(given: object) -> Iterator[str]:
     """
     if not isinstance(given, Mapping):
         yield f"{type(given).__name__}, not a mapping"
-    for key, value in given.items() if isinstance(given, Mapping) else ():
+        return
+    for key, value in given.items():
+        entries = value if isinstance(value, tuple | list) else (value,)
         if not isinstance(key, str):
             yield f"the name {key!r} is not a text"
-        elif not all(
-            is_loggable_value(each)
-            for each in (value if isinstance(value, tuple | list) else (value,))
-        ):
+        elif not all(is_loggable_value(each) for each in entries):
             yield f"{key} is {value!r}, not a finite number, text, flag or list of numbers"
 
 
@@ -97,4 +97,6 @@ def is_loggable_value(value: object) -> bool:
 
 def convert_tuple_to_list(value: Any) -> Any:
     """Convert a list of numbers to its type in a settings file."""
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value

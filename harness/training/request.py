@@ -54,9 +54,9 @@ def resolve_training_request(workload: str, options: RunOptions) -> TrainingRequ
 
 def read_local_rank() -> int:
     """Return this rank's number on its machine; 0 without torchrun."""
-    return (
-        read_launcher_variable("LOCAL_RANK") if read_launcher_variable("WORLD_SIZE", 1) > 1 else 0
-    )
+    if read_launcher_variable("WORLD_SIZE", 1) > 1:
+        return read_launcher_variable("LOCAL_RANK")
+    return 0
 
 
 def check_single_device(workload: str, device: str) -> None:

@@ -88,16 +88,13 @@ def train_run_set(
             check_training_precision(request)
         with lock_results_folder(entry.results) if ranks.leads else nullcontext():
             check_shared_results_folder(entry.results, ranks)
-            threads_at_start = (
-                find_resumed_thread_count(entry, workload, ranks.restarts)
-                if ranks.leads and (resume or ranks.restarts)
-                else 0
-            )
-            power = (
-                choose_power_sources(options.power, options.meter, request.settings)
-                if ranks.local_rank == 0
-                else ChosenPower()
-            )
+            threads_at_start = 0
+            if ranks.leads and (resume or ranks.restarts):
+                threads_at_start = find_resumed_thread_count(entry, workload, ranks.restarts)
+            if ranks.local_rank == 0:
+                power = choose_power_sources(options.power, options.meter, request.settings)
+            else:
+                power = ChosenPower()
             threads = resolve_thread_count(
                 options.threads,
                 ranks,
@@ -234,9 +231,10 @@ def report_rank_failures(
         raise
     except (Interrupted, TemporaryError) as error:
         ended = signals.received or error
-        reason = (
-            str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
-        )
+        if ended is error or isinstance(error, Interrupted):
+            reason = str(error)
+        else:
+            reason = f"{ended}: {error}"
         raise type(ended)(
             f"{workload}: {reason}; to go on: {format_resume_command(ranks, workload, options)}"
         ) from error
@@ -255,7 +253,9 @@ def open_training_set(
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
-        resumed = resume_unfinished_set(job, seed, runs) if resume or job.ranks.restarts else None
+        resumed = None
+        if resume or job.ranks.restarts:
+            resumed = resume_unfinished_set(job, seed, runs)
         if resumed is not None:
             place, campaign = resumed
         else:
@@ -310,12 +310,16 @@ def finish_training_run(
     """Seal the run's results, report how it ended, and delete its state."""
     stopped = read_stopped_run(job.get_state_folder(index))
     outcome = stopped.outcome if stopped else outcome
-    sha256 = seal_training_run(job, campaign, index, stopped) if stopped else None
+    sha256 = None
+    if stopped:
+        sha256 = seal_training_run(job, campaign, index, stopped)
     campaign = set_state.record_run_ending(
         job.working_entry.results, job.name, campaign, index, outcome.ending
     )
     shutil.rmtree(job.get_state_folder(index), ignore_errors=True)
-    number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
+    number = ""
+    if campaign.runs > 1:
+        number = f" (run {index + 1} of {campaign.runs})"
     ended = describe_run_outcome(outcome, job.training.row.target, job.request.row.lower_is_better)
     click.echo(f"{job.name}{number}: {ended}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
     for measured in describe_run_energy(job.get_log_path(index), job.get_telemetry_path(index)):

@@ -241,7 +241,9 @@ def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
             f"{job.name}: {'; '.join(found_differences)}: in the closed division other data are not"
             " allowed; --profile quick accepts any data"
         )
-    for difference in found_differences if job.ranks.leads else ():
+    if not job.ranks.leads:
+        return
+    for difference in found_differences:
         click.echo(f"{job.name}: {difference}: the judge will reject this run")
 
 
@@ -328,11 +330,10 @@ def end_broken_run(
         raise job.signals.received from error
     if failure and failure.lost:
         raise failure.build_error() from error
-    reason = (
-        failure.sentence
-        if failure
-        else describe_exception(error, job.request.settings, job.entry.results)
-    )
+    if failure:
+        reason = failure.sentence
+    else:
+        reason = describe_exception(error, job.request.settings, job.entry.results)
     if not failure and is_data_worker_lost(error):
         job.ranks.report_failure(reason, lost=True)
         raise TemporaryError(

@@ -117,7 +117,9 @@ def strip_device_number(device: str) -> str:
 
 def list_onnx_providers(device: str) -> Sequence[str]:
     """Return the providers that run on a device."""
-    return ("cuda", "tensorrt") if strip_device_number(device) == "cuda" else (CPU_PROVIDER,)
+    if strip_device_number(device) == "cuda":
+        return ("cuda", "tensorrt")
+    return (CPU_PROVIDER,)
 
 
 def is_provider_installed(provider: str) -> bool:
@@ -252,11 +254,10 @@ def lower_onnx_for_provider(
         return quantization.ensure_fp16_onnx(source), {"weights": "fp16"}
     if plan.precision is not Precision.INT8:
         return source, {}
-    form = (
-        lowering.TENSORRT_INT8_FORM
-        if provider == "tensorrt"
-        else quantization.choose_default_form()
-    )
+    if provider == "tensorrt":
+        form = lowering.TENSORRT_INT8_FORM
+    else:
+        form = quantization.choose_default_form()
     path = quantization.ensure_int8_onnx(network, source, plan.calibration, form)
     weights, activations = (
         f"int8 per channel, {7 if form.narrow else 8} bits",

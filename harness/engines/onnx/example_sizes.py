@@ -27,16 +27,10 @@ hold.
 
 def build_export_inputs(network: Network[torch.Tensor]) -> Tensors:
     """Return the inputs that an exporter is shown."""
-    known = collect_dynamic_sizes(network, network.inputs)
-    return resize_example_inputs(
-        network,
-        multiply_sizes(
-            known,
-            1
-            if min(known.values(), default=MIN_DYNAMIC_SIZE) >= MIN_DYNAMIC_SIZE
-            else MIN_DYNAMIC_SIZE,
-        ),
-    )
+    sizes = collect_dynamic_sizes(network, network.inputs)
+    if min(sizes.values(), default=MIN_DYNAMIC_SIZE) < MIN_DYNAMIC_SIZE:
+        sizes = multiply_sizes(sizes, MIN_DYNAMIC_SIZE)
+    return resize_example_inputs(network, sizes)
 
 
 def collect_dynamic_sizes(
@@ -87,7 +81,10 @@ def choose_larger_sizes(
         for axes, shape in zip(network.dimensions, network.shapes.maximum, strict=False)
     ]
     most = {name: shape[axis] for axes, shape in limits for axis, name in axes.items()}
-    chosen = twice if all(twice[name] <= most[name] for name in twice) else most
+    if all(twice[name] <= most[name] for name in twice):
+        chosen = twice
+    else:
+        chosen = most
     return [chosen] if chosen != known else []
 
 

@@ -200,11 +200,9 @@ def is_reproducible_value(value: object) -> bool:
         return all(is_reproducible_value(getattr(value, each.name)) for each in fields(value))
     if isinstance(value, Mapping):
         return all(map(is_reproducible_value, (*value.keys(), *value.values())))
-    return (
-        all(map(is_reproducible_value, value))
-        if isinstance(value, tuple | list)
-        else isinstance(value, REPRODUCIBLE_TYPES)
-    )
+    if isinstance(value, tuple | list):
+        return all(map(is_reproducible_value, value))
+    return isinstance(value, REPRODUCIBLE_TYPES)
 
 
 def export_to_onnx(network: Network[torch.Tensor], path: Path) -> None:
@@ -229,11 +227,9 @@ def choose_exporters(
     """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for
     one length.
     """
-    return (
-        (export_by_torchscript, export_by_dynamo)
-        if has_dynamic_recurrent_length(network, module)
-        else (export_by_dynamo, export_by_torchscript)
-    )
+    if has_dynamic_recurrent_length(network, module):
+        return (export_by_torchscript, export_by_dynamo)
+    return (export_by_dynamo, export_by_torchscript)
 
 
 def try_exporter(
@@ -331,11 +327,9 @@ def add_example_noise(tensors: Tensors) -> Tensors:
             and tensor.numel() > 0
             and bool((tensor == tensor.flatten()[0]).all())
         )
-        return (
-            tensor + torch.randn(tensor.shape, generator=noise, dtype=tensor.dtype)
-            if is_constant
-            else tensor
-        )
+        if is_constant:
+            return tensor + torch.randn(tensor.shape, generator=noise, dtype=tensor.dtype)
+        return tensor
 
     return tuple(map(fill_constant_tensor, tensors))
 
@@ -399,11 +393,9 @@ def compute_output_difference(
     gap = torch.where(
         one == other, 0.0, one - other
     ).abs()  # equal infinities, as in masks, count as equal
-    scale = (
-        one[one.isfinite()].abs().max().clamp(min=MIN_OUTPUT_SCALE).item()
-        if one.isfinite().any()
-        else 1.0
-    )
+    scale = 1.0
+    if one.isfinite().any():
+        scale = one[one.isfinite()].abs().max().clamp(min=MIN_OUTPUT_SCALE).item()
     share = gap.max().item() / scale if gap.numel() else 0.0
     if not share <= EXPORT_TOLERANCE:
         raise MissingError(

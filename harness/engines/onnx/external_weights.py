@@ -135,7 +135,9 @@ def read_whole_model(path: Path) -> onnx.ModelProto:
 
 def decode_name(name: str | bytes) -> str:
     """Return a name of a file; protobuf returns one that is no UTF-8 as bytes."""
-    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+    if isinstance(name, str):
+        return name
+    return name.decode("utf-8", "replace")
 
 
 def iterate_model_nodes(model: onnx.ModelProto) -> Iterator[Any]:
@@ -155,7 +157,9 @@ def iterate_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
 
 def list_inner_graphs(attribute: Any) -> list[Any]:
     """Return the graphs of an attribute, such as a branch."""
-    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+    if attribute.HasField("g"):
+        return [attribute.g, *attribute.graphs]
+    return list(attribute.graphs)
 
 
 def iterate_tensors(model: onnx.ModelProto) -> Iterator[Any]:

@@ -185,7 +185,9 @@ def get_element_type(name: str | None) -> Any:
     """Return what a binding takes for a type: numpy's, or onnx's number of what numpy lacks."""
     import numpy as np
 
-    return BFLOAT16_NUMBER if name == BFLOAT16 else np.dtype(name)
+    if name == BFLOAT16:
+        return BFLOAT16_NUMBER
+    return np.dtype(name)
 
 
 def parse_binding_device(device: str) -> tuple[str, int]:
@@ -199,4 +201,6 @@ def resolve_declared_shape(
 ) -> Shape | None:
     """Substitute sizes for the names in a declared shape; None if one is unknown."""
     found = [sizes.get(size) if isinstance(size, str) else size for size in shape]
-    return None if None in found else tuple(size for size in found if size is not None)
+    if None in found:
+        return None
+    return tuple(size for size in found if size is not None)

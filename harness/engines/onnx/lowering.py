@@ -210,7 +210,9 @@ def find_packable_matrices(
 ) -> Iterator[tuple[str, int]]:
     """Yield the matrices that fit, each with its axis of summation."""
     for node in model.graph.node:
-        weight = constants.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
+        weight = None
+        if node.op_type in ("Gemm", "MatMul"):
+            weight = constants.get(node.input[1])
         transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
         if (
             weight is not None
@@ -230,7 +232,10 @@ def convert_to_int4_blocks(
     from onnx import TensorProto, helper, numpy_helper
 
     rows = weight.shape[axis] // WEIGHTS_PER_BLOCK
-    split = (rows, WEIGHTS_PER_BLOCK, -1) if axis == 0 else (-1, rows, WEIGHTS_PER_BLOCK)
+    if axis == 0:
+        split = (rows, WEIGHTS_PER_BLOCK, -1)
+    else:
+        split = (-1, rows, WEIGHTS_PER_BLOCK)
     largest = np.abs(weight.reshape(split)).max(axis=axis + 1)
     scale = np.where(largest > 0, largest / MAX_INT4, 1.0).astype(np.float32)
     steps = np.clip(
@@ -268,4 +273,6 @@ def ensure_min_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     from onnx import version_converter
 
     now = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
-    return model if now >= opset else version_converter.convert_version(model, opset)
+    if now >= opset:
+        return model
+    return version_converter.convert_version(model, opset)

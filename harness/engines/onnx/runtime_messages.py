@@ -35,9 +35,10 @@ def find_signature_end(text: str, start: int) -> int:
     """
     opening = text.find("(", start)
     depth = 0
-    for place in range(opening, len(text)) if opening >= 0 else ():
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if depth == 0:
-            tail = SIGNATURE_TAIL.match(text, place + 1)
-            return tail.end() if tail else place + 1
+    if opening >= 0:
+        for place in range(opening, len(text)):
+            depth += {"(": 1, ")": -1}.get(text[place], 0)
+            if depth == 0:
+                tail = SIGNATURE_TAIL.match(text, place + 1)
+                return tail.end() if tail else place + 1
     return start

@@ -36,11 +36,9 @@ class TensorFlowEngine:
         """Return what this machine lacks, without importing TensorFlow."""
         if precision is not Precision.FP32:
             return f"has no {precision}; it has {Precision.FP32}"
-        return (
-            None
-            if find_spec(TENSORFLOW_NAME)
-            else f"TensorFlow is not installed: {format_install_command(self.name)}"
-        )
+        if find_spec(TENSORFLOW_NAME):
+            return None
+        return f"TensorFlow is not installed: {format_install_command(self.name)}"
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> TensorFlowExecutable:
         """Trace a network for the plan; MissingError if that fails."""

@@ -116,14 +116,11 @@ def check_frozen_outputs(
     import tensorflow as tf
 
     rng = np.random.default_rng(0)
-    inputs = [
-        (
-            one + rng.normal(size=one.shape).astype(one.dtype.as_numpy_dtype)
-            if one.dtype.is_floating
-            else one
-        )
-        for one in network.inputs
-    ]
+    inputs = list(network.inputs)
+    for place, one in enumerate(inputs):
+        if one.dtype.is_floating:
+            noise = rng.normal(size=one.shape).astype(one.dtype.as_numpy_dtype)
+            inputs[place] = one + noise
     given = [tf.constant(one) for one in inputs]
     pairs = zip(
         network.output_names, convert_result_to_tuple(source(*given)), frozen(*given), strict=True
@@ -143,4 +140,6 @@ def check_frozen_outputs(
 
 def convert_result_to_tuple(result: Any) -> tuple[Any, ...]:
     """Return a network's outputs as a tuple, in the module's order."""
-    return tuple(result) if isinstance(result, tuple | list) else (result,)
+    if isinstance(result, tuple | list):
+        return tuple(result)
+    return (result,)

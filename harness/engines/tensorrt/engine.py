@@ -98,7 +98,9 @@ class TensorRTEngine:
                 f"{library.name} supports compute capability {known}, and this GPU has"
                 f" {format_capability(capability)}: {format_install_command(DATACENTRE.extra)}"
             )
-        return describe_lacking_precision(precision, capability) if capability else None
+        if capability:
+            return describe_lacking_precision(precision, capability)
+        return None
 
     def compile(
         self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
@@ -153,7 +155,9 @@ def describe_lacking_precision(precision: Precision, capability: Capability) -> 
 def find_gpu_capability(number: int) -> tuple[int, int] | None:
     """Return a GPU's compute capability; None if the driver does not report it."""
     found = list_gpus()
-    return found[number].capability if number < len(found) else None
+    if number < len(found):
+        return found[number].capability
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +185,10 @@ class TensorRTExecutable:
         require_usable_library(library)
         log = build.build_error_logger(library.module)
         self.runtime = library.module.Runtime(log)
-        load = load_prebuilt_engine if prebuilt.PLANS_OPTION in plan.options else build_engine_here
+        if prebuilt.PLANS_OPTION in plan.options:
+            load = load_prebuilt_engine
+        else:
+            load = build_engine_here
         loaded = build_or_report_memory(
             plan, lambda: load(network, plan, library, log, self.runtime, device)
         )
@@ -289,11 +296,9 @@ def build_or_report_memory(plan: Plan[Any], build_engine: Callable[[], Any]) -> 
     except (MissingError, RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        half = (
-            f": --set batching.max_batch={plan.max_batch // 2} builds for half of it"
-            if plan.max_batch > 1
-            else ""
-        )
+        half = ""
+        if plan.max_batch > 1:
+            half = f": --set batching.max_batch={plan.max_batch // 2} builds for half of it"
         raise MissingError(
             f"engine tensorrt: not enough memory to build for a batch of {plan.max_batch}{half}"
         ) from error

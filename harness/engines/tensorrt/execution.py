@@ -86,11 +86,9 @@ class TensorRTCall:
         shapes = tuple(tuple(tensor.shape) for tensor in inputs)
         with self.device.enter_stream(self.stream):
             placed = tuple(map(self.device.place_tensor, inputs))
-            return (
-                self.replay_graph(shapes, placed)
-                if self.built.graphs
-                else self.run_in_place(shapes, placed)
-            )
+            if self.built.graphs:
+                return self.replay_graph(shapes, placed)
+            return self.run_in_place(shapes, placed)
 
     def run_in_place(self, shapes: tuple[Shape, ...], placed: Tensors) -> Tensors:
         """Run on tensors in place."""

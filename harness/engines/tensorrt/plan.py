@@ -43,7 +43,9 @@ class EngineTarget:
     @property
     def suffix(self) -> str:
         """Return the words that name a target without a GPU, as a message adds them."""
-        return "" if self.device else f" for sm{self.capability.replace('.', '')}"
+        if self.device:
+            return ""
+        return f" for sm{self.capability.replace('.', '')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +132,10 @@ def build_shape_profiles(
             " the workload names none"
         )
     least, usual, most = network.shapes.minimum, network.shapes.usual, network.shapes.maximum
-    ranges = (
-        [(least, least, least), (most, most, most), (least, usual, most)]
-        if least != most
-        else [(most, most, most)]
-    )
+    if least != most:
+        ranges = [(least, least, least), (most, most, most), (least, usual, most)]
+    else:
+        ranges = [(most, most, most)]
     return tuple(tuple(zip(*three, strict=True)) for three in ranges)
 
 

@@ -124,14 +124,12 @@ def resolve_system_scope(channels: Sequence[Channel]) -> list[Channel]:
     whole = [channel for channel in channels if channel.scope == SYSTEM]
     if len(whole) == len(channels) == 1:
         return list(channels)
-    return [
-        (
-            replace(each, scope=f"meter:{each.name.partition(':')[2]}", grade=Grade.SENSOR)
-            if each in whole
-            else each
-        )
-        for each in channels
-    ]
+    resolved = list(channels)
+    for place, each in enumerate(channels):
+        if each in whole:
+            meter = f"meter:{each.name.partition(':')[2]}"
+            resolved[place] = replace(each, scope=meter, grade=Grade.SENSOR)
+    return resolved
 
 
 def is_battery_meter(meter: Path) -> bool:

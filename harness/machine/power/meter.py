@@ -65,11 +65,10 @@ class MeterConnection:
         self.waiting = b""
         self.complaints = TemporaryFile()  # noqa: SIM115 - closed by close()
         try:
-            self.source, self.target = (
-                self.connect_socket(address)
-                if address.startswith(TCP_PREFIX)
-                else self.start_program(address)
-            )
+            if address.startswith(TCP_PREFIX):
+                self.source, self.target = self.connect_socket(address)
+            else:
+                self.source, self.target = self.start_program(address)
         except (OSError, ValueError) as error:
             self.complaints.close()
             raise MeterError(
@@ -89,7 +88,10 @@ class MeterConnection:
         words = shlex.split(command)
         if not words:
             raise ValueError("no program is named")
-        own = [sys.executable, "-P", "-m", "suite.cli"] if words[:1] == ["podium"] else words[:1]
+        if words[:1] == ["podium"]:
+            own = [sys.executable, "-P", "-m", "suite.cli"]
+        else:
+            own = words[:1]
         self.process = subprocess.Popen(
             [*own, *words[1:]],
             stdin=subprocess.PIPE,

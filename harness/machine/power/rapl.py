@@ -33,11 +33,12 @@ class Rapl:
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the zones with a readable counter."""
         folder = root / POWERCAP_FOLDER
-        zones = (
-            sorted(path for path in folder.glob("intel-rapl:*") if ZONE_NAME.fullmatch(path.name))
-            if folder.is_dir()
-            else []
-        )
+        if folder.is_dir():
+            zones = sorted(
+                path for path in folder.glob("intel-rapl:*") if ZONE_NAME.fullmatch(path.name)
+            )
+        else:
+            zones = []
         if not zones:
             return (
                 f"no counters below {sysfs.format_kernel_path(folder, root)}: the processor has"

@@ -30,7 +30,9 @@ def print_power_sources(root: Path, output_format: str) -> None:
         return
     for each in found:
         for channel in each["channels"]:
-            call = f", by {channel['facts']['call']}" if "call" in channel["facts"] else ""
+            call = ""
+            if "call" in channel["facts"]:
+                call = f", by {channel['facts']['call']}"
             click.echo(
                 f"{channel['name']:<24} {format_watts(channel):>10}  grade {channel['grade']},"
                 f" scope {channel['scope']}{call}"
@@ -46,7 +48,9 @@ def print_power_sources(root: Path, output_format: str) -> None:
 
 def format_watts(channel: dict[str, Any]) -> str:
     """Format a channel's reading."""
-    return f"{channel['watts']:.2f} W" if channel["watts"] is not None else "-"
+    if channel["watts"] is not None:
+        return f"{channel['watts']:.2f} W"
+    return "-"
 
 
 def list_readable_channels(root: Path) -> list[str]:
@@ -64,11 +68,10 @@ def probe_power_source(name: str, root: Path) -> dict[str, Any]:
     source = registry.load_power_source(name)
     try:
         answer = source.probe(root)
-        channels = (
-            []
-            if isinstance(answer, str)
-            else [describe_channel_reading(source, channel) for channel in answer]
-        )
+        if not isinstance(answer, str):
+            channels = [describe_channel_reading(source, channel) for channel in answer]
+        else:
+            channels = []
     finally:
         source.close()
     return {
@@ -95,8 +98,6 @@ def measure_channel_watts(source: PowerSource, channel: Channel) -> float | None
     time.sleep(COUNTER_INTERVAL_S)
     second = source.read(channel)
     passed_s = (second.t_ns - first.t_ns) / 1e9
-    return (
-        (second.value - first.value) / MICRO_PER_UNIT / passed_s
-        if second.value >= first.value
-        else None
-    )
+    if second.value >= first.value:
+        return (second.value - first.value) / MICRO_PER_UNIT / passed_s
+    return None

@@ -29,7 +29,9 @@ def open_source(
         return AbsentSource(name, str(error)) if asked else None
     if isinstance(found, str):
         source.close()
-        return AbsentSource(name, f"{name}: {found}") if asked else None
+        if asked:
+            return AbsentSource(name, f"{name}: {found}")
+        return None
     return SourceChannels(source, found, root, period_ms)
 
 

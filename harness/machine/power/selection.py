@@ -41,8 +41,9 @@ def choose_power_sources(
     names = parse_power_option(power)
     requested = power not in (AUTO, OFF)
     root = resolve_power_root()
-    for name in names if requested else ():
-        check_source_present(name, root)
+    if requested:
+        for name in names:
+            check_source_present(name, root)
     options = {"root": str(root), "period_ms": period_ms, "asked": requested}
     openings = [
         SourceOpening(function=f"{SOURCES_MODULE}:open_source", options={"name": name, **options})

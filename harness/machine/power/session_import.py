@@ -120,8 +120,12 @@ def print_session_energy(session: PowerSession) -> None:
     (energy,), _ = session.energy
     mean = energy.mlperf_mean_w or 0.0
     model = replace_unprintable(str(session.readings.tracks[energy.name].facts["model"]))
-    per_query = f", {energy.mj_per_query:,.3f} mJ/query" if energy.mj_per_query is not None else ""
-    rate = f", {energy.samples_per_s_per_w:,.3g} samples/s/W" if energy.samples_per_s_per_w else ""
+    per_query = ""
+    if energy.mj_per_query is not None:
+        per_query = f", {energy.mj_per_query:,.3f} mJ/query"
+    rate = ""
+    if energy.samples_per_s_per_w:
+        rate = f", {energy.samples_per_s_per_w:,.3g} samples/s/W"
     click.echo(
         f"session {replace_unprintable(session.server.session_name)}: {energy.joules:,.1f} J,"
         f" {energy.average_w:,.2f} W{rate}{per_query}"

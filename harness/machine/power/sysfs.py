@@ -50,4 +50,6 @@ def read_stamped_value(*paths: Path, per: int = 1) -> PowerReading:
 
 def format_kernel_path(path: Path, root: Path) -> str:
     """Return a path as on a real machine, without the replaced root."""
-    return "/" + path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    if path.is_relative_to(root):
+        return "/" + path.relative_to(root).as_posix()
+    return str(path)

@@ -46,11 +46,10 @@ class Tegrastats:
         """Find the rails that the program prints; none if the kernel's own files are readable."""
         if not isinstance(Rails().probe(root), str):
             return "not needed: the kernel's own files can be read (ina3221)"
-        program = (
-            shutil.which(TEGRASTATS_PROGRAM)
-            if root == ROOT
-            else shutil.which(TEGRASTATS_PROGRAM, path=root / JETPACK_BIN_FOLDER)
-        )
+        if root == ROOT:
+            program = shutil.which(TEGRASTATS_PROGRAM)
+        else:
+            program = shutil.which(TEGRASTATS_PROGRAM, path=root / JETPACK_BIN_FOLDER)
         if program is None:
             return f"the program {TEGRASTATS_PROGRAM} is not there: this is no Jetson"
         self.process = subprocess.Popen(

@@ -45,14 +45,14 @@ def list_visible_gpus(library: Any, listed: str | None) -> list[Any]:
             for index in range(library.nvmlDeviceGetCount())
         ]
     words = [word.strip() for word in listed.split(",") if word.strip()]
-    return [
-        (
-            library.nvmlDeviceGetHandleByIndex(int(word))
-            if word.isdecimal()
-            else library.nvmlDeviceGetHandleByUUID(word)
-        )
-        for word in words
-    ]
+    return [find_gpu_handle(library, word) for word in words]
+
+
+def find_gpu_handle(library: Any, word: str) -> Any:
+    """Return the handle of a GPU that CUDA_VISIBLE_DEVICES names by its number or UUID."""
+    if word.isdecimal():
+        return library.nvmlDeviceGetHandleByIndex(int(word))
+    return library.nvmlDeviceGetHandleByUUID(word)
 
 
 class GpuSource:
@@ -136,7 +136,9 @@ class GpuSource:
             answer = function(*arguments)
         except self.library.NVMLError:
             return None
-        return answer.decode() if isinstance(answer, bytes) else answer
+        if isinstance(answer, bytes):
+            return answer.decode()
+        return answer
 
     def close(self) -> None:
         """Shut the library down."""

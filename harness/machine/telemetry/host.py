@@ -133,11 +133,9 @@ class HostSource:
     def read_clocks_mhz(self) -> list[float] | None:
         """Read the clock of each core that this process may use."""
         found = psutil.cpu_freq(percpu=True)
-        return (
-            [round(found[core].current, 1) for core in self.cores]
-            if len(found) > max(self.cores)
-            else None
-        )
+        if len(found) > max(self.cores):
+            return [round(found[core].current, 1) for core in self.cores]
+        return None
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
@@ -173,9 +171,8 @@ class ProcessFamily:
             with suppress(psutil.Error), process.oneshot():
                 times = process.cpu_times()
                 total_s += times.user + times.system + times.children_user + times.children_system
-                self.rss_bytes += (
-                    0 if process.name() == TEMPLATE_PROCESS_NAME else process.memory_info().rss
-                )
+                if process.name() != TEMPLATE_PROCESS_NAME:
+                    self.rss_bytes += process.memory_info().rss
         return total_s
 
 
@@ -233,27 +230,30 @@ def compute_cpu_shares(before: HostCounters, after: HostCounters) -> dict[str, f
     all_s, used_s = after.all_s - before.all_s, after.used_s - before.used_s
     own_s = min(max(0.0, after.own_s - before.own_s), used_s)
     pressure_us = compute_increase(before.psi_us, after.psi_us)
+    pressure = None
+    if pressure_us is not None:
+        pressure = compute_time_share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US)
     return {
         "cpu_own": compute_time_share(own_s, all_s),
         "cpu_others": compute_time_share(used_s - own_s, all_s),
         "steal": compute_time_share(after.steal_s - before.steal_s, all_s),
-        "psi_some": (
-            None
-            if pressure_us is None
-            else compute_time_share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US)
-        ),
+        "psi_some": pressure,
         "swap_in_bytes": compute_increase(before.swap_bytes, after.swap_bytes),
     }
 
 
 def compute_increase(before: int | None, after: int | None) -> int | None:
     """Return a counter's increase; None unless it was read twice."""
-    return None if before is None or after is None else max(0, after - before)
+    if before is None or after is None:
+        return None
+    return max(0, after - before)
 
 
 def compute_time_share(part: float, whole: float) -> float | None:
     """Divide; None if no time has passed by the kernel's counters."""
-    return round(max(0.0, min(1.0, part / whole)), 4) if whole > 0 else None
+    if whole > 0:
+        return round(max(0.0, min(1.0, part / whole)), 4)
+    return None
 
 
 def read_cpu_pressure_us() -> int | None:
@@ -276,7 +276,10 @@ def read_swapped_in_bytes() -> int | None:
 
 def read_temperatures() -> list[float] | None:
     """Read all sensors of processors and board, in degrees C; None if there are none."""
-    found = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
+    if hasattr(psutil, "sensors_temperatures"):
+        found = psutil.sensors_temperatures()
+    else:
+        found = {}
     return [round(each.current, 1) for name in sorted(found) for each in found[name]] or None
 
 

@@ -79,7 +79,9 @@ class SamplerProcess:
         with suppress(BrokenPipeError):  # reading tells so, too
             self.popen.stdin.write(message)
         readable, _, _ = select.select([self.popen.stdout], [], [], limit_s)
-        return os.read(self.popen.stdout.fileno(), 64) if readable else None
+        if readable:
+            return os.read(self.popen.stdout.fileno(), 64)
+        return None
 
     def explain_answer(self, answer: bytes | None) -> str:
         """Describe why it gave no answer, or another one: its own last line, or the signal that
@@ -93,15 +95,11 @@ class SamplerProcess:
             return SILENT_REASON
         self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - MAX_TAIL_BYTES))
         lines = self.complaints.read().decode(errors="replace").strip().splitlines()
-        return (
-            lines[-1]
-            if lines and code > 0
-            else (
-                f"the sampler was ended by signal {-code}"
-                if code < 0
-                else f"the sampler ended with exit status {code}"
-            )
-        )
+        if lines and code > 0:
+            return lines[-1]
+        if code < 0:
+            return f"the sampler was ended by signal {-code}"
+        return f"the sampler ended with exit status {code}"
 
     def kill(self) -> None:
         """End it by force; at the end of its pipe it might not end, which a fork may hold open."""
@@ -227,11 +225,10 @@ def plan_sampling(
         SourceOpening(function=f"{TELEMETRY_MODULE}.host:open_host", options={"root_pid": root_pid})
     ]
     if device.startswith("cuda"):
-        ordinals = (
-            [parse_gpu_number(each) for each in expand_device_name(device) or ()]
-            if ranks == 1
-            else list(range(ranks))
-        )
+        if ranks == 1:
+            ordinals = [parse_gpu_number(each) for each in expand_device_name(device) or ()]
+        else:
+            ordinals = list(range(ranks))
         openings.append(
             SourceOpening(
                 function=f"{TELEMETRY_MODULE}.gpus:open_gpus", options={"ordinals": ordinals}

@@ -165,11 +165,10 @@ class SegmentSampler:
             number = reading.channel
             turn.readings[number] += 1
             kind = turn.kinds[number]
-            fields = (
-                {turn.names[number]: replace_non_finite(reading.value)}
-                if kind is ChannelKind.STATE
-                else {"i": turn.first + number, READING_KEYS[kind]: reading.value}
-            )
+            if kind is ChannelKind.STATE:
+                fields = {turn.names[number]: replace_non_finite(reading.value)}
+            else:
+                fields = {"i": turn.first + number, READING_KEYS[kind]: reading.value}
             self.write_line({"t": reading.t_ns, **fields})
         if readings:
             turn.longest_ns = max(
@@ -206,9 +205,9 @@ def replace_non_finite(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: replace_non_finite(each) for key, each in value.items()}
-    return (
-        [replace_non_finite(each) for each in value] if isinstance(value, list | tuple) else value
-    )
+    if isinstance(value, list | tuple):
+        return [replace_non_finite(each) for each in value]
+    return value
 
 
 def read_clocks_ns() -> list[int]:

@@ -74,13 +74,10 @@ class TrainingPosition:
                         block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block)
                     )
             elif self.phase is not EpochPhase.EVALUATED:
-                inside = (
-                    ((self.epoch, self.step, self.samples),)
-                    if self.phase is EpochPhase.INSIDE
-                    else ()
-                )
-                later = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
-                yield RemainingBlock(block=block, fresh=False, epochs=inside + later)
+                epochs = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
+                if self.phase is EpochPhase.INSIDE:
+                    epochs = ((self.epoch, self.step, self.samples), *epochs)
+                yield RemainingBlock(block=block, fresh=False, epochs=epochs)
 
 
 POSITION_DECODER: Final = msgspec.json.Decoder(TrainingPosition)

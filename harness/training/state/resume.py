@@ -45,13 +45,14 @@ def resolve_resumed_options(
 
 def format_resume_command(ranks: Ranks, workload: str, options: RunOptions) -> str:
     """Return the command that resumes a set; it reads its other options from the set."""
-    results = [] if options.results == Path("results") else ["--results", str(options.results)]
+    if options.results != Path("results"):
+        results = ["--results", str(options.results)]
+    else:
+        results = []
     words = shlex.join(["train", workload, *results, "--resume"])
-    return (
-        f"`podium {words}`"
-        if ranks.world_size == 1
-        else f"start {ranks.world_size} ranks again with `-m harness {words}`"
-    )
+    if ranks.world_size == 1:
+        return f"`podium {words}`"
+    return f"start {ranks.world_size} ranks again with `-m harness {words}`"
 
 
 def resume_unfinished_set(
@@ -79,12 +80,9 @@ def find_resumable_set(
     launch.
     """
     found = set_state.find_newest_set(entry, workload)
-    return (
-        None
-        if found is None
-        or (restarts and found[1].is_over and found[1].launch != identify_launcher())
-        else found
-    )
+    if found is None or (restarts and found[1].is_over and found[1].launch != identify_launcher()):
+        return None
+    return found
 
 
 def find_resumed_thread_count(entry: ResultsEntry, workload: str, restarts: int) -> int:
@@ -101,7 +99,9 @@ def identify_launcher() -> str:
     own = [
         os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     ]
-    return "/".join([*own, str(os.getppid())]) if own[0] else ""
+    if own[0]:
+        return "/".join([*own, str(os.getppid())])
+    return ""
 
 
 def convert_options_to_json(options: RunOptions) -> dict[str, Any]:

@@ -165,7 +165,10 @@ def create_set_state(
     """Create a set with its own nonce, made from the challenge if there is one."""
     seed = seeds.generate_random_seed() if seed is None else seed
     random = secrets.token_hex(NONCE_RANDOM_BYTES) if challenge else ""
-    nonce = compute_campaign_nonce(challenge, random) if challenge else secrets.token_hex(16)
+    if challenge:
+        nonce = compute_campaign_nonce(challenge, random)
+    else:
+        nonce = secrets.token_hex(16)
     return TrainingSetState(
         nonce=nonce,
         seed=seed,

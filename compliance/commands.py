@@ -61,7 +61,10 @@ def run_check_command(
         raise RequestError(f"--truth {truth}: no such folder")
     for path in paths:
         refuse_archive(Path(path))
-    waivers = read_waivers(accept, datetime.now(UTC).date()) if accept else ()
+    if accept:
+        waivers = read_waivers(accept, datetime.now(UTC).date())
+    else:
+        waivers = ()
     counter = None
     if tokenizer is not None:
         from compliance.token_counter import load_token_counter
@@ -125,7 +128,9 @@ def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> 
     if output_format == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
         write_step_summary(results, Path(summary))
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
-        return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
+        if any(result.lacks_workload for result in results):
+            return MissingError.exit_code
+        return 0
     return 1
 
 
@@ -184,11 +189,10 @@ def explain_rule(id: str, output_format: str = "text") -> str:
     id = former.get(id, id)
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=0.3)
-        hint = (
-            f"did you mean {' or '.join(repr(name) for name in near)}?"
-            if near
-            else "podium check names the rules that a result violates"
-        )
+        if near:
+            hint = f"did you mean {' or '.join(repr(name) for name in near)}?"
+        else:
+            hint = "podium check names the rules that a result violates"
         raise RequestError(f"unknown rule '{id}'; {hint}")
     if output_format == "json":
         return json.dumps(build_rule_record(rules[id]), indent=2)

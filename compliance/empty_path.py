@@ -30,7 +30,9 @@ def judge_without_round(target: RecognisedPath, evidence: str) -> Iterator[Findi
         except (OSError, ValueError) as error:
             source.add_read_error(error)
     yield from judge_document(source, UNKNOWN_ROUND)
-    packed = describe_packed_files(target.path) if target.kind is PathKind.UNKNOWN else ""
+    packed = ""
+    if target.kind is PathKind.UNKNOWN:
+        packed = describe_packed_files(target.path)
     if packed:
         source.add_parse_error(
             ParseErrorKind.UNREADABLE, packed, "unpacked results", advice=PACKED_ADVICE

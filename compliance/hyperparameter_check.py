@@ -61,7 +61,9 @@ class HyperparameterFile:
     def find_text(self, key: str) -> str | None:
         """Return a text in the file: its workload or round."""
         value = self.table.get(key)
-        return value if isinstance(value, str) else None
+        if isinstance(value, str):
+            return value
+        return None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -70,11 +72,9 @@ class HyperparameterFile:
 
     def find_line(self, key: str) -> int | None:
         """Find the line on which a key is set; None if that is ambiguous."""
-        return (
-            find_json_line(self.text, key)
-            if is_json_file(self.path, self.text)
-            else find_toml_line(self.text, key)
-        )
+        if is_json_file(self.path, self.text):
+            return find_json_line(self.text, key)
+        return find_toml_line(self.text, key)
 
 
 def judge_config(path: Path, workload: str | None, round_name: str | None) -> PathJudgement:
@@ -263,13 +263,17 @@ def describe_second_line(text: str, key: str) -> str:
     written with escapes.
     """
     found = [match.start() for match in re.finditer(rf'"{re.escape(key)}"\s*:', text)]
-    return f" (at line {text.count(chr(10), 0, found[1]) + 1})" if len(found) > 1 else ""
+    if len(found) > 1:
+        return f" (at line {text.count(chr(10), 0, found[1]) + 1})"
+    return ""
 
 
 def find_json_line(text: str, key: str) -> int | None:
     """Find the line of a dotted key by its last part."""
     match = re.search(rf'"{re.escape(key.rpartition(".")[2])}"\s*:', text)
-    return text.count("\n", 0, match.start()) + 1 if match else None
+    if match:
+        return text.count("\n", 0, match.start()) + 1
+    return None
 
 
 def find_toml_line(text: str, key: str) -> int | None:

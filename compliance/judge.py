@@ -107,7 +107,9 @@ class Judge:
             ),
             roots,
         )
-        return replace_all_consequences(judged, unread) if unread else judged
+        if unread:
+            return replace_all_consequences(judged, unread)
+        return judged
 
     def report_excess(self, given: str, excess: TreeExcess) -> PathJudgement:
         """Return the judgement of a path that is beyond a bound, and is therefore not read."""
@@ -159,7 +161,9 @@ class Judge:
         """
         evidence = self.recognise_round(target)
         first, *others = iterate_round_candidates(target, evidence, self.round_name)
-        return self.judge_once(target).round if others else first.round
+        if others:
+            return self.judge_once(target).round
+        return first.round
 
     def judge_parts(
         self, paths: Iterable[Path], target: RecognisedPath, given: str
@@ -211,7 +215,9 @@ class Judge:
 
     def recognise_round(self, target: RecognisedPath) -> RoundEvidence | None:
         """Recognise the round of a path from its content, unless the user named one."""
-        return None if self.round_name else recognise_path_round(target)
+        if self.round_name:
+            return None
+        return recognise_path_round(target)
 
     def judge_by_round(self, target: RecognisedPath, candidate: Candidate) -> JudgedTarget:
         """Judge a path by one round; a path of an unknown round is reported as such."""
@@ -244,25 +250,21 @@ def replace_all_consequences(judged: PathJudgement, unread: Sequence[Finding]) -
     """Return a judgement that names unread folders instead of what they seem to lack, also in each
     result that has one; the folders in a set's are other results'.
     """
+    results = list(judged.results)
+    for place, each in enumerate(judged.results):
+        own = [
+            cause
+            for cause in unread
+            if cause.file == each.path
+            or (each.kind is not ResultKind.SET and Path(cause.file).is_relative_to(each.path))
+        ]
+        if own:
+            findings = tuple(dict.fromkeys(replace_consequences(each.findings, own)))
+            results[place] = replace(each, findings=findings)
     return replace(
         judged,
         findings=tuple(dict.fromkeys(replace_consequences(judged.findings, unread))),
-        results=tuple(
-            replace(each, findings=tuple(dict.fromkeys(replace_consequences(each.findings, own))))
-            if (
-                own := [
-                    cause
-                    for cause in unread
-                    if cause.file == each.path
-                    or (
-                        each.kind is not ResultKind.SET
-                        and Path(cause.file).is_relative_to(each.path)
-                    )
-                ]
-            )
-            else each
-            for each in judged.results
-        ),
+        results=tuple(results),
     )
 
 
@@ -272,7 +274,9 @@ def display_path_as_given(path: Path, given: str) -> Path:
     """
     if path == locate_absolutely(given):
         return Path(given)
-    return path if Path(given).is_absolute() else Path(os.path.relpath(path))
+    if Path(given).is_absolute():
+        return path
+    return Path(os.path.relpath(path))
 
 
 def prepare_reported_findings(

@@ -123,11 +123,9 @@ def generate_shuffled_order(
     seed: int, size: int, generator: Callable[[int], MersenneTwister] = MersenneTwister
 ) -> Sequence[int]:
     """Return the numbers below a size in the order that a seed shuffles them into."""
-    return (
-        generate_cached_shuffled_order(seed, size, generator)
-        if size <= MAX_CACHED_SHUFFLE_SIZE
-        else generator(seed).shuffle(list(range(size)))
-    )
+    if size <= MAX_CACHED_SHUFFLE_SIZE:
+        return generate_cached_shuffled_order(seed, size, generator)
+    return generator(seed).shuffle(list(range(size)))
 
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
@@ -182,7 +180,9 @@ class ReplayPlan:
         samples, so that no query runs past the end.
         """
         order = generate_shuffled_order(self.qsl_seed, self.samples, self.generator)
-        padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
+        padding = 0
+        if self.scenario is Scenario.MULTI_STREAM:
+            padding = self.per_query - 1
         sets = [
             order[first : first + self.samples_in_memory]
             for first in range(0, self.samples, self.samples_in_memory)
@@ -207,7 +207,9 @@ class ReplayPlan:
         if self.scenario is Scenario.OFFLINE:
             yield from loaded
             return
-        stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
+        stride = 1
+        if self.scenario is Scenario.MULTI_STREAM:
+            stride = self.per_query
         end = len(loaded) - (stride - 1)
         starts = len(range(0, end, stride))
         for number in generate_shuffled_order(self.sample_seed, starts, self.generator):
@@ -259,7 +261,9 @@ class ReplayPlan:
         if self.scenario is Scenario.OFFLINE:
             while True:
                 yield from loaded
-        stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
+        stride = 1
+        if self.scenario is Scenario.MULTI_STREAM:
+            stride = self.per_query
         end = len(loaded) - (stride - 1)
         draw = MersenneTwister(self.sample_seed)
         # LoadGen draws for unique samples and for equal issue counts in any case: both are drawn
@@ -281,11 +285,10 @@ class ReplayPlan:
         draw, due = MersenneTwister(self.schedule_seed), 0
         while True:
             yield due
-            due += (
-                int(-math.log(1.0 - draw.generate_real()) / self.rate * NS_PER_S)
-                if self.scenario is Scenario.SERVER
-                else self.period_ns
-            )
+            if self.scenario is Scenario.SERVER:
+                due += int(-math.log(1.0 - draw.generate_real()) / self.rate * NS_PER_S)
+            else:
+                due += self.period_ns
 
     @property
     def period_ns(self) -> int:
@@ -298,7 +301,9 @@ class ReplayPlan:
         samples are issued equally often.
         """
         equal = self.equal_issue and self.scenario is not Scenario.MULTI_STREAM
-        return self.samples if equal and self.scenario is not Scenario.OFFLINE else 1
+        if equal and self.scenario is not Scenario.OFFLINE:
+            return self.samples
+        return 1
 
     def compute_last_due_ns(self) -> tuple[int, int, int]:
         """Return the due times of the last query before the least addition, of the last one, and

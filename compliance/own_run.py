@@ -54,7 +54,9 @@ def describe_disturbances(folded: Sequence[Finding], results: Sequence[PathJudge
         if (match := OTHERS_SHARE_PATTERN.search(finding.found))
     )
     ends = dict.fromkeys(f"{share:.0f}" for share in shares[:1] + shares[-1:])
-    others = [f"other programs used {' to '.join(ends)} % of the cores"] if shares else []
+    others = []
+    if shares:
+        others.append(f"other programs used {' to '.join(ends)} % of the cores")
     rules = sorted({finding.rule for finding in folded if not is_share_finding(finding)})
     disturbed = {finding.file for finding in folded if is_disturbance(finding)}
     return (
@@ -87,4 +89,6 @@ def omit_editing_advice(results: Sequence[PathJudgement]) -> list[PathJudgement]
 def shorten_advice(advice: str) -> str:
     """Leave out of an advice that files must not be edited; empty if it says nothing else."""
     shortened = EDITING_ADVICE_PATTERN.sub("", advice).lstrip("; ")
-    return "" if shortened == "." else shortened
+    if shortened == ".":
+        return ""
+    return shortened

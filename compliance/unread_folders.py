@@ -38,7 +38,9 @@ def find_unread_folders(
     except OSError as error:
         yield Path(folder), error.strerror or str(error)
         return
-    for path in below if depth else ():
+    if not depth:
+        return
+    for path in below:
         yield from find_unread_folders(path, depth - 1)
 
 

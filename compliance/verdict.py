@@ -189,7 +189,9 @@ class PathJudgement:
 def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     """Derive the verdict from findings; only errors that no waiver accepts count."""
     weights = [finding.weight for finding in findings if finding.is_open_error]
-    return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
+    if weights:
+        return max(weights, key=list(Verdict).index)
+    return Verdict.VALID
 
 
 def change_findings(
@@ -212,9 +214,10 @@ def judge_strictly(judged: PathJudgement) -> PathJudgement:
 
 def escalate_form_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Turn warnings about the form into errors."""
-    return tuple(
-        replace(each, severity=Severity.ERROR)
-        if each.about is About.FORM and each.severity is Severity.WARNING
-        else each
-        for each in findings
-    )
+    escalated = []
+    for each in findings:
+        if each.about is About.FORM and each.severity is Severity.WARNING:
+            escalated.append(replace(each, severity=Severity.ERROR))
+        else:
+            escalated.append(each)
+    return tuple(escalated)

@@ -47,7 +47,9 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         root, here = locate_absolutely(judged), locate_absolutely("")
         inside, printed = locate_absolutely(root / self.path), locate_absolutely(self.path)
         # a folder above these, as `..` is, would accept more than its reader sees
-        places = [inside] if inside.is_relative_to(root) else []
+        places = []
+        if inside.is_relative_to(root):
+            places.append(inside)
         if printed.is_relative_to(root) or printed.is_relative_to(here):
             places.append(printed)
         return any(map(locate_absolutely(finding.file).is_relative_to, places))
@@ -84,7 +86,10 @@ def require_usable_waiver(waiver: Waiver, file: Path, today: datetime.date) -> W
     rule = rules.get(former.get(waiver.rule, waiver.rule))
     if rule is None:
         near = difflib.get_close_matches(waiver.rule, sorted(rules), n=1)
-        hint = f"did you mean {near[0]}?" if near else "podium explain lists all rules"
+        if near:
+            hint = f"did you mean {near[0]}?"
+        else:
+            hint = "podium explain lists all rules"
         raise RequestError(f"{file}: {waiver.name}: there is no such rule; {hint}")
     if rule.weight is Verdict.UNKNOWN:
         raise RequestError(

@@ -107,7 +107,9 @@ class Walk:
     def open_path(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open what lies at a path, or say that there is nothing to judge."""
         open_place = self.places.get(target.kind)
-        found = open_place(target) if open_place else None
+        found = None
+        if open_place:
+            found = open_place(target)
         if found is None:
             return [build_path_fault(target.path, *describe_empty_target(target))]
         return found
@@ -141,7 +143,10 @@ class Walk:
         if part.distinct:
             found = dict.fromkeys(found)
         for finding in found:
-            revised = part.revise(finding) if part.revise else finding
+            if part.revise:
+                revised = part.revise(finding)
+            else:
+                revised = finding
             if revised is not None:
                 yield revised
 

@@ -88,11 +88,9 @@ def compute_half_rates(
     ):
         return None
     found, rows = compute_slice_rates(queries)
-    return (
-        (found[: TIME_SLICES // 2], found[TIME_SLICES // 2 :])
-        if min(rows) >= MIN_COMPLETIONS_PER_SLICE
-        else None
-    )
+    if min(rows) >= MIN_COMPLETIONS_PER_SLICE:
+        return (found[: TIME_SLICES // 2], found[TIME_SLICES // 2 :])
+    return None
 
 
 def estimate_offline_rate(queries: QueryTimes, by_length: bool) -> WithinRunInterval | None:
@@ -159,7 +157,9 @@ def estimate_independent_queries(latency: Any) -> float:
 
     centred = latency - latency.mean()
     spread = float(numpy.dot(centred, centred))
-    share = max(0.0, float(numpy.dot(centred[1:], centred[:-1])) / spread) if spread else 0.0
+    share = 0.0
+    if spread:
+        share = max(0.0, float(numpy.dot(centred[1:], centred[:-1])) / spread)
     return len(latency) * (1 - share) / (1 + share)
 
 

@@ -69,7 +69,10 @@ class ZstdFrameReader(io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return `size` bytes, fewer at the end; without a size, everything that is left."""
-        wanted = self.left + 1 if size is None or size < 0 else size
+        if size is None or size < 0:
+            wanted = self.left + 1
+        else:
+            wanted = size
         while len(self.waiting) < wanted and not self.frame.eof:
             self.unpack_more()
         piece = bytes(self.waiting[:wanted])

@@ -166,11 +166,9 @@ def find_seal_problem(bundle: Path) -> str | None:
         found = read_bundle_trailer(bundle)
     except JudgedError as error:
         return str(error)
-    return (
-        None
-        if hash_leading_bytes(bundle, found.sealed) == found.digest
-        else "changed after it was sealed"
-    )
+    if hash_leading_bytes(bundle, found.sealed) == found.digest:
+        return None
+    return "changed after it was sealed"
 
 
 def hash_leading_bytes(path: Path, size: int) -> bytes:

@@ -80,7 +80,9 @@ def format_utc_day(seconds: float) -> str:
 def parse_utc_seconds(text: str | None, form: str) -> float | None:
     """Parse a date and time as UTC, to seconds since 1970; None if invalid."""
     try:
-        return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() if text else None
+        if not text:
+            return None
+        return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
 
@@ -90,4 +92,6 @@ def compute_unexplained_gap_h(one: float, other: float) -> float | None:
     else None.
     """
     hours = abs(one - other) / S_PER_HOUR
-    return hours if hours > MAX_ZONE_DIFFERENCE_H else None
+    if hours > MAX_ZONE_DIFFERENCE_H:
+        return hours
+    return None

@@ -15,7 +15,9 @@ def parse_finite_number(value: object) -> float | None:
         number = float(value)
     except ValueError:
         return None
-    return number if is_finite_number(number) else None
+    if is_finite_number(number):
+        return number
+    return None
 
 
 def is_finite_number(value: object) -> TypeGuard[int | float]:

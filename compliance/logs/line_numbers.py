@@ -43,12 +43,17 @@ class LineNumbers:
         if block < 0 or self.mark is None:
             return order
         start = self.blocks[block]
-        end = self.blocks[block + 1] if block + 1 < len(self.blocks) else -1
+        if block + 1 < len(self.blocks):
+            end = self.blocks[block + 1]
+        else:
+            end = -1
         with open_regular_file(self.path) as stream:
             stream.seek(start)
             text = stream.read(end - start if end > 0 else -1)
         match = next(islice(self.mark.finditer(text), order - start, None), None)
-        return start + match.start() if match else start
+        if match:
+            return start + match.start()
+        return start
 
     def find_line_at(self, offset: int) -> int:
         """Return the line, from 1, of a byte offset; if the file is no longer readable, the last

@@ -42,19 +42,27 @@ class LogIndex(dict[str, list[R]]):
     def find_record(self, key: str) -> R | None:
         """Return the record that counts; None if the log has none with this key."""
         found = self.get(key)
-        return found[self.counted] if found else None
+        if found:
+            return found[self.counted]
+        return None
 
     def find_value(self, key: str) -> Any:
         """Return the value of a key; None if the log has none."""
         found = self.get(key)
-        return found[self.counted].value if found else None
+        if found:
+            return found[self.counted].value
+        return None
 
     def find_number(self, key: str) -> float | None:
         """Return the value of a key as a number; None if it is not finite, or none at all."""
         value = self.find_value(key)
-        return float(value) if is_finite_number(value) else None
+        if is_finite_number(value):
+            return float(value)
+        return None
 
     def find_line(self, key: str) -> int | None:
         """Return the line of the record that counts."""
         found = self.find_record(key)
-        return found.line if found else None
+        if found:
+            return found.line
+        return None

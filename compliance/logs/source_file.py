@@ -161,7 +161,10 @@ class SourceFile:
     def add_read_error(self, error: Exception) -> None:
         """Record why the file cannot be read."""
         missing = isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOTDIR)
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+        else:
+            reason = str(error)
         self.add_parse_error(
             ParseErrorKind.MISSING if missing else ParseErrorKind.UNREADABLE,
             "no such file" if missing else reason,
@@ -188,19 +191,16 @@ def read_json_document(
     if text is None:
         return None
     value = decode_strict_json(source, decoder, text, None)
-    for name in (
-        sorted(
+    if known and value is not None:
+        for name in sorted(
             msgspec.json.decode(text.decode("utf-8", "replace"), type=dict[str, msgspec.Raw]).keys()
             - known
-        )
-        if known and value is not None
-        else ()
-    ):
-        source.add_parse_error(
-            ParseErrorKind.SHAPE,
-            f"a field '{format_excerpt(name.encode())}'",
-            "only fields of the schema",
-        )
+        ):
+            source.add_parse_error(
+                ParseErrorKind.SHAPE,
+                f"a field '{format_excerpt(name.encode())}'",
+                "only fields of the schema",
+            )
     return value
 
 

@@ -218,7 +218,9 @@ def parse_telemetry_line(telemetry: TelemetryFile, number: int, text: bytes) -> 
         if head and has_valid_channels(telemetry.source, head, number):
             telemetry.segments.append(SampledSegment(head=head, line=number, last_line=number))
         return
-    segment = telemetry.segments[-1] if telemetry.segments else None
+    segment = None
+    if telemetry.segments:
+        segment = telemetry.segments[-1]
     if segment is None or segment.end is not None:
         telemetry.source.add_parse_error(
             ParseErrorKind.RECORD,
@@ -251,33 +253,36 @@ def has_valid_channels(source: SourceFile, head: SegmentHead, number: int) -> bo
     return valid
 
 
+def select_state_decoder(channel: str) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a channel's states, by its name."""
+    if channel == "host":
+        return HOST_STATE_DECODER
+    if channel.startswith("gpu"):
+        return GPU_STATE_DECODER
+    return OTHER_STATE_DECODER
+
+
 def store_channel_reading(
     source: SourceFile, segment: SampledSegment, number: int, fields: Mapping[str, msgspec.Raw]
 ) -> None:
     """Parse one reading."""
-    t = (
-        decode_strict_json(source, COUNT_DECODER, bytes(fields["t"]), number)
-        if "t" in fields
-        else None
-    )
+    t = None
+    if "t" in fields:
+        t = decode_strict_json(source, COUNT_DECODER, bytes(fields["t"]), number)
     names = fields.keys() - {"t"}
     channel = next(
         (each for each in segment.head.channels if each.kind == "state" and names == {each.name}),
         None,
     )
     if t is not None and channel is not None:
-        kind: msgspec.json.Decoder[Any] = (
-            HOST_STATE_DECODER
-            if channel.name == "host"
-            else GPU_STATE_DECODER
-            if channel.name.startswith("gpu")
-            else OTHER_STATE_DECODER
-        )
-        state = decode_strict_json(source, kind, bytes(fields[channel.name]), number)
+        decoder = select_state_decoder(channel.name)
+        state = decode_strict_json(source, decoder, bytes(fields[channel.name]), number)
         if state is not None:
             segment.states.setdefault(channel.name, []).append((t, number, state))
         return
-    value = parse_numbered_value(source, segment, number, fields) if t is not None else None
+    value = None
+    if t is not None:
+        value = parse_numbered_value(source, segment, number, fields)
     if t is None or value is None:
         source.add_parse_error(
             ParseErrorKind.SHAPE,
@@ -295,18 +300,16 @@ def parse_numbered_value(
     """Parse number and value of an energy or power channel; None if the line belongs to no such
     channel.
     """
-    which = (
-        decode_strict_json(source, COUNT_DECODER, bytes(fields["i"]), number)
-        if "i" in fields
-        else None
-    )
+    which = None
+    if "i" in fields:
+        which = decode_strict_json(source, COUNT_DECODER, bytes(fields["i"]), number)
     channels = segment.head.channels
-    key = (
-        POWER_VALUE_KEYS.get(channels[which].kind)
-        if which is not None and which < len(channels)
-        else None
-    )
+    key = None
+    if which is not None and which < len(channels):
+        key = POWER_VALUE_KEYS.get(channels[which].kind)
     if which is None or key is None or fields.keys() != {"t", "i", key}:
         return None
     value = decode_strict_json(source, COUNT_DECODER, bytes(fields[key]), number)
-    return None if value is None else (which, value)
+    if value is None:
+        return None
+    return (which, value)

@@ -30,7 +30,9 @@ def read_loadgen_head(head: bytes) -> LoadGenHead | None:
     version, seed = EVIDENCE_VERSION_PATTERN.search(head), QSL_SEED_PATTERN.search(head)
     if version is None and seed is None:
         return None
-    program = f"LoadGen {version[1].decode('latin-1')}" if version else "LoadGen's summary"
+    program = "LoadGen's summary"
+    if version:
+        program = f"LoadGen {version[1].decode('latin-1')}"
     if seed is None:
         return LoadGenHead(program, None)
     return LoadGenHead(

@@ -31,5 +31,7 @@ def describe_packed_files(folder: Path, depth: int = 0) -> str:
 def iterate_files_below(folder: Path, depth: int) -> Iterator[Path]:
     """Yield what is in a folder, and in folders down to a depth below it."""
     yield from (folder / name for name in sorted(list_folder_names(folder)))
-    for below in list_subfolders(folder) if depth else ():
+    if not depth:
+        return
+    for below in list_subfolders(folder):
         yield from iterate_files_below(below, depth - 1)

@@ -31,11 +31,11 @@ def split_by_round(target: RecognisedPath, evidence: RoundEvidence | None) -> Se
     organisations = list_target_organisations(target)
     if evidence.logs and not (evidence.round and evidence.logs.can_belong_to_round(evidence.round)):
         sets = [each for home in organisations for each in list_training_sets(home)]
-        return (
-            (organisations if target.kind is PathKind.TREE else sets)
-            if has_several_rounds(sets)
-            else ()
-        )
+        if not has_several_rounds(sets):
+            return ()
+        if target.kind is PathKind.TREE:
+            return organisations
+        return sets
     if evidence.round is None or not registry.load_round_kind(evidence.round).seed_table:
         return ()
     if target.kind is PathKind.TREE and (
@@ -60,7 +60,10 @@ def list_training_sets(organisation_folder: Path) -> list[Path]:
     training_sets = []
     for system in list_subfolders(organisation_folder / "results"):
         below = list(list_subfolders(system))
-        training_sets += [system] if not below or any(list_published_logs(system)) else below
+        if not below or any(list_published_logs(system)):
+            training_sets.append(system)
+        else:
+            training_sets += below
     return training_sets
 
 

@@ -155,16 +155,17 @@ def find_loose_run(path: Path, folder: bool) -> RecognisedPath | None:
 def find_described_results(path: Path, position: TreePosition) -> Path | None:
     """Return the results that a measurements folder describes; None for anything else."""
     parts = position.list_parts_below(path)
-    return (
-        position.organisation_folder.joinpath("results", *parts[1:])
-        if parts[:1] == ("measurements",)
-        else None
-    )
+    if parts[:1] == ("measurements",):
+        return position.organisation_folder.joinpath("results", *parts[1:])
+    return None
 
 
 def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
     """Recognise a file by its position, its name and its first bytes."""
-    below = position.list_parts_below(path) if position else ()
+    if position:
+        below = position.list_parts_below(path)
+    else:
+        below = ()
     if below and below[0] in TEST_FOLDERS:
         return PathKind.AUDIT
     if path.name in LOADGEN_FILES or (position and path.name in list_entry_files()):
@@ -186,7 +187,9 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
     ):
         return PathKind.BUNDLE
     if path.suffix.casefold() == ".json":
-        return PathKind.SYSTEM_FILE if path.parent.name == "systems" else PathKind.DOCUMENT
+        if path.parent.name == "systems":
+            return PathKind.SYSTEM_FILE
+        return PathKind.DOCUMENT
     return PathKind.LOG
 
 
@@ -229,7 +232,9 @@ def recognise_content_kind(path: Path) -> PathKind:
         return kind
     if any(find_judgeable_parts(path)):
         return PathKind.TREES
-    return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
+    if is_empty_folder(path):
+        return PathKind.EMPTY
+    return PathKind.UNKNOWN
 
 
 def recognise_result_kind(path: Path) -> PathKind | None:
@@ -269,7 +274,9 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
     """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files
     counts as one.
     """
-    for folder in list_subfolders(path) if depth else ():
+    if not depth:
+        return
+    for folder in list_subfolders(path):
         if (
             is_file(folder / MANIFEST_FILE)
             or has_division_folders(folder)
@@ -284,7 +291,10 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
 
 def find_studies(path: Path) -> Iterator[Path]:
     """Yield the studies in a results folder, or in its studies folder."""
-    studies_folder = path if path.name == STUDIES_FOLDER else path / STUDIES_FOLDER
+    if path.name == STUDIES_FOLDER:
+        studies_folder = path
+    else:
+        studies_folder = path / STUDIES_FOLDER
     yield from (
         folder for folder in list_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
     )
@@ -341,8 +351,6 @@ def recognise_kind_in_results(path: Path, position: TreePosition) -> PathKind:
         return (PathKind.ORGANISATION, PathKind.SYSTEM, PathKind.BENCHMARK)[max(depth - 1, 0)]
     if depth == 4:
         return PathKind.ENTRY
-    return (
-        PathKind.RUNS
-        if depth == 5 and path.name.casefold() == MODE_FOLDERS[1] and not has_loadgen_logs(path)
-        else PathKind.RUN
-    )
+    if depth == 5 and path.name.casefold() == MODE_FOLDERS[1] and not has_loadgen_logs(path):
+        return PathKind.RUNS
+    return PathKind.RUN

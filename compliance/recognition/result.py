@@ -83,7 +83,10 @@ def iterate_round_candidates(
 ) -> Iterator[Candidate]:
     """Yield the rounds that a path as a whole may belong to, the recognised one first."""
     if evidence is None:
-        yield Candidate(round=named_round) if named_round else build_unread_candidate(target)
+        if named_round:
+            yield Candidate(round=named_round)
+        else:
+            yield build_unread_candidate(target)
         return
     rounds = list_possible_rounds(target, evidence)
     first = Candidate(
@@ -135,7 +138,9 @@ def list_possible_rounds(target: RecognisedPath, evidence: RoundEvidence) -> tup
     if evidence.logs is None or target.kind is not PathKind.SET or target.position:
         return ()
     rounds = evidence.logs.list_candidate_rounds()
-    return rounds if evidence.round in rounds and len(rounds) > 1 else ()
+    if evidence.round in rounds and len(rounds) > 1:
+        return rounds
+    return ()
 
 
 def is_podium_result(target: RecognisedPath) -> bool:

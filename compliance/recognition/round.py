@@ -68,20 +68,16 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
         and own.logs
         and own.logs.has_other_benchmark()
     ):
-        own = (
-            decide_round_by_files(iterate_neighbour_files(target)) or own
-        )  # it still belongs to its set
+        # it still belongs to its set
+        own = decide_round_by_files(iterate_neighbour_files(target)) or own
     found = recognise_by_context(target, own) or own
-    named, logs = (
-        find_round_in_names(target),
-        (
-            own.logs
-            if own and target.kind not in MULTI_ROUND_KINDS
-            else found.logs
-            if found
-            else None
-        ),
-    )
+    named = find_round_in_names(target)
+    if own and target.kind not in MULTI_ROUND_KINDS:
+        logs = own.logs
+    elif found:
+        logs = found.logs
+    else:
+        logs = None
     if (
         named
         and named.round
@@ -98,7 +94,9 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     overruled = found is None or (
         named and named.round is None and found.round and not is_podium_round(found.round)
     )
-    return named if overruled else found
+    if overruled:
+        return named
+    return found
 
 
 def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> RoundEvidence | None:
@@ -118,7 +116,9 @@ def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> R
                 )
             )
         )
-        return None if around and own.logs.is_round_excluded(around.round) else around
+        if around and own.logs.is_round_excluded(around.round):
+            return None
+        return around
     return None
 
 
@@ -223,13 +223,11 @@ def iterate_set_logs(target: RecognisedPath) -> Iterator[Path]:
 
 def list_target_organisations(target: RecognisedPath) -> list[Path]:
     """Return the organisations' folders of a tree, or that of an organisation."""
-    return (
-        sorted(list_tree_organisations(target.path))
-        if target.kind is PathKind.TREE
-        else [target.position.organisation_folder]
-        if target.position
-        else []
-    )
+    if target.kind is PathKind.TREE:
+        return sorted(list_tree_organisations(target.path))
+    if target.position:
+        return [target.position.organisation_folder]
+    return []
 
 
 def iterate_neighbour_files(target: RecognisedPath) -> Iterator[Path]:
@@ -307,7 +305,9 @@ def iterate_loadgen_files(path: Path, depth: int = 3) -> Iterator[Path]:
         yield from (path / name for name in found)
         if path.name.casefold() not in MODE_FOLDERS and not path.name.startswith("run_"):
             return
-    for folder in list_subfolders(path) if depth else ():
+    if not depth:
+        return
+    for folder in list_subfolders(path):
         yield from iterate_loadgen_files(folder, depth - 1)
 
 

@@ -81,7 +81,9 @@ def find_round_of_seeds(seeds: Mapping[str, Any]) -> str | None:
         map_rounds_by_seed(name).get(seed) if isinstance(seed, int) else None
         for name, seed in seeds.items()
     }
-    return rounds.pop() if len(rounds) == 1 else None
+    if len(rounds) == 1:
+        return rounds.pop()
+    return None
 
 
 def read_seed(value: Any) -> int:

@@ -78,7 +78,9 @@ class TreePosition:
     def division(self) -> Division | None:
         """The division, if the tree has that level."""
         name = self.organisation_folder.parent.name.casefold()
-        return Division(name) if name in [*Division] else None
+        if name in [*Division]:
+            return Division(name)
+        return None
 
     def list_parts_below(self, path: Path) -> tuple[str, ...]:
         """Return the path components below the organisation's folder."""
@@ -87,7 +89,9 @@ class TreePosition:
     @property
     def system_file(self) -> Path | None:
         """Path of the system description."""
-        return self.organisation_folder / "systems" / f"{self.system}.json" if self.system else None
+        if self.system:
+            return self.organisation_folder / "systems" / f"{self.system}.json"
+        return None
 
 
 def is_folder(path: Path | str) -> bool:
@@ -104,7 +108,9 @@ def is_file(path: Path | str) -> bool:
 def match_organisation_folder(parts: tuple[str, ...]) -> Path | None:
     """Return the folder with these path components if it is an organisation's."""
     folder = Path(*parts)
-    return folder if is_organisation_folder(folder) else None
+    if is_organisation_folder(folder):
+        return folder
+    return None
 
 
 def locate_in_tree(
@@ -320,11 +326,10 @@ def list_tree_organisations(tree: Path) -> Iterator[Path]:
     trees have no divisions.
     """
     divided = has_division_folders(tree)
-    divisions = (
-        [tree]
-        if tree.name.casefold() in DIVISION_FOLDERS or not divided
-        else [tree / division for division in DIVISION_FOLDERS]
-    )
+    if tree.name.casefold() in DIVISION_FOLDERS or not divided:
+        divisions = [tree]
+    else:
+        divisions = [tree / division for division in DIVISION_FOLDERS]
     yield from (
         organisation_folder
         for division in divisions

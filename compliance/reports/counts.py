@@ -88,7 +88,9 @@ def iterate_kind_counts(results: Sequence[JudgedResult]) -> Iterator[str]:
         alike = [each for each in results if each.kind is kind]
         files = sum(each.files for each in alike)
         if alike:
-            held = f" of {format_count(files, FILE_NOUNS[kind])}" if files else ""
+            held = ""
+            if files:
+                held = f" of {format_count(files, FILE_NOUNS[kind])}"
             yield f"{format_count(len(alike), kind)}{held}"
 
 
@@ -96,7 +98,9 @@ def format_unchecked_counts(findings: Iterable[Finding]) -> str:
     """Format what could not be checked, and of how many results."""
     counts = Counter(finding.unchecked for finding in findings if finding.unchecked)
     listed = ", ".join(f"{what} of {count:,}" for what, count in sorted(counts.items()))
-    return f"not checked: {listed}" if listed else ""
+    if listed:
+        return f"not checked: {listed}"
+    return ""
 
 
 def format_severity_counts(findings: Iterable[Finding]) -> str:
@@ -111,8 +115,9 @@ def format_severity_counts(findings: Iterable[Finding]) -> str:
         for severity in Severity
         if counts[severity]
     ]
-    accepted = len(findings) - counts.total()
-    return ", ".join([*parts, *([f"{accepted:,} accepted"] if accepted else [])])
+    if accepted := len(findings) - counts.total():
+        parts.append(f"{accepted:,} accepted")
+    return ", ".join(parts)
 
 
 def build_result_rows(judged: PathJudgement, most: int | None = None) -> list[ResultRow]:
@@ -136,5 +141,9 @@ def build_result_rows(judged: PathJudgement, most: int | None = None) -> list[Re
 
 def format_result_contents(result: JudgedResult) -> str:
     """Format the kind of a result, with the number of its logs or runs."""
-    held = format_count(result.files, FILE_NOUNS[result.kind]) if result.files else ""
-    return f"{result.kind} of {held}" if held else str(result.kind)
+    held = ""
+    if result.files:
+        held = format_count(result.files, FILE_NOUNS[result.kind])
+    if held:
+        return f"{result.kind} of {held}"
+    return str(result.kind)

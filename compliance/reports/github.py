@@ -131,9 +131,14 @@ def list_table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> It
 
 def format_finding_example(first: Finding) -> str:
     """Format a finding with its location and its waiver, shortened."""
-    place = f"{first.file}:{first.line}" if first.line else first.file
+    if first.line:
+        place = f"{first.file}:{first.line}"
+    else:
+        place = first.file
     text = f"{place}: {format_acceptance(first)}found {first.found}; expected {first.required}"
-    return text if len(text) <= MAX_EXAMPLE_CHARACTERS else f"{text[:MAX_EXAMPLE_CHARACTERS]}..."
+    if len(text) <= MAX_EXAMPLE_CHARACTERS:
+        return text
+    return f"{text[:MAX_EXAMPLE_CHARACTERS]}..."
 
 
 def escape_markdown(text: str) -> str:
@@ -160,7 +165,9 @@ def choose_github_level(found: Finding | OmittedFindings) -> str:
 
 def format_acceptance(found: Finding | OmittedFindings) -> str:
     """Format the beginning of a text about a finding that a waiver accepts; empty for others."""
-    return f"accepted {found.severity}, {found.accepted}; " if found.accepted else ""
+    if found.accepted:
+        return f"accepted {found.severity}, {found.accepted}; "
+    return ""
 
 
 def format_relative_path(here: Path, file: str) -> str:
@@ -168,7 +175,9 @@ def format_relative_path(here: Path, file: str) -> str:
     workflow; files elsewhere keep their path.
     """
     path = Path(file)
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
+    if path.is_relative_to(here):
+        return path.relative_to(here).as_posix()
+    return path.as_posix()
 
 
 def format_workflow_command(name: str, message: str, **properties: str) -> str:

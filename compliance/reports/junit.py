@@ -134,11 +134,9 @@ def build_xml_element(
 ) -> ElementTree.Element:
     """Create an element, below `parent` if there is one."""
     legal_attributes = {key: replace_illegal_characters(value) for key, value in attributes.items()}
-    return (
-        ElementTree.Element(tag, legal_attributes)
-        if parent is None
-        else ElementTree.SubElement(parent, tag, legal_attributes)
-    )
+    if parent is None:
+        return ElementTree.Element(tag, legal_attributes)
+    return ElementTree.SubElement(parent, tag, legal_attributes)
 
 
 def replace_illegal_characters(text: str) -> str:

@@ -42,4 +42,6 @@ def split_listed_findings(
 
 def format_severity(found: Finding | OmittedFindings) -> str:
     """Format a severity, with the waiver of a finding that is accepted."""
-    return f"accepted {found.severity} ({found.accepted})" if found.accepted else found.severity
+    if found.accepted:
+        return f"accepted {found.severity} ({found.accepted})"
+    return found.severity

@@ -17,7 +17,9 @@ def render_judge_report(
     render = getattr(
         import_module(f"compliance.reports.{output_format}"), f"render_{output_format}_report"
     )
-    text: str = (
-        render(results, verbose=True) if verbose and output_format == "text" else render(results)
-    )
+    text: str
+    if verbose and output_format == "text":
+        text = render(results, verbose=True)
+    else:
+        text = render(results)
     return text.encode("utf-8", "backslashreplace")

@@ -79,7 +79,9 @@ def build_sarif_results(
     """
     listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
-        in_doubt = f" In doubt: {finding.doubt}." if finding.doubt else ""
+        in_doubt = ""
+        if finding.doubt:
+            in_doubt = f" In doubt: {finding.doubt}."
         text = f"Found {finding.found}; expected {finding.required}.{in_doubt} {finding.advice}"
         properties = {"path": result.path, "found": finding.found, "required": finding.required}
         yield build_sarif_result(

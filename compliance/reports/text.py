@@ -122,7 +122,9 @@ def format_result_headline(result: PathJudgement) -> str:
     """Format a result on one line: path, verdict, round, what was judged and what could not be
     checked, counts of findings.
     """
-    verdict = "cannot be judged here" if result.lacks_workload else result.verdict
+    verdict = "cannot be judged here"
+    if not result.lacks_workload:
+        verdict = result.verdict
     return f"{result.path}: {verdict} ({format_verdict_details(result)})"
 
 
@@ -137,7 +139,10 @@ def list_judged_results(judged: PathJudgement, limits: TextLimits) -> Iterator[s
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield f"  {'  '.join([*cells, row.findings])}".rstrip()
-    left_out = sort_worst_first(judged.results)[limits.results :] if limits.results else []
+    if limits.results:
+        left_out = sort_worst_first(judged.results)[limits.results :]
+    else:
+        left_out = []
     if rest := Counter(each.verdict for each in left_out):
         yield f"  and {format_omitted_verdicts(rest)} (-v lists them)"
 
@@ -164,12 +169,17 @@ def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> It
 def format_rule_findings(findings: Sequence[Finding], limits: TextLimits = SHORT) -> Iterator[str]:
     """Yield the findings of one rule: values, locations, and once the advice and the waiver."""
     doubts = list(dict.fromkeys(finding.doubt for finding in findings if finding.doubt))
-    in_doubt = f" (in doubt: {'; '.join(doubts)})" if doubts else ""
+    in_doubt = ""
+    if doubts:
+        in_doubt = f" (in doubt: {'; '.join(doubts)})"
     waiver = findings[0].accepted
     yield f"  {'accepted ' * bool(waiver)}{findings[0].severity} {findings[0].rule}{in_doubt}"
     if waiver:
         yield f"    accepted {waiver}"
-    most = len(findings) if limits.findings is None else limits.findings
+    if limits.findings is None:
+        most = len(findings)
+    else:
+        most = limits.findings
     left = most
     for found, alike in group_equal_findings(findings).items():
         if left > 0:
@@ -188,7 +198,10 @@ def group_equal_findings(findings: Sequence[Finding]) -> Mapping[str, Sequence[s
     """Group the locations of findings by what was found."""
     locations: dict[str, list[str]] = {}
     for finding in findings:
-        location = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        if finding.line:
+            location = f"{finding.file}:{finding.line}"
+        else:
+            location = finding.file
         locations.setdefault(
             f"found {truncate_middle(finding.found)}; expected {truncate_middle(finding.required)}",
             [],
@@ -207,8 +220,6 @@ def format_finding_locations(found: str, locations: Sequence[str]) -> Iterator[s
 
 def truncate_middle(text: str) -> str:
     """Shorten a long value in its middle."""
-    return (
-        text
-        if len(text) <= MAX_VALUE_CHARACTERS
-        else f"{text[: MAX_VALUE_CHARACTERS // 2]} ... {text[-MAX_VALUE_CHARACTERS // 4 :]}"
-    )
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    return f"{text[: MAX_VALUE_CHARACTERS // 2]} ... {text[-MAX_VALUE_CHARACTERS // 4 :]}"

@@ -38,28 +38,24 @@ class IndexedResult:
         """
         if self.scenario is None:
             return None
-        return (
-            tree_path.INTERACTIVE_FOLDER
-            if self.folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold()
-            else self.scenario.label
-        )
+        if self.folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold():
+            return tree_path.INTERACTIVE_FOLDER
+        return self.scenario.label
 
     @property
     def org(self) -> str:
         """The organisation's folder name; empty outside a tree."""
-        return self.organisation_folder.name if self.organisation_folder else ""
+        if self.organisation_folder:
+            return self.organisation_folder.name
+        return ""
 
     @property
     def division(self) -> str:
         """The division; empty if the tree has no such level."""
-        return str(
-            (
-                tree_path.TreePosition(organisation_folder=self.organisation_folder).division
-                if self.organisation_folder
-                else None
-            )
-            or ""
-        )
+        if not self.organisation_folder:
+            return ""
+        position = tree_path.TreePosition(organisation_folder=self.organisation_folder)
+        return str(position.division or "")
 
     def build_place(
         self,
@@ -74,6 +70,9 @@ class IndexedResult:
         """Build the place of the result in its tree. What its logs say of division, organisation
         and system stands where no folder does; a workload that they name is better known.
         """
+        location = self.folder.name
+        if self.organisation_folder:
+            location = self.folder.relative_to(self.results_root).as_posix()
         return ResultPlace(
             round=round_name,
             profile=profile,
@@ -83,11 +82,7 @@ class IndexedResult:
             workload=workload or self.workload,
             scenario=self.scenario_name,
             benchmark=(self.folder.parent if self.scenario else self.folder).name,
-            location=(
-                self.folder.relative_to(self.results_root).as_posix()
-                if self.organisation_folder
-                else self.folder.name
-            ),
+            location=location,
         )
 
     @property
@@ -105,11 +100,9 @@ class IndexedResult:
     @property
     def results_root(self) -> Path:
         """The results folder that contains the result."""
-        return (
-            self.known_organisation_folder.parent.parent
-            if self.division
-            else self.known_organisation_folder.parent
-        )
+        if self.division:
+            return self.known_organisation_folder.parent.parent
+        return self.known_organisation_folder.parent
 
     @property
     def system_file(self) -> Path:
@@ -138,7 +131,9 @@ class IndexedResult:
             / AUDITS_FOLDER
             / self.folder.relative_to(self.known_organisation_folder / "results")
         )
-        return [folder] if folder.is_dir() else []
+        if folder.is_dir():
+            return [folder]
+        return []
 
     @property
     def telemetry_files(self) -> list[Path]:

@@ -13,25 +13,26 @@ def build_machine(fields: Mapping[str, Any]) -> Machine:
         parse_document_count(fields.get(name))
         for name in ("number_of_nodes", "accelerators_per_node")
     )
+    accelerators = None
+    if accelerators_per_node is not None and (nodes is not None or not accelerators_per_node):
+        accelerators = accelerators_per_node * (nodes or 1)
     return Machine(
         accelerator=format_field_value(fields.get("accelerator_model_name")),
-        accelerators=None
-        if accelerators_per_node is None or (nodes is None and accelerators_per_node)
-        else accelerators_per_node * (nodes or 1),
+        accelerators=accelerators,
         nodes=nodes,
     )
 
 
 def format_field_value(value: object) -> str | None:
     """Format a text or number from a description; None if it is empty."""
-    return (
-        replace_unprintable(str(value)).strip() or None
-        if isinstance(value, str | int | float)
-        else None
-    )
+    if isinstance(value, str | int | float):
+        return replace_unprintable(str(value)).strip() or None
+    return None
 
 
 def fold_stated_precision(fields: Mapping[str, object]) -> str | None:
     """Return the precision of the weights in lower case; None if it is not stated."""
     precision = fields.get("weight_data_types")
-    return precision.casefold() if isinstance(precision, str) else None
+    if isinstance(precision, str):
+        return precision.casefold()
+    return None

@@ -88,7 +88,9 @@ class Rule(Generic[D]):
         """
         about = fault.about or self.about
         severity = fault.severity or self.severity
-        doubt = "" if about is About.FORM else fault.doubt or self.doubt
+        doubt = ""
+        if about is not About.FORM:
+            doubt = fault.doubt or self.doubt
         if published and severity is Severity.ERROR and not doubt:
             severity = Severity.WARNING
         return Finding(
@@ -115,7 +117,9 @@ def word_missing_value(found: str) -> str:
 
 def truncate_quoted_text(text: str) -> str:
     """Truncate a quoted text: values in a file may have any length."""
-    return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
+    if len(text) <= MAX_QUOTED_CHARACTERS:
+        return text
+    return f"{text[:MAX_QUOTED_CHARACTERS]}..."
 
 
 def rule(
@@ -142,7 +146,9 @@ def rule(
                 f"rule {id}: the docstring of {check.__qualname__} needs a text, 'Source:' and"
                 " 'Advice:'"
             )
-        names = None if rounds is None else frozenset(rounds)
+        names = None
+        if rounds is not None:
+            names = frozenset(rounds)
         return Rule(
             id=id,
             former=former,
@@ -209,7 +215,10 @@ def iterate_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint | None, 
     for point, package in sorted(brought, key=lambda pair: not plugins.is_own_entry_point(pair[0])):
         for name in list_package_modules(package):
             yield point, import_module(name)
-    others = {each.name for each in registry.iterate_kinds()} - {kind} if kind else set()
+    if kind:
+        others = {each.name for each in registry.iterate_kinds()} - {kind}
+    else:
+        others = set()
     points = registry.list_entry_points(registry.RULE_GROUP)
     names = sorted(name for name in points if name.partition(".")[0] not in others)
     for name, module in registry.iterate_loaded_points(registry.RULE_GROUP, "rules", names):
@@ -251,7 +260,9 @@ def group_rules_by_document(
     workloads.
     """
     known = round in registry.list_round_names()
-    kind = registry.load_round_kind(round).name if known else None
+    kind = None
+    if known:
+        kind = registry.load_round_kind(round).name
     found: dict[type[Any], list[Rule[Any]]] = {}
     for each in load_rules(kind).values():
         if (each.rounds is None or round in each.rounds) and each.workload in (None, workload):

@@ -51,8 +51,12 @@ def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fau
     file; those with the same text, if they are many, once with their number.
     """
     lenient = source.leniency.get(kind)
-    advice = LENIENT_FILE_ADVICE if lenient is Severity.INFO else None
-    of_file = source.about if kind in CONTENT_DEFECTS else None
+    advice = None
+    if lenient is Severity.INFO:
+        advice = LENIENT_FILE_ADVICE
+    of_file = None
+    if kind in CONTENT_DEFECTS:
+        of_file = source.about
     for parse_error, number in group_repeated_errors(source, kind):
         about = parse_error.about or of_file
         yield Fault(
@@ -150,7 +154,10 @@ def number(source: SourceFile) -> Iterator[Fault]:
     """
     served = source.path.name in LOADGEN_FILES
     for fault in check_parse_errors(source, ParseErrorKind.NUMBER):
-        yield replace(fault, advice=fault.advice or EDITED_NUMBER_ADVICE) if served else fault
+        if served:
+            yield replace(fault, advice=fault.advice or EDITED_NUMBER_ADVICE)
+        else:
+            yield fault
 
 
 @rule("file.duplicate", SourceFile, About.SCORE, doubt="which of the values counts")

@@ -28,7 +28,9 @@ class UnjudgedPath:
     @property
     def advice(self) -> str | None:
         """What helps where no round would: None leaves the rule's own."""
-        return "name the path of a result itself." if self.required else None
+        if self.required:
+            return "name the path of a result itself."
+        return None
 
 
 @rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)

@@ -27,7 +27,10 @@ def read_scored_curves(folder: Path, round_name: str, errors: ErrorIndex) -> lis
     for each in list_curve_folders(folder):
         root = find_submission_folder(each)
         if root not in shared:
-            shared[root] = list_shared_rules(errors, root) if root != each else set()
+            if root != each:
+                shared[root] = list_shared_rules(errors, root)
+            else:
+                shared[root] = set()
         curve = read_endpoints_curve(each, root, round)
         curves.append(build_scored_curve(curve, *group_curve_errors(curve, errors, shared[root])))
     return curves
@@ -133,7 +136,9 @@ def build_scored_point(
 
 def select_figure(value: float | None) -> float | None:
     """Return a figure that is finite and positive; None for any other, which measures nothing."""
-    return value if value is not None and 0 < value < inf else None
+    if value is not None and 0 < value < inf:
+        return value
+    return None
 
 
 def find_shared_text(curve: EndpointsCurve, name: str) -> str:
@@ -171,5 +176,8 @@ def find_machine(curve: EndpointsCurve) -> Machine:
 
 def list_tables(value: object) -> list[Mapping[str, Any]]:
     """List the tables in a value of a description: in a list, or a single one."""
-    values = value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        values = value
+    else:
+        values = [value]
     return [each for each in values if isinstance(each, dict)]

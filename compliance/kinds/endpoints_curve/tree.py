@@ -23,7 +23,9 @@ MAX_SEARCHED_FOLDERS: Final = 64
 def parse_point_folder(folder: Path) -> int | None:
     """Return the concurrency in the name of a point's folder; None for another name."""
     match = POINT_FOLDER_PATTERN.fullmatch(folder.name)
-    return int(match[1]) if match else None
+    if match:
+        return int(match[1])
+    return None
 
 
 def is_endpoints_point(folder: Path) -> bool:
@@ -96,4 +98,6 @@ def is_endpoints_system(folder: Path) -> bool:
 def find_submission_folder(curve: Path) -> Path:
     """Return the submission's folder of a curve: above its results, if it lies in some."""
     results = curve.parent.parent
-    return results.parent if results.name == RESULTS_FOLDER else curve
+    if results.name == RESULTS_FOLDER:
+        return results.parent
+    return curve

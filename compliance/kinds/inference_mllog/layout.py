@@ -120,14 +120,20 @@ class InferenceMllogLayout:
             (found for each in path.parents[:3] if (found := parse_scenario_folder(each.name))),
             None,
         )
-        mode = Mode.ACCURACY if path.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
+        if path.name.casefold() == Mode.ACCURACY:
+            mode = Mode.ACCURACY
+        else:
+            mode = Mode.PERFORMANCE
         return read_mllog_run(
             path, mode, self.round, scenario, None, bool(place and place.division == "closed")
         )
 
     def iterate_run(self, run: MllogRun) -> Iterator[Piece]:
         """Open a run that has been read."""
-        figure = About.SCORE if run.performance else About.QUALITY
+        if run.performance:
+            figure = About.SCORE
+        else:
+            figure = About.QUALITY
         run.source.about = run.summary_source.about = figure
         yield run.source
         yield run.summary_source
@@ -137,7 +143,9 @@ class InferenceMllogLayout:
         """Open an entry; a closed one with its system's description, measurements and compliance
         tests.
         """
-        system = self.read_system_description(path, place) if place else None
+        system = None
+        if place:
+            system = self.read_system_description(path, place)
         if summary := find_endpoints_summary(path):
             yield self.build_endpoints_entry(path, summary, place)
         else:
@@ -259,7 +267,10 @@ class InferenceMllogLayout:
                 f"one of {', '.join(dict.fromkeys(SCENARIO_FOLDERS.values()))}",
                 severity=Severity.WARNING,
             )
-        inner = list(list_subfolders(path)) if depth else []
+        if depth:
+            inner = list(list_subfolders(path))
+        else:
+            inner = []
         if (
             place
             and place.division == "closed"

@@ -39,7 +39,9 @@ def parse_client_evidence(summary: bytes) -> RoundEvidence | None:
     of the order of samples alone; None if it is no round's.
     """
     seed = SCHEDULER_SEED_PATTERN.search(summary)
-    name = map_rounds_by_seed("schedule_rng_seed").get(int(seed[1])) if seed else None
+    name = None
+    if seed:
+        name = map_rounds_by_seed("schedule_rng_seed").get(int(seed[1]))
     if seed is None or name is None:
         return None
     return RoundEvidence(

@@ -146,8 +146,12 @@ class InferenceMllogRound:
 
     def find_offline_samples(self, model: InferenceMllogModel | None) -> int | None:
         """Return the minimum number of samples of Offline's query; None if there is none."""
-        own = model.offline_samples if model else None
-        return self.rules.offline_samples if own is None else own
+        own = None
+        if model:
+            own = model.offline_samples
+        if own is None:
+            return self.rules.offline_samples
+        return own
 
 
 def build_inference_mllog_round(

@@ -127,7 +127,9 @@ def find_printed_digits(run: MllogRun, metric: str, value: float) -> float:
     if text is None or not PRINTED_NUMBER_PATTERN.fullmatch(text):
         return value
     printed = float(text)
-    return printed if f"{printed:.6g}" == f"{value:.6g}" else value
+    if f"{printed:.6g}" == f"{value:.6g}":
+        return printed
+    return value
 
 
 def read_mllog_precision(result: IndexedResult, judged_by: InferenceMllogRound) -> str | None:

@@ -80,9 +80,14 @@ class InferenceTextLayout:
             and path.parent != path
         ):
             return self.iterate_entry_folder(path.parent, place)
-        filed = parse_entry_position(place, path) if place else None
-        benchmark = self.round.find_benchmark(filed.model, filed.division) if filed else None
-        scenario = match_scenario_folder(filed.scenario) if filed else None
+        filed = None
+        if place:
+            filed = parse_entry_position(place, path)
+        benchmark = None
+        scenario = None
+        if filed:
+            benchmark = self.round.find_benchmark(filed.model, filed.division)
+            scenario = match_scenario_folder(filed.scenario)
         closed = filed is not None and filed.division == "closed"
         run = read_text_run(
             path, parse_text_run_mode(path), self.round, scenario, benchmark, closed
@@ -96,8 +101,12 @@ class InferenceTextLayout:
     def open_measurements(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open the entry that a measurements file describes."""
         place = target.position
-        results = find_measured_entry(target.path, place) if place else None
-        return self.iterate_entry_folder(results, place) if results else None
+        results = None
+        if place:
+            results = find_measured_entry(target.path, place)
+        if results:
+            return self.iterate_entry_folder(results, place)
+        return None
 
     def open_audit(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open the entry of compliance tests, since they refer to its results."""
@@ -124,7 +133,9 @@ class InferenceTextLayout:
 
     def open_organisation(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open the submission of an organisation."""
-        return self.iterate_organisation(target.position) if target.position else None
+        if target.position:
+            return self.iterate_organisation(target.position)
+        return None
 
     def open_tree(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open the submissions of a tree."""
@@ -136,7 +147,10 @@ class InferenceTextLayout:
 
     def iterate_run(self, run: TextRun) -> Iterator[Piece]:
         """Open a run that has been read."""
-        figure = About.SCORE if run.performance else About.QUALITY
+        if run.performance:
+            figure = About.SCORE
+        else:
+            figure = About.QUALITY
         run.summary_source.about = run.detail_source.about = figure
         if not run.performance:
             run.accuracy_source.about = About.QUALITY
@@ -198,7 +212,9 @@ class InferenceTextLayout:
 
     def iterate_loose_entries(self, path: Path, depth: int = 2) -> Iterator[Piece]:
         """Open the entries below a system's or benchmark's folder outside a submission tree."""
-        for folder in list_subfolders(path) if depth else ():
+        if not depth:
+            return
+        for folder in list_subfolders(path):
             if match_scenario_folder(folder.name):
                 yield from self.iterate_entry_folder(folder, None)
             else:
@@ -291,11 +307,9 @@ class InferenceTextLayout:
 def find_measured_entry(path: Path, place: TreePosition) -> Path | None:
     """Return the entry that a measurements file describes."""
     parts = path.relative_to(place.organisation_folder / "measurements").parts
-    return (
-        resolve_folder_ignoring_case(place.organisation_folder / "results", parts[:3])
-        if len(parts) > 3
-        else None
-    )
+    if len(parts) > 3:
+        return resolve_folder_ignoring_case(place.organisation_folder / "results", parts[:3])
+    return None
 
 
 def list_json_files(folder: Path) -> list[Path]:

@@ -27,5 +27,7 @@ def read_text_evidence(file: FileHead) -> RoundEvidence | None:
         return None
     tested = TEST_MONTH_PATTERN.search(file.record)
     later = tested is not None and tested[1].decode() >= FIRST_V07_TEST_MONTH
-    name = "inference-v0.7" if later else "inference-v0.5"
+    name = "inference-v0.5"
+    if later:
+        name = "inference-v0.7"
     return RoundEvidence(name, head.indicated_by, sure=False)

@@ -185,8 +185,12 @@ class InferenceTextRound:
         self, benchmark: str | None, scenario: Scenario
     ) -> InferenceTextScenario | None:
         """Return the rules of a scenario; None if the benchmark does not have it."""
-        row = self.benchmarks.get(benchmark) if benchmark else None
-        return row.scenarios.get(scenario) if row else self.scenarios.get(scenario)
+        row = None
+        if benchmark:
+            row = self.benchmarks.get(benchmark)
+        if row:
+            return row.scenarios.get(scenario)
+        return self.scenarios.get(scenario)
 
     def find_source(self, path: str) -> str:
         """Return the source of the value at a dotted path, or of the nearest enclosing table."""

@@ -47,8 +47,14 @@ def read_text_entry_values(result: IndexedResult, round_name: str) -> Result:
         judged_by.find_benchmark(result.folder.parent.name, result.division or None) or ""
     )
     accuracy_folder = find_child_ignoring_case(result.folder, "accuracy")
-    scores = read_claims(accuracy_folder / ACCURACY_TEXT).scores if accuracy_folder else {}
-    claims = scores.get(row.metric, []) if row else []
+    if accuracy_folder:
+        scores = read_claims(accuracy_folder / ACCURACY_TEXT).scores
+    else:
+        scores = {}
+    if row:
+        claims = scores.get(row.metric, [])
+    else:
+        claims = []
     return Result(
         place=result.build_place(judged_by.name, PUBLISHED_PROFILE),
         figure=Figure(

@@ -135,12 +135,10 @@ def read_convergence_reference(
         key=lambda point: point.batch,
     )
     earlier = TOLERATED_EARLIER_SAMPLES.get(benchmark, 0)
-    return (
-        ConvergenceReference(
-            points=prune_slow_points(found, runs), runs=runs, ends=ends, earlier=earlier
-        )
-        if found
-        else None
+    if not found:
+        return None
+    return ConvergenceReference(
+        points=prune_slow_points(found, runs), runs=runs, ends=ends, earlier=earlier
     )
 
 
@@ -149,7 +147,10 @@ def find_convergence_reference(
 ) -> ConvergenceReference | None:
     """Return the reference points for a benchmark's sets in a round."""
     own = row.drop_each_end
-    ends = round.rules.drop_each_end if own is None else own
+    if own is None:
+        ends = round.rules.drop_each_end
+    else:
+        ends = own
     return read_convergence_reference(
         round.name, benchmark, row.runs, ends, round.rules.deviation_without_ends
     )
@@ -177,7 +178,9 @@ def build_convergence_point(
 
 def iterate_list_entries(value: object) -> Iterable[object]:
     """Return the entries of a list."""
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def prune_slow_points(

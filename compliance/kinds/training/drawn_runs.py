@@ -53,14 +53,15 @@ def build_published_drawn_run(
         if scores and position is not None and position >= 0:
             evaluations.append((position, scores))
     final = find_final_evaluation(log)
+    final_scores = {}
+    if final:
+        final_scores = {key: value for key, value in final.scores.items() if value is not None}
     return DrawnTrainingRun(
         log=log.path.name,
         minutes=log.minutes,
         evaluations=tuple(evaluations),
         progress=final.epoch if final else None,
-        final={metric: value for metric, value in final.scores.items() if value is not None}
-        if final
-        else {},
+        final=final_scores,
         reached=log.reached,
         seed=log.find_value(SEED),
         token_evaluations=list_token_evaluations(

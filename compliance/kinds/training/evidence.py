@@ -95,7 +95,9 @@ def parse_training_evidence(file: FileHead) -> RoundEvidence:
     ]
     began = next((seconds for seconds in times if seconds >= EARLIEST_MLLOG_TIME_S), None)
     benchmark = BENCHMARK_PATTERN.search(head)
-    name = format_excerpt(benchmark[1]) if benchmark else ""
+    name = ""
+    if benchmark:
+        name = format_excerpt(benchmark[1])
     indicated_by = (
         "a training"
         f" log{f' of {name}' if name else ''}{f' from {format_utc_day(began)}' if began else ''}"

@@ -286,12 +286,16 @@ def excuse_missed_target(allowed_runs: int, is_pardoned: bool, finding: Finding)
 
 def select_cause(finding: Finding) -> Finding | None:
     """Leave out what follows from a log's several runs or processes."""
-    return finding if finding.rule == CAUSE_RULE else None
+    if finding.rule == CAUSE_RULE:
+        return finding
+    return None
 
 
 def leave_out_figures(finding: Finding) -> Finding | None:
     """Leave out findings about figures."""
-    return None if finding.about in (About.SCORE, About.QUALITY) else finding
+    if finding.about in (About.SCORE, About.QUALITY):
+        return None
+    return finding
 
 
 def find_run_bounds(log: PublishedLog) -> RunBounds | None:
@@ -319,7 +323,9 @@ def find_system_description(home: Path, system: str) -> Path:
     alike = (
         path for path in list_system_descriptions(home) if fold_name(path.stem) == fold_name(system)
     )
-    return exact if exact.exists() else next(alike, exact)
+    if exact.exists():
+        return exact
+    return next(alike, exact)
 
 
 def list_system_descriptions(home: Path) -> list[Path]:

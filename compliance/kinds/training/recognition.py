@@ -128,7 +128,9 @@ def choose_set_benchmark(folder: str, benchmark_counts: Counter[str]) -> str:
         benchmark_counts.most_common(1)[0],
         normalise_benchmark_name(PurePath(folder).name),
     )
-    return name if 2 * count <= benchmark_counts.total() and is_known_benchmark(name) else most
+    if 2 * count <= benchmark_counts.total() and is_known_benchmark(name):
+        return name
+    return most
 
 
 def is_known_benchmark(benchmark: str) -> bool:
@@ -151,7 +153,11 @@ def find_decisive_date(logs: Sequence[TrainingLogEvidence]) -> int | None:
         for log in logs
         if log.began_s is not None and log.began_s < time.time() + MAX_CLOCK_LEAD_S
     )
-    return (days[-2] if len(days) >= MIN_LOGS_FOR_SECOND_NEWEST else days[-1]) if days else None
+    if not days:
+        return None
+    if len(days) >= MIN_LOGS_FOR_SECOND_NEWEST:
+        return days[-2]
+    return days[-1]
 
 
 def choose_training_round(logs: Sequence[TrainingLogEvidence]) -> str | None:

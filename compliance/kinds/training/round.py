@@ -111,11 +111,9 @@ class FirstEvaluation:
         """Return the number of samples before it."""
         unit = interval if self.intervals else batch
         exact = (self.samples + self.per_batch * batch) / unit
-        return unit * (
-            math.ceil(exact - BATCH_ROUNDING_ERROR)
-            if self.up
-            else math.floor(exact + BATCH_ROUNDING_ERROR)
-        )
+        if self.up:
+            return unit * math.ceil(exact - BATCH_ROUNDING_ERROR)
+        return unit * math.floor(exact + BATCH_ROUNDING_ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +268,9 @@ class PublishedTraining:
         round does not have it.
         """
         known = self.find_benchmark_name(workload)
-        return self.benchmarks[known].constraints if known else None
+        if known:
+            return self.benchmarks[known].constraints
+        return None
 
     def list_closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
         """Return the hyper-parameters that a closed log of a benchmark must contain, including
@@ -300,6 +300,9 @@ def build_published_training(
         for key, table in tables.items()
         if key not in TRAINING_ROUND_TABLES
     }
+    disclosure = None
+    if "disclosure" in tables:
+        disclosure = build_typed_value(Disclosure, tables["disclosure"], "disclosure")
     return PublishedTraining(
         name=name,
         title=tables["round"]["title"],
@@ -307,11 +310,7 @@ def build_published_training(
         rules=build_typed_value(PublishedRules, tables["training"], "training"),
         events=build_typed_value(RequiredEvents, tables["events"], "events"),
         benchmarks=benchmarks,
-        disclosure=(
-            build_typed_value(Disclosure, tables["disclosure"], "disclosure")
-            if "disclosure" in tables
-            else None
-        ),
+        disclosure=disclosure,
         hyperparameters=frozenset(
             name for row in benchmarks.values() for name in iterate_named_hyperparameters(row)
         ),

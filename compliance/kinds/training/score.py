@@ -51,16 +51,13 @@ def read_published_training_values(result: IndexedResult, round_name: str) -> Re
         round(log.minutes, MINUTES_DECIMALS) if log.succeeded and log.minutes is not None else None
         for log in logs
     )
-    row = (
-        judged_by.benchmarks.get(benchmark or "")
-        if (benchmark := group.benchmark if group else logs[0].benchmark)
-        else None
-    )
-    ends = (
-        row.drop_each_end
-        if row and row.drop_each_end is not None
-        else judged_by.rules.drop_each_end
-    )
+    row = None
+    if benchmark := group.benchmark if group else logs[0].benchmark:
+        row = judged_by.benchmarks.get(benchmark or "")
+    if row and row.drop_each_end is not None:
+        ends = row.drop_each_end
+    else:
+        ends = judged_by.rules.drop_each_end
     return Result(
         place=result.build_place(
             judged_by.name,
@@ -107,7 +104,10 @@ def collect_final_scores(logs: Sequence[PublishedLog]) -> Mapping[str, float]:
     one furthest from the target.
     """
     finals = [each for log in logs if (each := find_final_evaluation(log))]
-    lower = logs[0].row.lower_is_better if logs and logs[0].row else ()
+    if logs and logs[0].row:
+        lower = logs[0].row.lower_is_better
+    else:
+        lower = ()
     return select_worst_scores(
         (
             {metric: score for metric, score in each.scores.items() if score is not None}

@@ -166,15 +166,12 @@ class AnswerCounter:
                 at, single_until = end, single_until if end > at else end + MAX_ANSWERS_RUN_BYTES
                 continue
             match = ANSWER_PATTERN.match(text, at) or ANSWER_OPENING_PATTERN.match(text, at)
-            end = (
-                -1
-                if match is None
-                else (
-                    match.end()
-                    if match.re is ANSWER_PATTERN
-                    else self.find_object_end(text, match.end())
-                )
-            )
+            if match is None:
+                end = -1
+            elif match.re is ANSWER_PATTERN:
+                end = match.end()
+            else:
+                end = self.find_object_end(text, match.end())
             if match is None or end < 0:
                 break
             self.line += text.count(b"\n", at, end)
@@ -201,11 +198,10 @@ class AnswerCounter:
         """Count a run of short answers at once if none needs a look of its own; return where it
         ends, `at` if it was not counted.
         """
-        end = (
-            at
-            if (run := SHORT_ANSWERS_PATTERN.match(text, at, at + MAX_ANSWERS_RUN_BYTES)) is None
-            else run.end()
-        )
+        if (run := SHORT_ANSWERS_PATTERN.match(text, at, at + MAX_ANSWERS_RUN_BYTES)) is None:
+            end = at
+        else:
+            end = run.end()
         if end == at:
             return at
         sequences, samples, data = zip(*SHORT_ANSWER_PATTERN.findall(text, at, end), strict=True)
@@ -353,18 +349,16 @@ class AnswerCounter:
             return
         rest = self.carry.strip(BLANK_BYTES)
         closing = b"]" if self.begun else b"[]"
-        squeezed = (
-            bytes(byte for byte in rest if byte not in BLANK_BYTES)
-            if len(rest) < ACCURACY_CHUNK_BYTES
-            else rest
-        )
+        if len(rest) < ACCURACY_CHUNK_BYTES:
+            squeezed = bytes(byte for byte in rest if byte not in BLANK_BYTES)
+        else:
+            squeezed = rest
         self.tally.whole = squeezed == closing
         if not self.tally.whole:
-            found = (
-                f"the end '{format_excerpt(rest[-60:])}'"
-                if rest
-                else "no closing bracket at the end"
-            )
+            if rest:
+                found = f"the end '{format_excerpt(rest[-60:])}'"
+            else:
+                found = "no closing bracket at the end"
             self.source.add_parse_error(
                 ParseErrorKind.CUT,
                 found,

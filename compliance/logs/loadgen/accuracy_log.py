@@ -136,7 +136,9 @@ class AnswerIndex(Mapping[int, bytes]):
     def find_first_position(self, sample: int) -> int:
         """Return the position of a sample's first line, from 1; 0 if there is none."""
         if 0 <= sample < MAX_DENSE_SAMPLES:
-            return self.dense_positions[sample] if sample < len(self.dense_positions) else 0
+            if sample < len(self.dense_positions):
+                return self.dense_positions[sample]
+            return 0
         return self.sparse_positions.get(sample, 0)
 
     def note_first_answer(self, sample: int) -> None:
@@ -323,12 +325,14 @@ def index_usual_lines(
 
 def index_answer_line(answers: AnswerIndex, source: SourceFile, text: bytes, offset: int) -> None:
     """Index one answer."""
-    record = text[:-1] if text.endswith(b",") else text
-    answer = (
-        decode_strict_json(source, ANSWER_DECODER, record, source.lines)
-        if record.count(b'"') != QUOTES_PER_LINE or b"\\" in record
-        else decode_usual_line(source, record)
-    )
+    if text.endswith(b","):
+        record = text[:-1]
+    else:
+        record = text
+    if record.count(b'"') != QUOTES_PER_LINE or b"\\" in record:
+        answer = decode_strict_json(source, ANSWER_DECODER, record, source.lines)
+    else:
+        answer = decode_usual_line(source, record)
     if answer is None:
         return
     try:

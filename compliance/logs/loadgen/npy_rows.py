@@ -32,13 +32,17 @@ class NpyForm:
 
     def match_header(self, text: bytes) -> int | None:
         """Return the number of rows that a header states; None for any other header."""
-        inner = "" if self.columns is None else f" {self.columns}"
+        inner = ""
+        if self.columns is not None:
+            inner = f" {self.columns}"
         pattern = (
             rf"\{{'descr': {re.escape(repr(self.kind))}, 'fortran_order': False,"
             rf" 'shape': \(([0-9]{{1,9}}),{inner}\), \}} *\n"
         )
         match = re.fullmatch(pattern.encode(), text)
-        return int(match[1]) if match and int(match[1]) <= self.max_rows else None
+        if match and int(match[1]) <= self.max_rows:
+            return int(match[1])
+        return None
 
 
 def read_npy_rows(source: SourceFile, form: NpyForm) -> Any | None:
@@ -59,17 +63,14 @@ def map_npy_rows(stream: BinaryIO, source: SourceFile, form: NpyForm) -> Any | N
 
     head = stream.read(len(NPY_MAGIC) + 2)
     text = stream.read(min(int.from_bytes(head[len(NPY_MAGIC) :], "little"), MAX_NPY_HEADER_BYTES))
-    rows = form.match_header(text) if head.startswith(NPY_MAGIC) else None
+    if not head.startswith(NPY_MAGIC):
+        found = f"a file that begins with {head[:8]!r}"
+        source.add_parse_error(ParseErrorKind.SHAPE, found, form.described)
+        return None
+    rows = form.match_header(text)
     if rows is None:
-        source.add_parse_error(
-            ParseErrorKind.SHAPE,
-            (
-                f"a header {text[:160]!r}"
-                if head.startswith(NPY_MAGIC)
-                else f"a file that begins with {head[:8]!r}"
-            ),
-            form.described,
-        )
+        found = f"a header {text[:160]!r}"
+        source.add_parse_error(ParseErrorKind.SHAPE, found, form.described)
         return None
     kind = numpy.dtype(form.kind)
     shape = (rows,) if form.columns is None else (rows, form.columns)
@@ -82,6 +83,6 @@ def map_npy_rows(stream: BinaryIO, source: SourceFile, form: NpyForm) -> Any | N
             f"{required_size} bytes: the header and {rows} rows",
         )
         return None
-    return (
-        numpy.memmap(stream, kind, "r", stream.tell(), shape) if rows else numpy.empty(shape, kind)
-    )
+    if rows:
+        return numpy.memmap(stream, kind, "r", stream.tell(), shape)
+    return numpy.empty(shape, kind)

@@ -28,7 +28,10 @@ def parse_sample_marks(text: bytes) -> tuple[bytearray, int]:
 
 def merge_sample_marks(earlier: bytearray, marks: bytearray) -> bytearray:
     """Merge two sets of samples."""
-    longer, shorter = (earlier, marks) if len(earlier) >= len(marks) else (marks, earlier)
+    if len(earlier) >= len(marks):
+        longer, shorter = earlier, marks
+    else:
+        longer, shorter = marks, earlier
     joined = int.from_bytes(longer, "little") | int.from_bytes(shorter, "little")
     return bytearray(joined.to_bytes(len(longer), "little"))
 
@@ -42,11 +45,10 @@ def iterate_sample_batches(text: bytes) -> Iterator[Sequence[int]]:
         raise ValueError("no closing bracket" if end else "nothing")
     at = 0
     while at < end:
-        stop = (
-            text.rfind(b",", at, min(at + SAMPLE_LIST_PIECE_BYTES, end))
-            if at + SAMPLE_LIST_PIECE_BYTES < end
-            else end
-        )
+        if at + SAMPLE_LIST_PIECE_BYTES < end:
+            stop = text.rfind(b",", at, min(at + SAMPLE_LIST_PIECE_BYTES, end))
+        else:
+            stop = end
         if stop < 0:
             raise ValueError("no comma")
         yield [int(each) for each in text[at:stop].split(b",")]

@@ -65,12 +65,16 @@ class SummaryValues:
     def find_text(self, name: str) -> str | None:
         """Return a result as text."""
         value = self.values.get(name)
-        return value.text if value else None
+        if value:
+            return value.text
+        return None
 
     def find_line(self, name: str) -> int | None:
         """Return the line of a result or parameter."""
         value = self.values.get(name) or self.parameters.get(name)
-        return value.line if value else None
+        if value:
+            return value.line
+        return None
 
 
 @dataclass(slots=True)
@@ -96,7 +100,8 @@ def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
         stripped = line.strip()
         stopping = stripped in EARLY_STOPPING_HEADINGS or (stopping and stripped != "")
         if stripped in SUMMARY_HEADINGS:
-            part = summary.parameters if stripped == PARAMETERS_HEADING else part
+            if stripped == PARAMETERS_HEADING:
+                part = summary.parameters
         elif stripped in EQUAL_ISSUE_NOTE:
             summary.notes.setdefault(stripped, number)
         elif (
@@ -145,4 +150,6 @@ def store_summary_line(
 
 def parse_printed_number(text: str) -> float | None:
     """Convert a printed number; None if it is not one."""
-    return float(text) if PRINTED_NUMBER_PATTERN.fullmatch(text) else None
+    if PRINTED_NUMBER_PATTERN.fullmatch(text):
+        return float(text)
+    return None

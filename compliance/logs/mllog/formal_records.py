@@ -40,7 +40,10 @@ def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
     if isinstance(key, str) and key not in collect_formal_keys():
         return False
     metadata = table.get("metadata")
-    inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}
+    if isinstance(metadata, dict):
+        inner = metadata
+    else:
+        inner = {"metadata": metadata}
     odd = {name for name, value in inner.items() if not has_only_finite_numbers(value)}
     outer = [
         name

@@ -121,7 +121,10 @@ def decode_line_records(source: SourceFile, line: MarkedLine) -> Iterator[MllogR
             "one record per line, from its first column",
             line.number,
         )
-    parts = split_at_marks(token + text, MLLOG_TOKEN) if MLLOG_TOKEN in text else [token + text]
+    if MLLOG_TOKEN in text:
+        parts = split_at_marks(token + text, MLLOG_TOKEN)
+    else:
+        parts = [token + text]
     if len(parts) > 1:
         source.add_parse_error(
             ParseErrorKind.GLUED,
@@ -164,10 +167,18 @@ def split_at_marks(text: bytes, mark: bytes) -> list[bytes]:
     while (
         len(borders) < MAX_CONCATENATED_RECORDS and (again := text.find(mark, at + len(mark))) >= 0
     ):
-        brace = text.find(b"{", at, again) if whole else -1
-        end = find_json_end(letters, brace) if brace >= 0 else 0
+        if whole:
+            brace = text.find(b"{", at, again)
+        else:
+            brace = -1
+        end = 0
+        if brace >= 0:
+            end = find_json_end(letters, brace)
         whole = whole and (brace < 0 or end > 0)
-        at = text.find(mark, end) if end > again else again
+        if end > again:
+            at = text.find(mark, end)
+        else:
+            at = again
         if at < 0:
             break
         borders.append(at)
@@ -196,7 +207,10 @@ def iterate_marked_lines(source: SourceFile, token: bytes = MLLOG_TOKEN) -> Iter
             yield MarkedLine(number, offset + start, block[start:stop])
             at = stop
         number += block.count(b"\n", counted)
-    source.lines = number - block.endswith(b"\n") if block else number - 1
+    if block:
+        source.lines = number - block.endswith(b"\n")
+    else:
+        source.lines = number - 1
 
 
 def iterate_file_blocks(source: SourceFile, lines: LineNumbers) -> Iterator[tuple[int, bytes]]:
@@ -227,11 +241,10 @@ def scan_stream_blocks(
         yield offset, block
         offset += len(block)
         last = block
-        source.tail = (
-            block[-LOG_TAIL_BYTES:]
-            if len(block) >= LOG_TAIL_BYTES
-            else (source.tail + block)[-LOG_TAIL_BYTES:]
-        )
+        if len(block) >= LOG_TAIL_BYTES:
+            source.tail = block[-LOG_TAIL_BYTES:]
+        else:
+            source.tail = (source.tail + block)[-LOG_TAIL_BYTES:]
     source.size = offset
     if not offset:
         source.add_parse_error(ParseErrorKind.CUT, "an empty file", "a log", None)
@@ -253,7 +266,10 @@ def iterate_line_pieces(descriptor: int) -> Iterator[bytes]:
     """
     offset, size = 0, MLLOG_CHUNK_BYTES
     while piece := os.pread(descriptor, size, offset):
-        end = len(piece) if len(piece) < size else piece.rfind(b"\n") + 1
+        if len(piece) < size:
+            end = len(piece)
+        else:
+            end = piece.rfind(b"\n") + 1
         if not end and size <= MAX_MLLOG_LINE_BYTES:
             size *= 2
             continue

@@ -109,11 +109,9 @@ def recover_record_object(
     """
     front, bar, _ = text.partition(b"\r")
     try:
-        latin = (
-            front.decode("utf-8", "surrogateescape").encode("utf-8", "replace")
-            if bar or not front.isascii()
-            else b""
-        )
+        latin = b""
+        if bar or not front.isascii():
+            latin = front.decode("utf-8", "surrogateescape").encode("utf-8", "replace")
         table = RECORD_OBJECT_DECODER.decode(latin)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         table = None
@@ -174,7 +172,9 @@ def parse_half_python_record(text: bytes) -> dict[str, Any] | None:
     v0.6 printed it; None for anything else.
     """
     match = VALUE_FIRST_PATTERN.fullmatch(text) or VALUE_LAST_PATTERN.fullmatch(text)
-    metadata = parse_python_dict(match["metadata"].decode("utf-8", "replace")) if match else None
+    metadata = None
+    if match:
+        metadata = parse_python_dict(match["metadata"].decode("utf-8", "replace"))
     if match is None or metadata is None:
         return None
     try:
@@ -196,7 +196,9 @@ def parse_python_dict(text: str) -> dict[str, Any] | None:
             table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return table if type(table) is dict and all(type(name) is str for name in table) else None
+    if type(table) is dict and all(type(name) is str for name in table):
+        return table
+    return None
 
 
 def parse_lenient_object(text: bytes) -> dict[str, Any] | None:
@@ -207,7 +209,9 @@ def parse_lenient_object(text: bytes) -> dict[str, Any] | None:
         table = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return table if type(table) is dict else None
+    if type(table) is dict:
+        return table
+    return None
 
 
 def count_text_names(text: bytes) -> int:

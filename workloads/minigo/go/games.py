@@ -230,9 +230,10 @@ def play_match(
             action_N[rows], value_N = search_player_actions(
                 shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng
             )
-            if turn == 1:
-                for game, value in zip(game_N[rows], value_N, strict=True):
-                    played.value_of_first[game].append(float(value))
+            if turn != 1:
+                continue
+            for game, value in zip(game_N[rows], value_N, strict=True):
+                played.value_of_first[game].append(float(value))
         for game, action in zip(game_N, action_N, strict=True):
             played.moves[game].append(int(action))
         history_NH = np.concatenate([history_NH, boards.hash_N[:, None]], axis=1)

@@ -86,7 +86,10 @@ class AccuracyScore(msgspec.Struct, frozen=True):
 
     def list_scores(self) -> dict[str, float]:
         """Return the scores by their metric; some of the client's scorers write numbers as text."""
-        named = self.score if isinstance(self.score, Mapping) else {UNNAMED_METRIC: self.score}
+        if isinstance(self.score, Mapping):
+            named = self.score
+        else:
+            named = {UNNAMED_METRIC: self.score}
         found = {name: parse_score(value) for name, value in named.items()}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -151,7 +154,9 @@ class EndpointsAccuracy(FileDocument):
 
     def list_scores(self) -> Sequence[AccuracyScore]:
         """Return the scores of accuracy data sets."""
-        return self.results.list_scores() if self.results else []
+        if self.results:
+            return self.results.list_scores()
+        return []
 
     def compute_claims(self, metrics: Sequence[str]) -> Mapping[str, float]:
         """Return the named metrics in the row's unit: of several data sets the mean, by their
@@ -194,7 +199,9 @@ class EndpointsAccuracy(FileDocument):
             found = {
                 name: score for name, score in each.list_scores().items() if not is_length(name)
             }
-            only = scored[0] if len(scored) == 1 == len(found) else None
+            only = None
+            if len(scored) == 1 == len(found):
+                only = scored[0]
             for name, score in found.items():
                 metric = named.get(fold_metric_name(name), only)
                 if metric:
@@ -215,7 +222,9 @@ class EndpointsAccuracy(FileDocument):
             if is_length(name)
         ]
         samples = sum(weight for _, weight in stated)
-        return sum(value * weight for value, weight in stated) / samples if samples else None
+        if samples:
+            return sum(value * weight for value, weight in stated) / samples
+        return None
 
 
 def read_endpoints_accuracy(
@@ -240,8 +249,13 @@ def read_accuracy_results(source: SourceFile) -> AccuracyResults | None:
         document = read_json_document(source, DOCUMENT_DECODER)
     if document is None:
         return None
-    scores = document.get(SCORES_KEY, document) if isinstance(document, dict) else document
-    mean = document.get("average_accuracy") if scores is not document else None
+    if isinstance(document, dict):
+        scores = document.get(SCORES_KEY, document)
+    else:
+        scores = document
+    mean = None
+    if scores is not document:
+        mean = document.get("average_accuracy")
     tables = list_score_tables(scores, bare=scores is document)
     try:
         return msgspec.convert({"average_accuracy": mean, SCORES_KEY: tables}, AccuracyResults)
@@ -260,7 +274,9 @@ def list_score_tables(scores: Any, *, bare: bool) -> Any:
             for key, each in scores.items()
             if isinstance(each, dict) or not bare
         ]
-    return [translate_score(each) for each in scores] if isinstance(scores, list) else scores
+    if isinstance(scores, list):
+        return [translate_score(each) for each in scores]
+    return scores
 
 
 def translate_score(score: Any, key: str = "") -> Any:
@@ -288,7 +304,9 @@ def translate_score(score: Any, key: str = "") -> Any:
 def translate_count(value: Any) -> Any:
     """Return a count that is written as text as a number; anything else as it is."""
     is_count = isinstance(value, str) and value.isascii() and value.isdigit()
-    return int(value) if is_count and len(value) <= MAX_TEXT_DIGITS else value
+    if is_count and len(value) <= MAX_TEXT_DIGITS:
+        return int(value)
+    return value
 
 
 def read_logged_scores(path: Path) -> bytes | None:
@@ -299,7 +317,9 @@ def read_logged_scores(path: Path) -> bytes | None:
         scores = bytes(LOG_DECODER.decode(text).accuracy_scores)
     except (OSError, ValueError, RecursionError):
         return None
-    return scores if scores.strip(b" \t\r\n") not in (b"null", b"{}", b"[]") else None
+    if scores.strip(b" \t\r\n") not in (b"null", b"{}", b"[]"):
+        return scores
+    return None
 
 
 def fold_metric_name(name: str) -> str:
@@ -311,7 +331,9 @@ def scale_fraction(score: float, least: float) -> float:
     """Return a score in the unit of its minimum: a fraction where that is in per cent becomes one,
     since scorers of some benchmarks write fractions.
     """
-    return score * PER_CENT if least > 1 >= score >= 0 else score
+    if least > 1 >= score >= 0:
+        return score * PER_CENT
+    return score
 
 
 def is_length(name: str) -> bool:
@@ -327,4 +349,6 @@ def parse_score(value: object) -> float | None:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    if math.isfinite(found):
+        return found
+    return None

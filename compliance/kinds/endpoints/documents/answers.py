@@ -32,7 +32,9 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
         """The text in the chunks that the client keeps apart."""
         if self.output is None:
             return ()
-        return (self.output,) if isinstance(self.output, str) else self.output
+        if isinstance(self.output, str):
+            return (self.output,)
+        return self.output
 
     @property
     def first_chunk(self) -> str | None:
@@ -42,7 +44,9 @@ class ClientAnswer(msgspec.Struct, array_like=True, frozen=True):
         lead = self.reasoning or self.output
         if not isinstance(lead, tuple) or self.calls_tools:
             return None
-        return lead[0] if len(lead) > 1 or (self.reasoning and self.output) else None
+        if len(lead) > 1 or (self.reasoning and self.output):
+            return lead[0]
+        return None
 
     @property
     def calls_tools(self) -> bool:

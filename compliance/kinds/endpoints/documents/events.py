@@ -150,7 +150,10 @@ class EventReader:
     def handle_mark(self, event: ClientEvent, line: int) -> None:
         """Begin or end tracking; each happens once, in this order."""
         begins = event.event_type == TRACKING_STARTED
-        in_turn = self.count.started_ns is None if begins else self.tracking
+        if begins:
+            in_turn = self.count.started_ns is None
+        else:
+            in_turn = self.tracking
         if not in_turn:
             add_event_error(
                 self.count.source,
@@ -254,7 +257,9 @@ class EventReader:
         count.completed_places.append(sample.place)
         long = len(event.data) >= MIN_COMPARED_BYTES and not sample.failed
         count.answer_hashes.append(hash(bytes(event.data)) if long else 0)
-        answer = None if sample.failed else parse_answer(event.data)
+        answer = None
+        if not sample.failed:
+            answer = parse_answer(event.data)
         if answer is None:
             return
         if (chunk := answer.first_chunk) is not None:

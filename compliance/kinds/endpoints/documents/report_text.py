@@ -47,7 +47,9 @@ class StatedFigure:
 def read_report_text(source: SourceFile) -> Sequence[StatedFigure]:
     """Read the figures of a report; lines that are none are left out."""
     text = read_document_bytes(source, MAX_REPORT_BYTES)
-    return () if text is None else parse_report_text(text.decode("utf-8", "replace"))
+    if text is None:
+        return ()
+    return parse_report_text(text.decode("utf-8", "replace"))
 
 
 def parse_report_text(text: str) -> Sequence[StatedFigure]:

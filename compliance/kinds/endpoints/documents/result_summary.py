@@ -134,7 +134,9 @@ class ResultSummary(msgspec.Struct, frozen=True):
     def window_ns(self) -> int | None:
         """Nanoseconds that the client divides its rates by."""
         stated = self.legacy_loadgen_window_duration_ns
-        return self.duration_ns if stated is None else stated
+        if stated is None:
+            return self.duration_ns
+        return stated
 
     @property
     def rated_queries(self) -> int | None:
@@ -198,4 +200,6 @@ def read_final_snapshot(source: SourceFile) -> FinalSnapshot | None:
 def get_series(summary: ResultSummary, name: str) -> Series:
     """Return a series of a summary by its name in the file."""
     found: Any = getattr(summary, name)
-    return found if isinstance(found, Series) else Series()
+    if isinstance(found, Series):
+        return found
+    return Series()

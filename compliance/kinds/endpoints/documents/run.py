@@ -62,13 +62,17 @@ class EndpointsRun(Document):
         """Return the files that were read."""
         found = [self.summary_source, self.config_source, self.snapshot_source, self.map_source]
         found += [self.report_source]
-        events = [self.events.source] if self.events else []
+        events = []
+        if self.events:
+            events.append(self.events.source)
         return [*(each for each in found if each), *events]
 
     @property
     def evidence(self) -> tuple[str, ...]:
         """Return what the run's figures can be checked against."""
-        recounted = self.events if self.events and not self.events.truncated else None
+        recounted = None
+        if self.events and not self.events.truncated:
+            recounted = self.events
         tokens = recounted.tokens if recounted else None
         held = (self.summary, self.snapshot, recounted, tokens)
         return tuple(

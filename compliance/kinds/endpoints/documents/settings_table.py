@@ -2,6 +2,7 @@
 `point.yaml`, what is disclosed of a point.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +21,24 @@ class SettingsTable:
         """Return the value at a path of keys; None if there is none."""
         found: Any = self.values
         for key in path:
-            found = found.get(key) if isinstance(found, dict) else None
+            if not isinstance(found, dict):
+                return None
+            found = found.get(key)
         return found
 
     def find_number(self, *path: str) -> int | float | None:
         """Return the number at a path of keys; None if there is none."""
         found = self.find_value(*path)
-        return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            return found
+        return None
+
+
+def select_tables(value: object) -> Sequence[dict[str, Any]]:
+    """Return the tables in a value that should be a list of them."""
+    if not isinstance(value, list):
+        return []
+    return [each for each in value if isinstance(each, dict)]
 
 
 def read_settings_table(source: SourceFile) -> SettingsTable | None:

@@ -61,7 +61,10 @@ def check_data_sets(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
         yield accuracy.build_fault(
             f"{names.count(name)} scores of {name or 'no data set'}", "one of each data set"
         )
-    inline = accuracy.results.list_inline_scores() if accuracy.results else []
+    if accuracy.results:
+        inline = accuracy.results.list_inline_scores()
+    else:
+        inline = []
     if len(inline) > 1:
         yield accuracy.build_fault(f"{len(inline)} scores of the performance run", "one at most")
 
@@ -109,7 +112,10 @@ def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     """
     for each in accuracy.list_scores():
         lengths, whole = each.lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
-        problems = [*find_series_problems(lengths)] if lengths.min is not None else []
+        if lengths.min is not None:
+            problems = [*find_series_problems(lengths)]
+        else:
+            problems = []
         if lengths.min is not None and is_whole_histogram(lengths):
             problems += find_histogram_problems(lengths)
         for found, required in problems:
@@ -131,14 +137,19 @@ def accuracy_mean(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     Source: mlcommons/endpoints, accuracy_results.json.
     Advice: submit the client's files unmodified.
     """
-    stated = accuracy.results.average_accuracy if accuracy.results else None
+    stated = None
+    if accuracy.results:
+        stated = accuracy.results.average_accuracy
     scores = [each.score for each in accuracy.list_scores()]
     plain = [each for each in scores if isinstance(each, int | float)]
     if stated is None or not plain or len(plain) != len(scores):
         return
     mean = sum(plain) / len(plain)
     # builds without types of data sets took the performance run's own score for one of them
-    inline = accuracy.results.list_inline_scores() if accuracy.results else []
+    if accuracy.results:
+        inline = accuracy.results.list_inline_scores()
+    else:
+        inline = []
     untyped = [each.find_main_score() or 0.0 for each in inline if each.dataset_type is None]
     weights = [max(each.unit_samples or 1, 1) for each in accuracy.list_scores()]
     weighed = sum(map(math.prod, zip(plain, weights, strict=True))) / sum(weights)
@@ -153,4 +164,8 @@ def find_metric_limit(least: float) -> float:
     """Return the highest value of a metric whose minimum is this: of shares 1, of per cents 100; of
     lengths and counts there is none.
     """
-    return 1.0 if least <= 1 else PER_CENT if least <= PER_CENT else math.inf
+    if least <= 1:
+        return 1.0
+    if least <= PER_CENT:
+        return PER_CENT
+    return math.inf

@@ -52,7 +52,9 @@ def warm_up_data(run: EndpointsRun) -> Iterator[Fault]:
     events = run.events
     if events is None or not events.warmed_up_prompts:
         return
-    stated = run.summary.run_config.warmup.salt if run.summary else None
+    stated = None
+    if run.summary:
+        stated = run.summary.run_config.warmup.salt
     salted = stated or (run.config and run.config.find_value("settings", "warmup", "salt"))
     if not salted:
         yield run.build_fault(
@@ -71,7 +73,9 @@ def repeated(run: EndpointsRun) -> Iterator[Fault]:
     Advice: explain why the answers are equal, or switch off what returns earlier answers.
     """
     events = run.events
-    temperature = run.config.find_number("model_params", "temperature") if run.config else None
+    temperature = None
+    if run.config:
+        temperature = run.config.find_number("model_params", "temperature")
     if events is None or not temperature or temperature <= 0 or not is_order_known(run, events):
         return
     pairs = equal = 0
@@ -100,7 +104,9 @@ def reordered(run: EndpointsRun) -> Iterator[Fault]:
     Advice: explain the order, or schedule requests as they come.
     """
     events = run.events
-    pattern = run.summary.run_config.load_pattern.type if run.summary else None
+    pattern = None
+    if run.summary:
+        pattern = run.summary.run_config.load_pattern.type
     if events is None or pattern != OFFLINE_PATTERN or not is_order_known(run, events):
         return
     size = max(run.samples.order) + 1
@@ -152,7 +158,9 @@ def recount_tokens(run: EndpointsRun) -> Iterator[Fault]:
     chunk.
     Advice: name the tokenizer that the client used; submit the client's files unmodified.
     """
-    tokens = run.events.tokens if run.events and not run.events.truncated else None
+    tokens = None
+    if run.events and not run.events.truncated:
+        tokens = run.events.tokens
     if run.summary is None or run.events is None or tokens is None:
         return
     if tokens.uncounted:

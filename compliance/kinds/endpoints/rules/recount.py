@@ -321,7 +321,9 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
     if find_load_pattern(run) == AGENTIC_PATTERN:
         return
     seed = run.summary.run_config.dataloader_random_seed
-    size = None if seed is None else find_shuffled_size(seed, issued)
+    size = None
+    if seed is not None:
+        size = find_shuffled_size(seed, issued)
     if seed is None or size is None:
         return
     wanted = draw_sample_order(seed, size, len(issued))
@@ -339,7 +341,9 @@ def order(run: EndpointsRun) -> Iterator[Fault]:
 def check_sample_map(run: EndpointsRun) -> Iterator[Fault]:
     """Yield a map that names other samples than those that were issued."""
     file, samples, events = run.folder / SAMPLE_MAP_FILE, run.samples.order, run.events
-    counted = run.summary.n_samples_issued if run.summary else None
+    counted = None
+    if run.summary:
+        counted = run.summary.n_samples_issued
     if counted is not None and len(samples) != counted:
         yield run.build_fault(f"{len(samples)} samples", f"{counted}, as issued", file=file)
         return

@@ -67,11 +67,15 @@ def find_summary_value(summary: ResultSummary, stated: StatedFigure) -> float | 
         value = getattr(summary, field, None)
         return None if value is None else value / scale
     series = get_series(summary, stated.series)
-    value = getattr(series, SERIES_FIGURES.get(stated.name, ""), None) if not stated.part else None
+    value = None
+    if not stated.part:
+        value = getattr(series, SERIES_FIGURES.get(stated.name, ""), None)
     with suppress(ValueError):
         if stated.part == PERCENTILES:
             value = series.find_percentile(float(stated.name))
         elif stated.part == PROVEN_PERCENTILES:
             proven = series.early_stopping_percentiles or {}
             value = proven.get(f"{float(stated.name):.1f}")
-    return None if value is None else value / (1.0 if stated.series in TOKEN_SERIES else NS_PER_MS)
+    if value is None:
+        return None
+    return value / (1.0 if stated.series in TOKEN_SERIES else NS_PER_MS)

@@ -138,7 +138,10 @@ def failed(run: EndpointsRun) -> Iterator[Fault]:
     whole = (summary.n_samples_completed or 0) - summary.n_samples_failed
     if run.events is not None:
         whole -= run.events.unexplained_ends
-    rate = whole * NS_PER_S / summary.duration_ns if summary.duration_ns else math.nan
+    if summary.duration_ns:
+        rate = whole * NS_PER_S / summary.duration_ns
+    else:
+        rate = math.nan
     yield run.build_fault(
         f"{summary.n_samples_failed} samples failed; {rate:.6g} whole answers/s, where qps says"
         f" {summary.qps}",
@@ -164,7 +167,9 @@ def finish(run: EndpointsRun) -> Iterator[Fault]:
         yield run.build_fault(f"{ended} answers with a reason to end", f"at most {whole}")
     elif 0 < ended < whole:
         failures = summary.n_samples_failed or 0
-        of_them = f", {failures} of which failed" if failures else ""
+        of_them = ""
+        if failures:
+            of_them = f", {failures} of which failed"
         yield run.build_fault(
             f"{whole + failures - ended} answers without a reason to end{of_them}",
             f"a reason for each of {whole}",
@@ -185,16 +190,18 @@ def length_ends(run: EndpointsRun) -> Iterator[Fault]:
     ended, by_length = sum(reasons.values()), reasons.get(LENGTH_REASON, 0)
     if not by_length or by_length < ended:
         return
-    allowed = run.config.find_number("model_params", "max_new_tokens") if run.config else None
-    shortest = summary.output_sequence_lengths.min if summary else None
-    shorter = allowed is not None and shortest is not None and shortest < allowed
-    yield run.build_fault(
-        f"all {by_length} answers ended by their length"
-        + (f", with {shortest:g} tokens and more" if shorter else ""),
-        f"answers that end by themselves, or have {allowed:g} tokens"
-        if shorter
-        else "answers that end by themselves",
-    )
+    allowed = None
+    if run.config:
+        allowed = run.config.find_number("model_params", "max_new_tokens")
+    shortest = None
+    if summary:
+        shortest = summary.output_sequence_lengths.min
+    found = f"all {by_length} answers ended by their length"
+    required = "answers that end by themselves"
+    if allowed is not None and shortest is not None and shortest < allowed:
+        found += f", with {shortest:g} tokens and more"
+        required += f", or have {allowed:g} tokens"
+    yield run.build_fault(found, required)
 
 
 @rule("endpoints.rate", EndpointsRun, About.SCORE, doubt="the rate")
@@ -276,7 +283,10 @@ def schedule(run: EndpointsRun) -> Iterator[Fault]:
         return
     rest = took - sum(draw_poisson_gaps_ns(seed, pattern.target_qps, issued)[1:])
     # the whole run ends with the last answer, not with that of the query issued last
-    latest = high + SCHEDULE_LATE_NS if stated else math.inf
+    if stated:
+        latest = high + SCHEDULE_LATE_NS
+    else:
+        latest = math.inf
     if not low - SCHEDULE_EARLY_NS <= rest <= latest:
         yield run.build_fault(
             f"{'a window' if stated else 'a duration'} that leaves {rest / NS_PER_S:.6g} s for the"
@@ -314,7 +324,9 @@ def in_flight(run: EndpointsRun) -> Iterator[Fault]:
     if wanted is None:
         return
     held = summary.latency.total / summary.duration_ns
-    share = None if has_agentic_pattern(run) else compute_least_share(summary, wanted)
+    share = None
+    if not has_agentic_pattern(run):
+        share = compute_least_share(summary, wanted)
     if held > wanted * (1 + SUMMED_TOLERANCE):
         yield run.build_fault(f"latencies of {held:.6g} requests at a time", f"at most {wanted}")
     elif share is not None and share < USUAL_HELD_SHARE:
@@ -329,8 +341,12 @@ def in_flight(run: EndpointsRun) -> Iterator[Fault]:
 
 def find_load_pattern(run: EndpointsRun) -> str | None:
     """Return how the run issued its requests, as its summary says, or else its settings."""
-    stated = run.summary.run_config.load_pattern.type if run.summary else None
-    found = run.config.find_value("settings", "load_pattern", "type") if run.config else None
+    stated = None
+    if run.summary:
+        stated = run.summary.run_config.load_pattern.type
+    found = None
+    if run.config:
+        found = run.config.find_value("settings", "load_pattern", "type")
     return stated or (found if isinstance(found, str) else None)
 
 
@@ -372,15 +388,17 @@ def find_held_requests(run: EndpointsRun) -> int | None:
     """
     if find_load_pattern(run) not in CLOSED_LOOP_PATTERNS:
         return None
-    pattern = run.summary.run_config.load_pattern if run.summary else None
+    pattern = None
+    if run.summary:
+        pattern = run.summary.run_config.load_pattern
     if pattern is not None and pattern.type is not None:
         return pattern.target_concurrency or None
-    wanted = (
-        run.config.find_number("settings", "load_pattern", "target_concurrency")
-        if run.config
-        else None
-    )
-    return wanted if isinstance(wanted, int) and wanted else None
+    wanted = None
+    if run.config:
+        wanted = run.config.find_number("settings", "load_pattern", "target_concurrency")
+    if isinstance(wanted, int) and wanted:
+        return wanted
+    return None
 
 
 @rule("endpoints.longer_than_allowed", EndpointsRun, About.RULES, doubt="how many tokens count")
@@ -390,8 +408,12 @@ def longer_than_allowed(run: EndpointsRun) -> Iterator[Fault]:
     Source: mlcommons/endpoints, model_params.max_new_tokens.
     Advice: check that the system keeps max_new_tokens, and that both count tokens alike.
     """
-    allowed = run.config.find_number("model_params", "max_new_tokens") if run.config else None
-    longest = run.summary.output_sequence_lengths.max if run.summary else None
+    allowed = None
+    if run.config:
+        allowed = run.config.find_number("model_params", "max_new_tokens")
+    longest = None
+    if run.summary:
+        longest = run.summary.output_sequence_lengths.max
     if not allowed or longest is None or longest <= allowed:
         return
     yield run.build_fault(
@@ -437,9 +459,10 @@ def config_differs(run: EndpointsRun) -> Iterator[Fault]:
 
 def find_asked_samples(run: EndpointsRun) -> int | None:
     """Return how many samples a run issued; None if it was stopped before, by its longest time."""
-    issued, took = (
-        (run.summary.n_samples_issued, run.summary.duration_ns) if run.summary else (None, None)
-    )
+    if run.summary:
+        issued, took = run.summary.n_samples_issued, run.summary.duration_ns
+    else:
+        issued, took = None, None
     runtime = ("settings", "runtime")
     asked, longest_ms = (
         run.config.find_number(*runtime, name) if run.config else None
@@ -448,4 +471,6 @@ def find_asked_samples(run: EndpointsRun) -> int | None:
     if None in (issued, took, asked) or not longest_ms or (issued or 0) >= (asked or 0):
         return issued
     reached = (took or 0) >= MIN_REACHED_SHARE * longest_ms * NS_PER_MS
-    return None if reached else issued
+    if reached:
+        return None
+    return issued

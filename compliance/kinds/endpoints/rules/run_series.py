@@ -56,10 +56,15 @@ def series(run: EndpointsRun) -> Iterator[Fault]:
     Source: mlcommons/endpoints, metrics: percentiles at the lower rank.
     Advice: submit the client's files unmodified.
     """
-    for name, each in list_measured_series(run.summary) if run.summary else ():
+    if not run.summary:
+        return
+    for name, each in list_measured_series(run.summary):
         for found, required in find_series_problems(each):
             yield run.build_fault(f"{name}: {found}", required)
-        broken = list_broken_counts(each) if name in LENGTH_NAMES else []
+        if name in LENGTH_NAMES:
+            broken = list_broken_counts(each)
+        else:
+            broken = []
         if broken:
             yield run.build_fault(f"{name}: {', '.join(broken)}", "whole numbers of tokens")
 
@@ -92,7 +97,8 @@ def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
     mean, total = each.avg, each.total
     if mean is not None and total is not None and each.count:
         unequal = not math.isclose(mean * each.count, total, rel_tol=EXACT_TOLERANCE)
-        yield from [(f"mean {mean} of {each.count}", f"a total of {total}")] if unequal else ()
+        if unequal:
+            yield f"mean {mean} of {each.count}", f"a total of {total}"
     least, most = bound_deviation(each)
     if each.std_dev is not None and not (
         least * (1 - SUM_TOLERANCE) <= each.std_dev <= most * (1 + SUM_TOLERANCE)
@@ -206,7 +212,9 @@ def find_histogram_problems(each: Series) -> Iterator[tuple[str, str]]:
             yield f"a total of {each.total}", f"between {least:.12g} and {most:.12g}"
     below = list(accumulate(counts))
     for percent, value in parse_percents(each):
-        rank = int(percent / 100 * (each.count - 1)) if each.count else 0
+        rank = 0
+        if each.count:
+            rank = int(percent / 100 * (each.count - 1))
         if not is_in_bucket_of_rank(each, below, rank, value):
             yield (
                 f"the percentile {percent:g} at {value:.12g}",
@@ -238,7 +246,9 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/early_stopping.cc, which the client repeats.
     Advice: submit the client's files unmodified.
     """
-    for name, each in list_measured_series(run.summary) if run.summary else ():
+    if not run.summary:
+        return
+    for name, each in list_measured_series(run.summary):
         for key, value, required in find_early_stopping_problems(each):
             yield run.build_fault(f"{name}: early stopping's percentile {key} {value}", required)
 
@@ -281,7 +291,9 @@ def clocks(run: EndpointsRun) -> Iterator[Fault]:
     summary = run.summary
     if summary is None or summary.tpot.min is None or summary.tpot.min >= 0:
         return
-    counted = run.events.negative_token_times if run.events else 0
+    counted = 0
+    if run.events:
+        counted = run.events.negative_token_times
     number = counted or sum(summary.tpot.histogram.counts[:1])
     yield run.build_fault(
         f"first fragments after the end of their answers: {number} of"

@@ -77,9 +77,10 @@ def compute_fewest_tokens(summary: ResultSummary) -> float:
     whole = float(lengths.total or 0) - untimed * float(lengths.max or 0)
     fewest, left = whole - MAX_FIRST_TOKENS * times.count, times.count
     by_buckets = 0.0
-    for low, _, count in list_value_ranges(lengths) if is_whole_histogram(lengths) else ():
-        by_buckets += min(left, count) * max(0.0, low - MAX_FIRST_TOKENS)
-        left -= min(left, count)
+    if is_whole_histogram(lengths):
+        for low, _, count in list_value_ranges(lengths):
+            by_buckets += min(left, count) * max(0.0, low - MAX_FIRST_TOKENS)
+            left -= min(left, count)
     return max(0.0, fewest, by_buckets)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compliance.documents.base import FolderDocument
+from compliance.kinds.endpoints.documents.settings_table import select_tables
 from compliance.kinds.endpoints_curve.documents.point import EndpointsPoint, read_endpoints_point
 from compliance.kinds.endpoints_curve.documents.power import (
     POWER_FILE,
@@ -74,7 +75,8 @@ class EndpointsCurve(FolderDocument):
         """The highest concurrency that the system supports, as first disclosed."""
         for point in self.points:
             found = find_integer(point.system or {}, "max_supported_concurrency")
-            found = point.find_integer("max_supported_concurrency") if found is None else found
+            if found is None:
+                found = point.find_integer("max_supported_concurrency")
             if found is not None:
                 return found
         return None
@@ -88,7 +90,9 @@ class EndpointsCurve(FolderDocument):
                 return found
         limit = self.round.regions.ultra_low_concurrency
         known = [each.concurrency for each in self.fixed_points if each.concurrency is not None]
-        return min(min(known), limit) if known else None
+        if known:
+            return min(min(known), limit)
+        return None
 
     @cached_property
     def regions(self) -> Regions | None:
@@ -146,10 +150,9 @@ def list_used_nodes(point: EndpointsPoint) -> list[tuple[int | None, int | None]
     whole number.
     """
     declared = point.find_value("nodes_used")
-    entries = [
-        each if isinstance(each, dict) else {}
-        for each in (declared if isinstance(declared, list) else [])
-    ]
+    if not isinstance(declared, list):
+        return []
+    entries = [each if isinstance(each, dict) else {} for each in declared]
     return [
         (find_integer(each, "system_node_ensemble_id"), find_integer(each, "nodes"))
         for each in entries
@@ -176,13 +179,14 @@ def find_core_counts(points: Sequence[EndpointsPoint]) -> Mapping[int, float]:
     return found
 
 
-def list_node_types(point: EndpointsPoint) -> list[Mapping[str, Any]]:
+def list_node_types(point: EndpointsPoint) -> Sequence[Mapping[str, Any]]:
     """List the types of nodes in a system's description."""
-    found = (point.system or {}).get("node_types")
-    return [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
+    return select_tables((point.system or {}).get("node_types"))
 
 
 def find_integer(values: Mapping[str, Any], name: str) -> int | None:
     """Return a whole number of a table; None if there is none."""
     found = values.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
+    return None

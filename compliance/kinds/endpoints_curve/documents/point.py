@@ -93,13 +93,17 @@ class EndpointsPoint(Document):
     def concurrency(self) -> int | None:
         """Requests in flight, as disclosed, or else as in the folder's name."""
         disclosed = self.find_integer("concurrency")
-        return parse_point_folder(self.folder) if disclosed is None else disclosed
+        if disclosed is None:
+            return parse_point_folder(self.folder)
+        return disclosed
 
     @property
     def offline(self) -> str | None:
         """Return how the point is the Offline result: `dedicated`, `elected`, or not at all."""
         found = self.find_text("offline")
-        return found if found in (DEDICATED, ELECTED) else None
+        if found in (DEDICATED, ELECTED):
+            return found
+        return None
 
     @property
     def is_offline_run(self) -> bool:
@@ -116,7 +120,9 @@ class EndpointsPoint(Document):
     @property
     def is_agentic(self) -> bool:
         """Return whether the benchmark is agentic."""
-        return self.model.agentic if self.model else self.load_pattern == AGENTIC_PATTERN
+        if self.model:
+            return self.model.agentic
+        return self.load_pattern == AGENTIC_PATTERN
 
     @property
     def data_set_name(self) -> str | None:
@@ -135,22 +141,32 @@ class EndpointsPoint(Document):
 
     def find_value(self, *path: str) -> Any:
         """Return a disclosed value at a path of keys; None if there is none."""
-        return self.disclosure.find_value(*path) if self.disclosure else None
+        if self.disclosure:
+            return self.disclosure.find_value(*path)
+        return None
 
     def find_text(self, *path: str) -> str | None:
         """Return a disclosed text; None if there is none."""
         found = self.find_value(*path)
-        return found if isinstance(found, str) and found else None
+        if isinstance(found, str) and found:
+            return found
+        return None
 
     def find_number(self, *path: str) -> int | float | None:
         """Return a disclosed number; None if there is none that is finite."""
-        found = self.disclosure.find_number(*path) if self.disclosure else None
-        return found if found is not None and math.isfinite(found) else None
+        found = None
+        if self.disclosure:
+            found = self.disclosure.find_number(*path)
+        if found is not None and math.isfinite(found):
+            return found
+        return None
 
     def find_integer(self, *path: str) -> int | None:
         """Return a disclosed count; None if there is none, or it is beyond any count."""
         found = self.find_number(*path)
-        return found if isinstance(found, int) and abs(found) <= MAX_CONCURRENCY else None
+        if isinstance(found, int) and abs(found) <= MAX_CONCURRENCY:
+            return found
+        return None
 
     def compute_figures(self) -> PointFigures:
         """Compute the point's figures from its summary; an Offline run has no latencies."""
@@ -174,13 +190,17 @@ class EndpointsPoint(Document):
 
 def scale_to_ms(nanoseconds: float | None) -> float | None:
     """Return a positive time in milliseconds; None for no, or no positive, time."""
-    return nanoseconds / NS_PER_MS if nanoseconds is not None and nanoseconds > 0 else None
+    if nanoseconds is not None and nanoseconds > 0:
+        return nanoseconds / NS_PER_MS
+    return None
 
 
 def compute_system_tps(summary: ResultSummary) -> float | None:
     """Return the tokens of all answers per second of the run."""
     tokens, duration = summary.output_sequence_lengths.total, summary.duration_ns
-    return None if tokens is None or not duration or duration < 0 else tokens * NS_PER_S / duration
+    if tokens is None or not duration or duration < 0:
+        return None
+    return tokens * NS_PER_S / duration
 
 
 def compute_interactivity(summary: ResultSummary) -> float | None:
@@ -192,20 +212,32 @@ def compute_interactivity(summary: ResultSummary) -> float | None:
     tokens, seconds = summary.output_tokens_per_turn_total, summary.e2e_turn_time_seconds_total
     if tokens is None and seconds is None and not summary.n_samples_failed:
         tokens, total = summary.output_sequence_lengths.total, summary.latency.total
-        seconds = None if total is None else total / NS_PER_S
-    return None if tokens is None or not seconds or seconds < 0 else tokens / seconds
+        seconds = None
+        if total is not None:
+            seconds = total / NS_PER_S
+    if tokens is None or not seconds or seconds < 0:
+        return None
+    return tokens / seconds
 
 
 def read_endpoints_point(folder: Path, root: Path, round: EndpointsRound) -> EndpointsPoint:
     """Read a point; every problem becomes a parse error of its file."""
     disclosure_source = SourceFile(folder / POINT_FILE, about=About.RULES)
     disclosure = read_settings_table(disclosure_source)
-    named = disclosure.find_value("model_name") if disclosure else None
+    named = None
+    if disclosure:
+        named = disclosure.find_value("model_name")
     model = round.find_model(folder.parent.name) or round.find_model(
         named if isinstance(named, str) else None
     )
     system_source = SourceFile(folder / SYSTEM_FILE, about=About.IDENTITY)
-    accuracy = find_accuracy_file(folder)
+    accuracy = None
+    if accuracy_file := find_accuracy_file(folder):
+        accuracy = read_endpoints_accuracy(
+            accuracy_file,
+            scale=model.accuracy_scale if model else 1.0,
+            required_samples=model.accuracy_samples if model else None,
+        )
     return EndpointsPoint(
         folder=folder,
         root=root,
@@ -214,13 +246,7 @@ def read_endpoints_point(folder: Path, root: Path, round: EndpointsRound) -> End
         run=read_endpoints_run(folder, folder / POINT_SUMMARY, tolerates_failures=True),
         system_source=system_source,
         system=read_json_document(system_source, SYSTEM_DECODER),
-        accuracy=read_endpoints_accuracy(
-            accuracy,
-            scale=model.accuracy_scale if model else 1.0,
-            required_samples=model.accuracy_samples if model else None,
-        )
-        if accuracy
-        else None,
+        accuracy=accuracy,
         model=model,
         round=round,
     )
@@ -233,4 +259,6 @@ def find_accuracy_file(folder: Path) -> Path | None:
     own, log = folder / POINT_ACCURACY, folder / REQUEST_LOG
     if os.path.lexists(own):
         return own
-    return log if read_logged_scores(log) else None
+    if read_logged_scores(log):
+        return log
+    return None

@@ -76,10 +76,14 @@ class PowerSum:
         """Return MLCommons' estimate of a processor's or an accelerator's power, by its name; None
         if there is none.
         """
-        model = part.get("model") if isinstance(part, dict) else None
+        model = None
+        if isinstance(part, dict):
+            model = part.get("model")
         if kind == "cpu":
             return estimate_cpu_watts(self.rules, model, self.cores.get(ensemble or 0))
-        return estimate_accelerator_watts(self.rules, model) if kind == "accelerator" else None
+        if kind == "accelerator":
+            return estimate_accelerator_watts(self.rules, model)
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,7 +147,10 @@ def read_system_power(
     one is a warning where none is required. `cooling` is what the system's description says,
     `cores` those of a processor in each set of nodes.
     """
-    leniency = {} if required else {ParseErrorKind.MISSING: Severity.WARNING}
+    if not required:
+        leniency = {ParseErrorKind.MISSING: Severity.WARNING}
+    else:
+        leniency = {}
     source = SourceFile(path, about=About.SCORE, leniency=leniency)
     values = read_json_document(source, POWER_DECODER)
     if values is None:
@@ -173,7 +180,9 @@ def compute_rack_share(values: Mapping[str, Any]) -> float | None:
     rack, nodes, submitted = (
         find_quantity(values, name) for name in ("rack_power_w", "rack_nodes", "submitted_nodes")
     )
-    return None if rack is None or not nodes or submitted is None else rack * submitted / nodes
+    if rack is None or not nodes or submitted is None:
+        return None
+    return rack * submitted / nodes
 
 
 def sum_component_groups(
@@ -236,7 +245,8 @@ def sum_node_sets(source: SourceFile, values: Mapping[str, Any], total: PowerSum
     declared = find_sourced_watts(values.get("declared_provisioned_power"))
     check_scale_out(values, total)
     fabric = values.get("scale_out")
-    fabric = fabric if isinstance(fabric, dict) and fabric.get("present") else {}
+    if not isinstance(fabric, dict) or not fabric.get("present"):
+        fabric = {}
     nics = sum_nics(fabric, total)
     sets = [
         each
@@ -248,7 +258,9 @@ def sum_node_sets(source: SourceFile, values: Mapping[str, Any], total: PowerSum
     if len(set(numbers)) < len(numbers):
         total.problems.append("one system_node_ensemble_id at several sets of nodes")
     known = not total.problems and not total.missing
-    whole = sum(each.watts for each in sets) + switches if known else None
+    whole = None
+    if known:
+        whole = sum(each.watts for each in sets) + switches
     return SystemPower(
         source=source,
         values=values,
@@ -295,7 +307,9 @@ def check_scale_out(values: Mapping[str, Any], total: PowerSum) -> None:
 def has_scale_up_network(node_set: Mapping[str, Any]) -> bool:
     """Return whether a network between accelerators may join the nodes of a set."""
     components = node_set.get("components")
-    network = components.get("scale_up_network") if isinstance(components, dict) else None
+    network = None
+    if isinstance(components, dict):
+        network = components.get("scale_up_network")
     return isinstance(network, dict) and network.get("method") != "none"
 
 
@@ -336,13 +350,19 @@ def sum_node_set(
 
 def find_accelerators(components: object) -> float | None:
     """Return the accelerators of a node; None if its components do not say."""
-    group = components.get("accelerator") if isinstance(components, dict) else None
-    return find_quantity(group, "count_per_node") if isinstance(group, dict) else None
+    group = None
+    if isinstance(components, dict):
+        group = components.get("accelerator")
+    if isinstance(group, dict):
+        return find_quantity(group, "count_per_node")
+    return None
 
 
 def sum_components(components: object, ensemble: int | None, total: PowerSum) -> float:
     """Return the power of one node's CPUs, accelerators and the network between accelerators."""
-    where = "" if ensemble is None else f" in set {ensemble}"
+    where = ""
+    if ensemble is not None:
+        where = f" in set {ensemble}"
     if not isinstance(components, dict):
         total.problems.append("a set of nodes by component_sum without components")
         return 0.0
@@ -358,7 +378,8 @@ def sum_components(components: object, ensemble: int | None, total: PowerSum) ->
         return watts + (found or 0.0)
     for name in ("cpu", "accelerator"):
         group = components.get(name)
-        group = group if isinstance(group, dict) else {}
+        if not isinstance(group, dict):
+            group = {}
         count = find_quantity(group, "count_per_node")
         if count is None:
             total.missing.append(f"{name}.count_per_node{where}")
@@ -373,7 +394,8 @@ def sum_scale_up_network(network: object, where: str, total: PowerSum) -> float:
     """Return the power of the network between one node's accelerators: of its switches, or by the
     energy of a bit.
     """
-    network = network if isinstance(network, dict) else {}
+    if not isinstance(network, dict):
+        network = {}
     match network.get("method"):
         case "none":
             return 0.0
@@ -385,8 +407,12 @@ def sum_scale_up_network(network: object, where: str, total: PowerSum) -> float:
         case _:
             count = find_quantity(network, "aggregate_bandwidth_tbps")
             energy = network.get("energy_per_bit_pj")
-            per_bit = find_quantity(energy, "value_pj") if isinstance(energy, dict) else None
-            each = None if per_bit is None else per_bit * BITS_PER_BYTE
+            per_bit = None
+            if isinstance(energy, dict):
+                per_bit = find_quantity(energy, "value_pj")
+            each = None
+            if per_bit is not None:
+                each = per_bit * BITS_PER_BYTE
     if count is None or each is None:
         total.missing.append(f"scale_up_network{where}")
     return (count or 0.0) * (each or 0.0)
@@ -418,14 +444,21 @@ def is_nic_power_separate(fabric: Mapping[str, Any]) -> bool:
 def sum_switches(fabric: Mapping[str, Any], total: PowerSum) -> float:
     """Return the power of the switches between nodes."""
     watts, switches = 0.0, fabric.get("switches")
-    for switch in switches if isinstance(switches, list) else ():
-        count = find_quantity(switch, "count") if isinstance(switch, dict) else None
-        if count is None:
-            total.missing.append("scale_out.switches.count")
-            continue
-        stated = find_sourced_watts(switch.get("power_per_switch"))
-        estimate = estimate_switch_watts(total.rules, switch.get("model"), fabric.get("cabling"))
-        watts += count * total.choose_watts("scale_out.switches.power_per_switch", stated, estimate)
+    if isinstance(switches, list):
+        for switch in switches:
+            count = None
+            if isinstance(switch, dict):
+                count = find_quantity(switch, "count")
+            if count is None:
+                total.missing.append("scale_out.switches.count")
+                continue
+            stated = find_sourced_watts(switch.get("power_per_switch"))
+            estimate = estimate_switch_watts(
+                total.rules, switch.get("model"), fabric.get("cabling")
+            )
+            watts += count * total.choose_watts(
+                "scale_out.switches.power_per_switch", stated, estimate
+            )
     return watts
 
 
@@ -434,7 +467,9 @@ def find_sourced_watts(value: object) -> float | None:
     if not isinstance(value, dict):
         return None
     watts, kilowatts = find_quantity(value, "value_w"), find_quantity(value, "value_kw")
-    return watts if watts is not None or kilowatts is None else kilowatts * W_PER_KW
+    if watts is not None or kilowatts is None:
+        return watts
+    return kilowatts * W_PER_KW
 
 
 def find_quantity(values: Mapping[str, Any], name: str) -> float | None:
@@ -442,7 +477,9 @@ def find_quantity(values: Mapping[str, Any], name: str) -> float | None:
     found = values.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found) if math.isfinite(found) and found >= 0 else None
+    if math.isfinite(found) and found >= 0:
+        return float(found)
+    return None
 
 
 def find_count(values: Mapping[str, Any], name: str) -> float | None:

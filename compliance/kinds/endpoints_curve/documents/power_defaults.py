@@ -20,7 +20,9 @@ def estimate_cpu_watts(rules: PowerRules, model: object, cores: float | None) ->
     """Return the rated power of a processor by its architecture and cores, as far as its name or
     the system's description says them; None if there is no estimate.
     """
-    text = model.casefold() if isinstance(model, str) else ""
+    text = ""
+    if isinstance(model, str):
+        text = model.casefold()
     named = CORE_COUNT_PATTERN.search(text)
     count = float(named[1]) if cores is None and named else cores
     kind = next((kind for kind, words in CPU_WORDS.items() if words.search(text)), None)
@@ -28,7 +30,9 @@ def estimate_cpu_watts(rules: PowerRules, model: object, cores: float | None) ->
         return None
     steps = rules.cpu_watts.get(kind, ())
     place = int(count > rules.cpu_cores.get(kind, 0))
-    return steps[place] if place < len(steps) else None
+    if place < len(steps):
+        return steps[place]
+    return None
 
 
 def estimate_accelerator_watts(rules: PowerRules, model: object) -> float | None:
@@ -43,10 +47,14 @@ def estimate_switch_watts(rules: PowerRules, model: object, cabling: object) -> 
     """
     name = fold_part_name(model)
     known = next((each for part, each in rules.switch_watts.items() if part in name), None)
-    return known.get(cabling) if known and isinstance(cabling, str) else None
+    if known and isinstance(cabling, str):
+        return known.get(cabling)
+    return None
 
 
 def fold_part_name(model: object) -> str:
     """Return a component's name without punctuation and case; empty if it has none."""
-    text = model.casefold() if isinstance(model, str) else ""
+    text = ""
+    if isinstance(model, str):
+        text = model.casefold()
     return "".join(each for each in text if each.isalnum())

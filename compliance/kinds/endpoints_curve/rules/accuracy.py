@@ -97,7 +97,8 @@ def mean_accuracy(curve: EndpointsCurve) -> Iterator[Fault]:
         found = [
             score * row.accuracy_scale
             for point in curve.fixed_points
-            for each in (point.accuracy.list_scores() if point.accuracy else ())
+            if point.accuracy
+            for each in point.accuracy.list_scores()
             if each.is_named(name) and (score := each.find_main_score()) is not None
         ]
         if not found and any(map(is_accuracy_lost, curve.fixed_points)):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from compliance.kinds.endpoints.documents.settings_table import select_tables
 from compliance.kinds.endpoints_curve.documents.curve import EndpointsCurve, list_node_types
 from compliance.kinds.endpoints_curve.documents.power import (
     find_count,
@@ -40,7 +41,9 @@ def power_parts(curve: EndpointsCurve) -> Iterator[Fault]:
             continue
         number = find_quantity(node_set, "system_node_ensemble_id")
         ensemble = -1 if number is None else int(number)
-        where = "" if number is None else f" in set {ensemble}"
+        where = ""
+        if number is not None:
+            where = f" in set {ensemble}"
         place, node = nodes.get(ensemble, ("", {}))
         yield from check_processors(curve, components, node, where, place)
         yield from check_accelerator(curve, components, node, where, place)
@@ -109,7 +112,9 @@ def check_accelerator(
             f"{described[0]}, as {place} describes the system",
             severity=Severity.WARNING,
         )
-    models = [named, *(described if len(described) == 1 else [])]
+    models = [named]
+    if len(described) == 1:
+        models.append(described[0])
     rated = max(estimate_accelerator_watts(curve.round.power, each) or 0.0 for each in models)
     if stated is not None and stated < rated:
         yield curve.power.build_fault(
@@ -127,12 +132,9 @@ def have_other_numbers(first: object, other: object) -> bool:
     return bool(one) and bool(two) and one.isdisjoint(two)
 
 
-def select_tables(value: object) -> list[dict[str, Any]]:
-    """Return the tables in a value that should be a list."""
-    return [each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)]
-
-
 def get_table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a table of a table; an empty one for anything else."""
     found = values.get(name)
-    return found if isinstance(found, dict) else {}
+    if isinstance(found, dict):
+        return found
+    return {}

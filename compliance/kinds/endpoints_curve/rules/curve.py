@@ -118,7 +118,10 @@ def list_region_ranges(curve: EndpointsCurve, found: Regions) -> Mapping[str, tu
     32, whatever C_min is, unless the system's description sets C_min.
     """
     overridden = any("c_min_override" in (each.system or {}) for each in curve.points)
-    limit = found.c_min if overridden else curve.round.regions.ultra_low_concurrency
+    if overridden:
+        limit = found.c_min
+    else:
+        limit = curve.round.regions.ultra_low_concurrency
     return {
         "low_latency": (1, limit),
         "low_concurrency": (found.c_min + 1, found.low_end),
@@ -171,7 +174,10 @@ def points(curve: EndpointsCurve) -> Iterator[Fault]:
     Advice: measure more points.
     """
     rules, own_run = curve.round.rules, any(each.is_offline_run for each in curve.points)
-    least = rules.min_points if own_run else rules.min_points_without_offline_run
+    if own_run:
+        least = rules.min_points
+    else:
+        least = rules.min_points_without_offline_run
     if len(curve.points) < least:
         yield curve.build_fault(f"{len(curve.points)} points", f"{least} or more")
     for before, after in pairwise(curve.fixed_points):
@@ -237,7 +243,9 @@ def offline_ordering(curve: EndpointsCurve) -> Iterator[Fault]:
             f"an Offline run with concurrency {offline.concurrency}", f"{curve.c_max} or more"
         )
     below = [each for each in curve.fixed_points if (each.concurrency or 0) <= curve.c_max]
-    highest = below[-1].compute_figures().system_tps if below else None
+    highest = None
+    if below:
+        highest = below[-1].compute_figures().system_tps
     rate = offline.compute_figures().system_tps
     if highest is not None and rate is not None and rate < share * highest:
         yield offline.build_fault(
@@ -280,7 +288,9 @@ def check_seed_age(point: EndpointsPoint, cohort: int) -> Iterator[Fault]:
     """Yield a published set of seeds that is no longer open in a cohort, given by its number."""
     name, most = point.find_text("seed_set"), point.round.rules.cohorts_per_set
     published = point.round.seeds.get(name or "")
-    begin = COHORT_PATTERN.fullmatch(published.cohort) if published else None
+    begin = None
+    if published:
+        begin = COHORT_PATTERN.fullmatch(published.cohort)
     if published and begin and cohort - count_cohorts(begin) >= most:
         yield point.build_fault(
             f"seed_set {name} in cohort {point.find_text('target_cohort')}",
@@ -349,8 +359,9 @@ def report_unequal_values(
         groups[str(value)].append(point)
     usual = max(groups, key=lambda each: len(groups[each]), default=None)
     for value, found in groups.items():
-        for point in found if value != usual else ():
-            yield point.build_fault(f"{name} {value}", f"{usual}, as at most points")
+        if value != usual:
+            for point in found:
+                yield point.build_fault(f"{name} {value}", f"{usual}, as at most points")
 
 
 @rule("endpoints.utilization", EndpointsCurve, About.SCORE, doubt="the figure")
@@ -386,7 +397,9 @@ def list_fixed_rates(curve: EndpointsCurve, rates: Mapping[Any, float | None]) -
 def round_unit(stated: float) -> float:
     """Return how far a number can be from the one that was rounded to its digits."""
     digits = repr(float(stated)).partition(".")[2]
-    return 0.5 * 10.0 ** -len(digits) if digits.isdigit() else 0.0
+    if digits.isdigit():
+        return 0.5 * 10.0 ** -len(digits)
+    return 0.0
 
 
 @rule("endpoints.curve_shape", EndpointsCurve, About.SCORE, severity=Severity.WARNING)

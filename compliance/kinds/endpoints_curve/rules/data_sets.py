@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.kinds.endpoints.documents.run import CONFIG_FILE
+from compliance.kinds.endpoints.documents.settings_table import select_tables
 from compliance.kinds.endpoints_curve.documents.curve import EndpointsCurve
 from compliance.kinds.endpoints_curve.documents.point import EndpointsPoint
 from compliance.kinds.endpoints_curve.rules.point import MAX_QUOTED_CHARACTERS
@@ -33,9 +34,14 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
     row = point.model
     if row is None:
         return
-    required = f"{row.data_set}, the benchmark's" if row.data_set else "the benchmark's own"
+    required = "the benchmark's own"
+    if row.data_set:
+        required = f"{row.data_set}, the benchmark's"
     for name in DATA_SET_FIELDS:
-        stated = point.data_set_name if name == "dataset" else point.find_text(name)
+        if name == "dataset":
+            stated = point.data_set_name
+        else:
+            stated = point.find_text(name)
         if stated is None:
             continue
         if point.round.find_other_data_set(row, stated):
@@ -47,7 +53,9 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
             yield point.build_fault(
                 f"datasets: {stated}", required, file=point.folder / CONFIG_FILE
             )
-    for score in point.accuracy.list_scores() if point.accuracy else ():
+    if not point.accuracy:
+        return
+    for score in point.accuracy.list_scores():
         for stated in dict.fromkeys(filter(None, (score.dataset_name, score.key))):
             if point.round.find_other_accuracy_set(row, stated):
                 yield point.build_fault(
@@ -59,8 +67,10 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
 
 def list_configured_names(point: EndpointsPoint) -> list[str]:
     """List the names of the performance data sets in a point's configuration."""
-    found = point.run.config.find_value("datasets") if point.run.config else None
-    tables = [each for each in (found if isinstance(found, list) else []) if isinstance(each, dict)]
+    found = None
+    if point.run.config:
+        found = point.run.config.find_value("datasets")
+    tables = select_tables(found)
     names = [each.get("name") for each in tables if each.get("type", PERFORMANCE) == PERFORMANCE]
     return [each for each in names if isinstance(each, str)]
 
@@ -114,4 +124,6 @@ def summarise_inputs(point: EndpointsPoint) -> tuple[float, float, float] | None
 def name_client_build(point: EndpointsPoint) -> tuple[str | None, str | None]:
     """Return version and commit of the client that a point was measured with."""
     summary = point.summary
-    return (summary.version, summary.git_sha) if summary else (None, None)
+    if summary:
+        return (summary.version, summary.git_sha)
+    return (None, None)

@@ -36,7 +36,9 @@ def derived(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(
             "no 90th percentile of TPOT above 0", "one, from which tps_per_user follows", file=file
         )
-    rate = None if figures.tpot_p90_ms is None else MS_PER_S / figures.tpot_p90_ms
+    rate = None
+    if figures.tpot_p90_ms is not None:
+        rate = MS_PER_S / figures.tpot_p90_ms
     for name, found in (
         ("system_tps", figures.system_tps),
         ("tps_per_user", rate),
@@ -64,7 +66,8 @@ def turn_totals(point: EndpointsPoint) -> Iterator[Fault]:
         return
     full_run = summary.output_sequence_lengths_full_run
     lengths = [summary.output_sequence_lengths.total]
-    lengths += [full_run.output_sequence_lengths.total] if full_run else []
+    if full_run:
+        lengths.append(full_run.output_sequence_lengths.total)
     known = [float(each) for each in lengths if each is not None]
     tokens, seconds = summary.output_tokens_per_turn_total, summary.e2e_turn_time_seconds_total
     total = summary.latency.total
@@ -149,10 +152,19 @@ def check_inline_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
     least = row.inline_accuracy
     if is_accuracy_lost(point):
         return
-    results = point.accuracy.results if point.accuracy else None
-    scores = results.list_inline_scores() if results else []
-    found = scores[0].find_main_score() if scores else None
-    file = point.accuracy.source.path if point.accuracy else None
+    results = None
+    if point.accuracy:
+        results = point.accuracy.results
+    if results:
+        scores = results.list_inline_scores()
+    else:
+        scores = []
+    found = None
+    if scores:
+        found = scores[0].find_main_score()
+    file = None
+    if point.accuracy:
+        file = point.accuracy.source.path
     if found is None:
         yield point.build_fault("no score of the performance run", f"{least:g} or more", file=file)
     elif not 0 <= found <= 1:
@@ -183,7 +195,9 @@ def turn_tokens(point: EndpointsPoint) -> Iterator[Fault]:
         return
     least, most = row.turn_tokens
     full_run = summary.output_sequence_lengths_full_run
-    mean = full_run.output_sequence_lengths.avg if full_run else None
+    mean = None
+    if full_run:
+        mean = full_run.output_sequence_lengths.avg
     file = point.run.summary_source.path
     if mean is None:
         yield point.build_fault(

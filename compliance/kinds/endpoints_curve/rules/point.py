@@ -173,8 +173,12 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
             f"{folder}, as in the point's folder",
             severity=None if point.round.find_model(folder) else Severity.WARNING,
         )
-    configured = point.run.config.find_value("model_params", "name") if point.run.config else None
-    found = point.round.find_model(configured) if isinstance(configured, str) else None
+    configured = None
+    if point.run.config:
+        configured = point.run.config.find_value("model_params", "name")
+    found = None
+    if isinstance(configured, str):
+        found = point.round.find_model(configured)
     if found is not None and point.model is not None and found is not point.model:
         yield point.build_fault(
             f"model_params.name {configured}",
@@ -286,8 +290,12 @@ def check_run_seeds(point: EndpointsPoint, published: SeedSet) -> Iterator[Fault
     """Yield seeds of the run that are not those of the set, in its summary or its settings."""
     summary, config = point.summary, point.run.config
     for name, field in SUMMARY_SEEDS.items():
-        ran = getattr(summary.run_config, field) if summary else None
-        configured = config.find_value("settings", "runtime", field) if config else None
+        ran = None
+        if summary:
+            ran = getattr(summary.run_config, field)
+        configured = None
+        if config:
+            configured = config.find_value("settings", "runtime", field)
         for found, file in (
             (ran, point.run.summary_source.path),
             (configured, point.folder / CONFIG_FILE),
@@ -314,7 +322,9 @@ def point_load(point: EndpointsPoint) -> Iterator[Fault]:
     if (point.concurrency or 0) <= 0:
         yield point.build_fault(f"concurrency {point.concurrency}", "above 0")
     summary_file = point.run.summary_source.path
-    pattern = point.summary.run_config.load_pattern if point.summary else None
+    pattern = None
+    if point.summary:
+        pattern = point.summary.run_config.load_pattern
     if pattern is not None and pattern.type is not None:
         if pattern.type not in FIXED_PATTERNS:
             yield point.build_fault(
@@ -396,7 +406,9 @@ def point_duration(point: EndpointsPoint) -> Iterator[Fault]:
     found = whole if window is None else window
     wanted = point.round.find_min_duration_ms(point.concurrency, point.is_agentic) / MS_PER_S
     if found < wanted:
-        basis = "the whole run" if window is None else "the steady window"
+        basis = "the steady window"
+        if window is None:
+            basis = "the whole run"
         yield point.build_fault(f"{found:.6g} s, {basis}", f"at least {wanted:g} s")
 
 
@@ -424,7 +436,9 @@ def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
     Advice: issue a whole multiple of the data set.
     """
     size, whole = find_issued_size(point), find_data_set_size(point)
-    issued = point.summary.n_samples_issued if point.summary else None
+    issued = None
+    if point.summary:
+        issued = point.summary.n_samples_issued
     if size is None or issued is None:
         return
     if size != whole:
@@ -454,7 +468,9 @@ def find_issued_size(point: EndpointsPoint) -> int | None:
     if whole is None or part is None or concurrency is None:
         return whole
     low = 0 < concurrency <= point.round.regions.ultra_low_concurrency
-    return part if low and 0 < part < whole else whole
+    if low and 0 < part < whole:
+        return part
+    return whole
 
 
 def find_data_set_size(point: EndpointsPoint) -> int | None:
@@ -479,7 +495,10 @@ def shared_paths(point: EndpointsPoint) -> Iterator[Fault]:
         found = point.find_value(name)
         if found is None:
             continue
-        path = Path(found) if isinstance(found, str) else Path()
+        if isinstance(found, str):
+            path = Path(found)
+        else:
+            path = Path()
         below = path.parts and not path.is_absolute() and ".." not in path.parts
         if not below or not is_folder(point.root / path):
             yield point.build_fault(

@@ -70,7 +70,9 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
     for doubt in found.doubts:
         yield found.build_fault(doubt, "the network between the nodes", severity=Severity.WARNING)
     stated = find_quantity(found.values, "provisioned_power_kw")
-    total = None if found.watts is None else found.watts / W_PER_KW
+    total = None
+    if found.watts is not None:
+        total = found.watts / W_PER_KW
     if stated is not None and total is not None and abs(stated - total) > POWER_TOLERANCE_KW:
         yield found.build_fault(
             f"provisioned_power_kw {stated}",
@@ -86,7 +88,9 @@ def power(curve: EndpointsCurve) -> Iterator[Fault]:
 def check_stated_sums(found: SystemPower) -> Iterator[Fault]:
     """Yield a computed total that is not that of the components, and a declared one below it."""
     computed = (found.values or {}).get("computed")
-    stated = find_quantity(computed, "total_system_power_w") if isinstance(computed, dict) else None
+    stated = None
+    if isinstance(computed, dict):
+        stated = find_quantity(computed, "total_system_power_w")
     if (
         stated is not None
         and found.watts is not None
@@ -159,14 +163,22 @@ def list_described_nodes(point: EndpointsPoint) -> list[tuple[int, float | None,
         ensemble = find_count(each, "system_node_ensemble_id")
         if ensemble is None:
             continue
-        kinds = each.get("accelerator_info")
-        counts = [
-            find_count(kind, "accelerators_per_node") if isinstance(kind, dict) else None
-            for kind in (kinds if isinstance(kinds, list) else ())
-        ]
-        accelerators = None if not counts or None in counts else sum(count or 0 for count in counts)
+        accelerators = count_accelerators(each.get("accelerator_info"))
         found.append((int(ensemble), find_count(each, "number_of_nodes"), accelerators))
     return found
+
+
+def count_accelerators(kinds: object) -> float | None:
+    """Return the accelerators of one node, added up over their kinds; None if any is unknown."""
+    if not isinstance(kinds, list) or not kinds:
+        return None
+    counts = [
+        find_count(kind, "accelerators_per_node") if isinstance(kind, dict) else None
+        for kind in kinds
+    ]
+    if None in counts:
+        return None
+    return sum(count or 0 for count in counts)
 
 
 def check_cooling(curve: EndpointsCurve) -> Iterator[Fault]:
@@ -214,10 +226,10 @@ def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Ite
     replica, replicas = compute_replica_size(point), find_parallelism(point, "data_parallel")
     described = {ensemble: count for ensemble, _, count in list_described_nodes(point)}
     stated = [each.accelerators_per_node for each in curve.power.sets]
-    counts = [
-        described.get(-1 if each.ensemble is None else each.ensemble) if count is None else count
-        for each, count in zip(curve.power.sets, stated, strict=True)
-    ]
+    counts = list(stated)
+    for place, each in enumerate(curve.power.sets):
+        if stated[place] is None:
+            counts[place] = described.get(-1 if each.ensemble is None else each.ensemble)
     if not used or not counts or replica is None or replicas is None or None in counts:
         return
     engaged = sum(
@@ -225,12 +237,14 @@ def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Ite
         for each, count in zip(curve.power.sets, counts, strict=True)
     )
     if engaged < replica * replicas:
+        if None in stated:
+            severity: Severity | None = Severity.WARNING
+        else:
+            severity = find_excess_severity(point, replicas, engaged)
         yield point.build_fault(
             f"nodes_used with {engaged:g} accelerators",
             f"{replica * replicas:g}, of {replicas:g} replicas with {replica:g} each",
-            severity=Severity.WARNING
-            if None in stated
-            else find_excess_severity(point, replicas, engaged),
+            severity=severity,
         )
 
 
@@ -253,7 +267,9 @@ def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
         replica, replicas = compute_replica_size(point), find_parallelism(point, "data_parallel")
         if replica is None or replicas is None:
             continue
-        most = int(provisioned // replica) if replica >= 1 else 0
+        most = 0
+        if replica >= 1:
+            most = int(provisioned // replica)
         file = point.folder / SYSTEM_FILE
         declared = [
             point.find_integer("dp_shortfall", name) for name in ("dp_actual", "dp_formula")
@@ -283,7 +299,9 @@ def find_excess_severity(
     names = ("tensor_parallel", "pipeline_parallel")
     dense = replicas * math.prod(find_parallelism(point, name) or 0 for name in names)
     widest = max(dense, find_parallelism(point, "expert_parallel") or 0)
-    return Severity.WARNING if dense >= 1 and widest <= accelerators else None
+    if dense >= 1 and widest <= accelerators:
+        return Severity.WARNING
+    return None
 
 
 def compute_replica_size(point: EndpointsPoint) -> float | None:
@@ -295,13 +313,17 @@ def compute_replica_size(point: EndpointsPoint) -> float | None:
     if system.get("disaggregated") or not any(name in system for name in names):
         return None
     sizes = [find_parallelism(point, name) for name in names]
-    return None if None in sizes else math.prod(each or 0 for each in sizes)
+    if None in sizes:
+        return None
+    return math.prod(each or 0 for each in sizes)
 
 
 def find_parallelism(point: EndpointsPoint, name: str) -> float | None:
     """Return one degree of parallelism, 1 if it is not stated; None if it is no number."""
     system = point.system or {}
-    return find_count(system, name) if system.get(name) is not None else 1.0
+    if system.get(name) is not None:
+        return find_count(system, name)
+    return 1.0
 
 
 @rule("endpoints.per_kw", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")

@@ -171,4 +171,6 @@ def collect_totals(summary: ResultSummary | None) -> tuple[object, ...] | None:
     if summary is None:
         return None
     found = (summary.duration_ns, *(getattr(summary, name).total for name in COMPARED_SERIES))
-    return None if None in found else found
+    if None in found:
+        return None
+    return found

@@ -50,7 +50,10 @@ def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
     begin, end, size = (
         point.find_integer(*WINDOW, f"super_pass_{name}") for name in ("start", "end", "size")
     )
-    passes = None if begin is None or end is None else end - begin + 1
+    if begin is None or end is None:
+        passes = None
+    else:
+        passes = end - begin + 1
     if passes is not None and (passes < 1 or (begin or 0) < 0):
         yield point.build_fault(f"a window of passes {begin} to {end}", "passes in their order")
         return
@@ -75,7 +78,9 @@ def check_window_words(point: EndpointsPoint) -> Iterator[Fault]:
         if found is not None and found not in values:
             yield point.build_fault(f"{name} {found}", f"one of {', '.join(values)}")
     states = point.find_value("steady_state", "state")
-    for metric, found in states.items() if isinstance(states, dict) else ():
+    if not isinstance(states, dict):
+        return
+    for metric, found in states.items():
         if found not in METRIC_STATES:
             yield point.build_fault(f"{metric} {found}", f"one of {', '.join(METRIC_STATES)}")
         elif point.is_windowed and found != METRIC_STATES[0]:

@@ -67,4 +67,6 @@ def read_endpoints_audit(entry: Path) -> EndpointsAudit | None:
 def read_audit_run(folder: Path) -> ResultSummary | None:
     """Read the summary of one run of the test; None if there is none that can be read."""
     path = find_endpoints_summary(folder)
-    return read_result_summary(SourceFile(path)) if path else None
+    if path:
+        return read_result_summary(SourceFile(path))
+    return None

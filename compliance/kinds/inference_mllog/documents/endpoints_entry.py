@@ -53,13 +53,20 @@ class EndpointsEntry(Document):
 
         Source: mlcommons/endpoints, evaluation/accuracy_results.py.
         """
-        minimums = self.model.find_minimums(self.scenario) if self.model else {}
+        if self.model:
+            minimums = self.model.find_minimums(self.scenario)
+        else:
+            minimums = {}
         found = {
             metric: scale_fraction(score, minimums[metric])
             for metric, score in self.accuracy.compute_unit_claims(tuple(minimums)).items()
         }
-        tokens = self.accuracy.compute_mean_tokens() if TOKENS_METRIC in minimums else None
-        return found if tokens is None else {**found, TOKENS_METRIC: tokens}
+        tokens = None
+        if TOKENS_METRIC in minimums:
+            tokens = self.accuracy.compute_mean_tokens()
+        if tokens is None:
+            return found
+        return {**found, TOKENS_METRIC: tokens}
 
 
 def read_endpoints_entry(

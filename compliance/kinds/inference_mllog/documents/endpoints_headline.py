@@ -57,12 +57,17 @@ def find_endpoints_headline(entry: EndpointsEntry) -> EndpointsHeadline | None:
         )
     tokens = summary.output_sequence_lengths.total
     counts_tokens = bool(model and model.token_latencies) and tokens is not None
-    value = summary.tps if counts_tokens else summary.qps
+    if counts_tokens:
+        value = summary.tps
+    else:
+        value = summary.qps
     if value is None:
         return None
     whole = float((tokens or 0) if counts_tokens else summary.n_samples_completed) / seconds
     window = summary.legacy_loadgen_window_duration_ns
-    late = 1 - whole / value if window and value else 0.0
+    late = 0.0
+    if window and value:
+        late = 1 - whole / value
     return EndpointsHeadline(
         metric="tokens_per_second" if counts_tokens else "samples_per_second",
         unit="tokens/s" if counts_tokens else "queries/s",

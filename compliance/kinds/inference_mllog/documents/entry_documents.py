@@ -106,11 +106,9 @@ class MllogSystem(FileDocument):
     def category(self) -> str | None:
         """Return datacenter, edge or both; None if the description does not state it."""
         stated = (self.fields or {}).get("system_type")
-        return (
-            SYSTEM_CATEGORIES.get(stated.casefold().replace(" ", ""))
-            if isinstance(stated, str)
-            else None
-        )
+        if isinstance(stated, str):
+            return SYSTEM_CATEGORIES.get(stated.casefold().replace(" ", ""))
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,13 +129,17 @@ def read_entry_documents(
 ) -> MllogEntryDocuments:
     """Read the documents of an entry, from the folder of its results or from separate trees."""
     below = entry.relative_to(place.organisation_folder / "results")
-    measurements = (
-        entry if round.rules.together else place.organisation_folder / "measurements" / below
-    )
-    tests = entry if round.rules.together else place.organisation_folder / "compliance" / below
+    if round.rules.together:
+        measurements = entry
+        tests = entry
+    else:
+        measurements = place.organisation_folder / "measurements" / below
+        tests = place.organisation_folder / "compliance" / below
     names = [path.name for path in list_folder_paths(measurements) if is_file(path)]
     document = find_model_document(measurements, names, entry.parent.parent.name, round)
-    source = SourceFile(document, leniency=JSON_FILE_LENIENCY) if document else None
+    source = None
+    if document:
+        source = SourceFile(document, leniency=JSON_FILE_LENIENCY)
     benchmark = round.find_benchmark(entry.parent.name)
     return MllogEntryDocuments(
         entry=entry,
@@ -171,7 +173,9 @@ def find_model_document(
         if name == "measurements.json"
         or (name.startswith(system) and name.endswith(".json") and not round.rules.together)
     ]
-    return folder / found[0] if found else None
+    if found:
+        return folder / found[0]
+    return None
 
 
 def read_mllog_audit_tests(
@@ -189,11 +193,11 @@ def read_mllog_audit_test(
 ) -> MllogAuditTest:
     """Read a compliance test, with its run if it has one."""
     run = read_mllog_audit_run(documents, folder)
-    compared_run = (
-        read_mllog_audit_run(documents, documents.tests / COMPARED_TEST_FOLDERS[folder.name])
-        if folder.name in COMPARED_TEST_FOLDERS
-        else None
-    )
+    compared_run = None
+    if folder.name in COMPARED_TEST_FOLDERS:
+        compared_run = read_mllog_audit_run(
+            documents, documents.tests / COMPARED_TEST_FOLDERS[folder.name]
+        )
     return MllogAuditTest(
         folder=folder,
         name=folder.name,
@@ -209,12 +213,10 @@ def read_mllog_audit_test(
 def read_mllog_audit_run(documents: MllogEntryDocuments, folder: Path) -> MllogRun | None:
     """Read the run of a compliance test; None if there is none."""
     run_folder = folder / "performance" / "run_1"
-    return (
-        read_mllog_run(
-            run_folder, Mode.PERFORMANCE, documents.round, documents.scenario, documents.model
-        )
-        if is_folder(run_folder)
-        else None
+    if not is_folder(run_folder):
+        return None
+    return read_mllog_run(
+        run_folder, Mode.PERFORMANCE, documents.round, documents.scenario, documents.model
     )
 
 
@@ -250,7 +252,9 @@ def read_json_object(source: SourceFile) -> Mapping[str, Any] | None:
     fields: Any = read_json_document(source, ANY_JSON_DECODER)
     if fields is not None and not isinstance(fields, dict):
         source.add_parse_error(ParseErrorKind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
-    return fields if isinstance(fields, dict) else None
+    if isinstance(fields, dict):
+        return fields
+    return None
 
 
 def list_folder_paths(folder: Path) -> list[Path]:

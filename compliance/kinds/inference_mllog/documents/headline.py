@@ -43,9 +43,13 @@ def find_mllog_headline(
             run.find_number("result_mean_query_latency_ns"),
             run.find_number("effective_samples_per_query"),
         )
-        return ("samples_per_second", "samples/s", 1e9 * each / mean) if mean and each else None
-    tokens = run.find_value("requested_use_token_latencies") is True
-    for logged, metric, unit, key in (*(TOKEN_RESULTS if tokens else ()), *MLLOG_HEADLINE_RESULTS):
+        if mean and each:
+            return ("samples_per_second", "samples/s", 1e9 * each / mean)
+        return None
+    results: tuple[tuple[str, str, str, str], ...] = MLLOG_HEADLINE_RESULTS
+    if run.find_value("requested_use_token_latencies") is True:
+        results = (*TOKEN_RESULTS, *results)
+    for logged, metric, unit, key in results:
         other = f"result_{run.round.rules.server_result}_samples_per_sec"
         if (
             run.logged_scenario == logged
@@ -68,8 +72,12 @@ def compute_inferred_run_result(run: MllogRun, scenario: Scenario) -> tuple[str,
     """
     if scenario is Scenario.OFFLINE:
         mean = run.find_number("result_mean_latency_ns")
-        return ("samples_per_second", "samples/s", 1e9 / mean) if mean else None
+        if mean:
+            return ("samples_per_second", "samples/s", 1e9 / mean)
+        return None
     latency_ns = run.find_number("early_stopping_latency_ms") or run.find_number(
         "result_99.00_percentile_latency_ns"
     )
-    return ("latency_p99", "ns", MULTISTREAM_SAMPLES_PER_QUERY * latency_ns) if latency_ns else None
+    if not latency_ns:
+        return None
+    return ("latency_p99", "ns", MULTISTREAM_SAMPLES_PER_QUERY * latency_ns)

@@ -102,11 +102,9 @@ class MllogRun(EntryRun[MllogRecord]):
     def logged_scenario(self) -> str | None:
         """Return the scenario that LoadGen ran."""
         logged_value = self.find_value("effective_scenario")
-        return (
-            SCENARIO_FOLDERS.get(logged_value.replace(" ", "").casefold())
-            if isinstance(logged_value, str)
-            else None
-        )
+        if not isinstance(logged_value, str):
+            return None
+        return SCENARIO_FOLDERS.get(logged_value.replace(" ", "").casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,7 +144,9 @@ class MllogEntry(FolderDocument):
     @property
     def runs(self) -> Sequence[MllogRun]:
         """Return the accuracy run and the performance run."""
-        return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
+        if self.accuracy:
+            return (self.accuracy, *self.performance)
+        return tuple(self.performance)
 
 
 def parse_scenario_folder(name: str) -> str | None:
@@ -200,6 +200,12 @@ def read_mllog_entry(
     answers = accuracy / ANSWERS
     text = read_accuracy_text(accuracy / ACCURACY_TEXT)
     scores = parse_claimed_scores(text, model)
+    system_file = accuracy_run = None
+    if place:
+        systems = place.organisation_folder / "systems"
+        system_file = systems / f"{folder.parent.parent.name}.json"
+    if is_folder(accuracy):
+        accuracy_run = read_mllog_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
     return MllogEntry(
         folder=folder,
         scenario=scenario,
@@ -207,15 +213,9 @@ def read_mllog_entry(
         model_folder=named,
         model=model,
         division=division,
-        system_file=place.organisation_folder / "systems" / f"{folder.parent.parent.name}.json"
-        if place
-        else None,
+        system_file=system_file,
         category=category,
-        accuracy=(
-            read_mllog_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
-            if is_folder(accuracy)
-            else None
-        ),
+        accuracy=accuracy_run,
         performance=[
             read_mllog_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
             for each in find_performance_folders(folder)
@@ -245,7 +245,10 @@ def parse_claimed_scores(
     """Parse all scores in accuracy.txt of the metrics that a benchmark requires, in order; the last
     of several counts.
     """
-    metrics = {**model.accuracy, **model.accuracy_most} if model else {}
+    if model:
+        metrics = {**model.accuracy, **model.accuracy_most}
+    else:
+        metrics = {}
     found = {
         metric: re.findall(SCORE_PATTERNS[metric], text)
         for metric in metrics
@@ -257,7 +260,9 @@ def parse_claimed_scores(
 def parse_word_error_total(text: str) -> float | None:
     """Parse the sum of word error rate and accuracy from accuracy.txt; None without them."""
     found = WORD_ERROR_PATTERN.findall(text)
-    return sum(map(float, found[-1])) if found else None
+    if found:
+        return sum(map(float, found[-1]))
+    return None
 
 
 def parse_claimed_hash(text: str) -> str | None:
@@ -274,4 +279,6 @@ def parse_claimed_mean(text: str, name: str, count: str = "") -> float | None:
         float(found[-1]) if (found := re.findall(SCORE_PATTERNS[each], text)) else 0.0
         for each in filter(None, (name, count))
     ]
-    return figures[0] / (figures[1] if count else 1.0) if all(figures) else None
+    if all(figures):
+        return figures[0] / (figures[1] if count else 1.0)
+    return None

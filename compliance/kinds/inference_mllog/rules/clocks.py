@@ -59,12 +59,10 @@ def elapsed(run: MllogRun) -> Iterator[Fault]:
         run.find_number("result_max_latency_ns"),
         run.find_number("generated_query_duration"),
     )
-    spans += [RequiredSpan(latest / NS_PER_S, "the highest latency")] if latest else []
-    spans += (
-        [RequiredSpan(duration / NS_PER_S, "Server's schedule")]
-        if duration and run.logged_scenario == "Server"
-        else []
-    )
+    if latest:
+        spans.append(RequiredSpan(latest / NS_PER_S, "the highest latency"))
+    if duration and run.logged_scenario == "Server":
+        spans.append(RequiredSpan(duration / NS_PER_S, "Server's schedule"))
     for span in spans:
         if lasted_s < span.seconds * (1 - DERIVED_RATE_TOLERANCE):
             yield run.build_fault(
@@ -155,7 +153,9 @@ def date(run: MllogRun) -> Iterator[Fault]:
                 parse_utc_seconds(str(record.value), MLLOG_POWER_STAMP_FORMAT),
                 float(record.event.time_ms) / MS_PER_S / S_PER_HOUR,
             )
-            hours = compute_unexplained_gap_h(at, tested) if at is not None else None
+            hours = None
+            if at is not None:
+                hours = compute_unexplained_gap_h(at, tested)
             if hours and hours - hours_in > MAX_ZONE_DIFFERENCE_H:
                 yield run.build_fault(
                     f"{key} {hours:.0f} hours from the date of the test",

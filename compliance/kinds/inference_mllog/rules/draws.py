@@ -68,7 +68,9 @@ def draws(run: MllogRun) -> Iterator[Fault]:
     pairs = read_answer_pairs(run) if plans else []
     if not pairs:
         return
-    severity = None if run.round.rules.draws_known else Severity.WARNING
+    severity = None
+    if not run.round.rules.draws_known:
+        severity = Severity.WARNING
     path = run.folder / ACCURACY_LOG
     differing = min((find_differing_pairs(plan, pairs) for plan in plans), key=len)
     if differing:
@@ -106,16 +108,15 @@ def list_replay_plans(run: MllogRun) -> list[ReplayPlan]:
     samples, in_memory, qsl_seed, sample_seed = numbers
     # LoadGen loads all samples at once if the number is 0
     in_memory = in_memory or samples
-    per_query = (
-        int(run.find_number("effective_samples_per_query") or 1)
-        if scenario is Scenario.MULTI_STREAM
-        else 1
-    )
+    per_query = 1
+    if scenario is Scenario.MULTI_STREAM:
+        per_query = int(run.find_number("effective_samples_per_query") or 1)
     # MultiStream's loaded sets repeat samples, up to one query each
     padded = samples + (samples // max(in_memory, 1) + 1) * per_query
     if not 0 < samples < padded <= MAX_REPLAYED_SAMPLES:
         return []
     stated = run.find_value("effective_sample_concatenate_permutation")
+    equal_issues = (False, True) if stated is None else (bool(stated),)
     return [
         ReplayPlan(
             scenario=scenario,
@@ -134,7 +135,7 @@ def list_replay_plans(run: MllogRun) -> list[ReplayPlan]:
             equal_issue=equal_issue,
             generator=generator,
         )
-        for equal_issue in ((False, True) if stated is None else (bool(stated),))
+        for equal_issue in equal_issues
         for generator in (MersenneTwister, OlderMersenneTwister)
     ]
 

@@ -30,7 +30,10 @@ def audit_present(entry: EndpointsEntry) -> Iterator[Fault]:
     Source: mlcommons/inference, submission_checker, v6.1: TEST04 of wan-2.2-t2v-a14b.
     Advice: run the client's audit, and add its folder.
     """
-    required = entry.model.tests if entry.model and entry.is_closed else ()
+    if entry.model and entry.is_closed:
+        required = entry.model.tests
+    else:
+        required = ()
     if CACHING_TEST not in required or (entry.folder / AUDIT_FOLDER).is_dir():
         return
     elsewhere = any((each / AUDIT_FOLDER).is_dir() for each in list_subfolders(entry.folder.parent))

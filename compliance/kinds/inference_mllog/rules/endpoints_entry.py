@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.kinds.endpoints.documents.accuracy import TOKENS_METRIC
+from compliance.kinds.endpoints.documents.settings_table import select_tables
 from compliance.kinds.endpoints.rules.accuracy import find_metric_limit
 from compliance.kinds.inference_mllog.documents.endpoints_entry import EndpointsEntry
 from compliance.rules import rule
@@ -100,7 +101,10 @@ def bounds(entry: EndpointsEntry) -> Iterator[Fault]:
     if summary is None or model is None or not entry.is_closed:
         return
     first, per_token = model.first_token_ns.get(scenario), model.per_token_ns.get(scenario)
-    latency = None if first or per_token else model.bounds_ns.get(scenario)
+    if first or per_token:
+        latency = None
+    else:
+        latency = model.bounds_ns.get(scenario)
     for name, series, bound in (
         ("ttft", summary.ttft, first),
         ("tpot", summary.tpot, per_token),
@@ -177,12 +181,10 @@ def single_stream(entry: EndpointsEntry) -> Iterator[Fault]:
 
 def delays_tools(entry: EndpointsEntry) -> bool:
     """Return whether a configuration lets the tools of a data set take time."""
-    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
-    settings = [
-        each.get("agentic_inference")
-        for each in (data_sets if isinstance(data_sets, list) else [])
-        if isinstance(each, dict)
-    ]
+    data_sets = None
+    if entry.run.config:
+        data_sets = entry.run.config.find_value("datasets")
+    settings = [each.get("agentic_inference") for each in select_tables(data_sets)]
     return any(
         isinstance(each, dict) and each.get("inject_tool_delay") is True for each in settings
     )
@@ -197,7 +199,9 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
     """
     yield from check_measured_model(entry)
     config = entry.run.config
-    named = config.find_value("submission_ref", "model") if config else None
+    named = None
+    if config:
+        named = config.find_value("submission_ref", "model")
     if not isinstance(named, str) or entry.benchmark is None:
         return
     meant = entry.round.find_benchmark(named)
@@ -214,7 +218,9 @@ def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
     benchmark's may be any model.
     """
     config, source = entry.run.config, entry.run.config_source
-    named = config.find_value("model_params", "name") if config else None
+    named = None
+    if config:
+        named = config.find_value("model_params", "name")
     if not isinstance(named, str) or entry.benchmark is None:
         return
     text, own = fold_data_set_name(named), fold_data_set_name(entry.benchmark)
@@ -257,8 +263,10 @@ def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
 
 def list_data_set_names(entry: EndpointsEntry) -> list[str]:
     """List the names of the data sets in an entry's configuration."""
-    found = entry.run.config.find_value("datasets") if entry.run.config else None
-    tables = [each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)]
+    found = None
+    if entry.run.config:
+        found = entry.run.config.find_value("datasets")
+    tables = select_tables(found)
     return [name for each in tables if isinstance(name := each.get("name"), str)]
 
 
@@ -267,7 +275,10 @@ def find_other_data_set(entry: EndpointsEntry, text: str) -> str | None:
     known and of none, as the whole of it but for a variant behind colons.
     """
     folded, whole = fold_data_set_name(text), fold_data_set_name(text.partition("::")[0])
-    own = entry.model.endpoints_data_sets if entry.model else ()
+    if entry.model:
+        own = entry.model.endpoints_data_sets
+    else:
+        own = ()
     if any(fold_data_set_name(each) in folded for each in own):
         return None
     others = (name for row in entry.round.models.values() for name in row.endpoints_data_sets)
@@ -284,7 +295,9 @@ def other_answers(entry: EndpointsEntry) -> Iterator[Fault]:
     Advice: explain the difference, or repeat both runs with one configuration.
     """
     summary = entry.run.summary
-    mean = summary.output_sequence_lengths.avg if summary else None
+    mean = None
+    if summary:
+        mean = summary.output_sequence_lengths.avg
     lengths = [each.lengths for each in entry.accuracy.list_scores()]
     answers = sum(each.count for each in lengths)
     if not mean or not answers or not is_data_shared(entry):
@@ -299,11 +312,14 @@ def other_answers(entry: EndpointsEntry) -> Iterator[Fault]:
 
 def is_data_shared(entry: EndpointsEntry) -> bool:
     """Return whether a configuration's performance and accuracy data sets are one file."""
-    data_sets = entry.run.config.find_value("datasets") if entry.run.config else None
+    data_sets = None
+    if entry.run.config:
+        data_sets = entry.run.config.find_value("datasets")
     paths: dict[object, set[object]] = {}
-    for each in data_sets if isinstance(data_sets, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("path"), str):
-            paths.setdefault(each.get("type"), set()).add(each["path"])
+    if isinstance(data_sets, list):
+        for each in data_sets:
+            if isinstance(each, dict) and isinstance(each.get("path"), str):
+                paths.setdefault(each.get("type"), set()).add(each["path"])
     return bool(paths.get("performance")) and paths.get("performance") == paths.get("accuracy")
 
 
@@ -321,7 +337,10 @@ def tokens_per_sample(entry: EndpointsEntry) -> Iterator[Fault]:
     least = entry.model.find_minimums(entry.scenario).get(TOKENS_METRIC, 0.0)
     most = entry.model.accuracy_most.get(TOKENS_METRIC, math.inf)
     found, file = entry.accuracy.compute_mean_tokens(), entry.accuracy.source.path
-    allowed = f"between {least:g} and {most:g}" if least else f"at most {most:g}"
+    if least:
+        allowed = f"between {least:g} and {most:g}"
+    else:
+        allowed = f"at most {most:g}"
     if found is None:
         if least:
             yield entry.build_fault(

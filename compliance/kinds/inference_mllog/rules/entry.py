@@ -77,7 +77,10 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
             f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}"
         )
         last = find_last_round(entry.model_folder)
-        yield replace(fault, advice=f"it was last measured in {last}") if last else fault
+        if last:
+            yield replace(fault, advice=f"it was last measured in {last}")
+        else:
+            yield fault
 
 
 def find_last_round(model: str) -> str | None:
@@ -100,7 +103,9 @@ def check_counted_accuracy(entry: MllogEntry, path: Path) -> Iterator[Fault]:
                 f"{PERCENT * good / total:.3f} %" if total else "answers",
                 file=path,
             )
-        size = entry.model.accuracy_samples if entry.model else None
+        size = None
+        if entry.model:
+            size = entry.model.accuracy_samples
         if size is not None and total != size:
             yield entry.build_fault(f"an accuracy over {total} samples", f"{size}", file=path)
 
@@ -266,7 +271,9 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
         return
     wanted = entry.model.find_accuracy_samples(entry.scenario)
     counted = "effective_accuracy_sample_count" in entry.accuracy.index
-    key = "effective_accuracy_sample_count" if counted else "qsl_reported_total_count"
+    key = "effective_accuracy_sample_count"
+    if not counted:
+        key = "qsl_reported_total_count"
     logged = entry.accuracy.find_number(key)
     if logged is not None and logged != wanted:
         yield entry.accuracy.build_fault(f"{key} {logged:g}", f"{wanted}", key)
@@ -360,12 +367,17 @@ def distinct(entry: MllogEntry) -> Iterator[Fault]:
     Advice: submit each run once.
     """
     known_runs: dict[tuple[object, ...], MllogRun] = {}
-    for run in (*entry.performance, *((entry.accuracy,) if entry.accuracy else ())):
+    runs = [*entry.performance]
+    if entry.accuracy:
+        runs.append(entry.accuracy)
+    for run in runs:
         mark = tuple(
             run.find_value(key)
             for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns")
         )
-        other = known_runs.setdefault(mark, run) if None not in mark else run
+        if None in mark:
+            continue
+        other = known_runs.setdefault(mark, run)
         if other is not run:
             yield entry.build_fault(
                 f"the same run as {other.folder.name}", "a separate run", file=run.folder

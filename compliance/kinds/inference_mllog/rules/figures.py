@@ -154,7 +154,9 @@ def resolve_latency_event(key: str, run: MllogRun) -> str:
     samples.
     """
     other = name_query_latency(key)
-    return other if other in run.index else key
+    if other in run.index:
+        return other
+    return key
 
 
 def build_contradiction_fault(run: MllogRun, name: str, shown: str, logged: object) -> Fault:
@@ -166,7 +168,9 @@ def is_printed_as_logged(text: str, logged: object) -> bool:
     """Return whether a printed number is the logged one."""
     shown = parse_printed_number(text)
     if isinstance(logged, bool):
-        return text in ("1", "true") if logged else text in ("0", "false")
+        if logged:
+            return text in ("1", "true")
+        return text in ("0", "false")
     if not isinstance(logged, int | float):
         return True
     if shown is None:

@@ -57,20 +57,17 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
         if name not in filing.names and (filing.loadgen or name != LOADGEN_SETTINGS_FILE):
             yield filing.build_fault(f"no {name}", f"{name}")
     if filing.document is None:
-        yield filing.build_fault(
-            "no description of the model",
-            (
-                "measurements.json"
-                if filing.round.rules.together
-                else "<system>_<implementation>_<Scenario>.json"
-            ),
-        )
+        name = "<system>_<implementation>_<Scenario>.json"
+        if filing.round.rules.together:
+            name = "measurements.json"
+        yield filing.build_fault("no description of the model", name)
         return
     for name in filing.round.rules.measurement_fields:
         stated = filing.fields.get(name)
-        severity = (
-            None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
-        )
+        if name not in filing.fields or filing.round.rules.meaningful:
+            severity = None
+        else:
+            severity = Severity.WARNING
         if (
             not isinstance(stated, str | dict | list)
             or not stated
@@ -117,9 +114,10 @@ def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
     Advice: run the missing test with its audit.config, and add the output of its verification
     script.
     """
-    for name in filing.model.tests if filing.model and filing.loadgen else ():
-        if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
-            yield filing.build_fault(f"no {name}", f"the folder {name}", file=filing.tests)
+    if filing.model and filing.loadgen:
+        for name in filing.model.tests:
+            if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
+                yield filing.build_fault(f"no {name}", f"the folder {name}", file=filing.tests)
 
 
 MACHINE_FIELDS: Final = frozenset(
@@ -151,7 +149,9 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
         return
     for name in system.round.rules.system_fields:
         if name not in system.fields:
-            about = About.IDENTITY if name in MACHINE_FIELDS else None
+            about = None
+            if name in MACHINE_FIELDS:
+                about = About.IDENTITY
             yield system.build_fault(f"no {name}", name, about=about)
     for name in FILLED_SYSTEM_FIELDS:
         stated = system.fields.get(name, "")

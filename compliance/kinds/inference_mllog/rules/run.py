@@ -75,11 +75,10 @@ def records(run: MllogRun) -> Iterator[Fault]:
     :::MLLOG.
     Advice: submit LoadGen's detail log as the run wrote it.
     """
-    missing = (
-        [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
-        if run.source.path.exists() or (run.performance and not run.summary_source.path.exists())
-        else []
-    )
+    if run.source.path.exists() or (run.performance and not run.summary_source.path.exists()):
+        missing = [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
+    else:
+        missing = []
     if missing:
         yield run.build_fault(
             f"no {', '.join(missing)}", "LoadGen's records, as the run wrote them"
@@ -272,7 +271,9 @@ def samples(run: MllogRun) -> Iterator[Fault]:
             f"at least {least}",
             "effective_performance_sample_count",
         )
-    fewest = run.round.find_offline_samples(run.model) if run.logged_scenario == "Offline" else None
+    fewest = None
+    if run.logged_scenario == "Offline":
+        fewest = run.round.find_offline_samples(run.model)
     for name in ("effective_samples_per_query", "generated_samples_per_query"):
         issued = run.find_number(name)
         if fewest is not None and issued is not None and issued < fewest:
@@ -300,7 +301,9 @@ def bound(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(
             "result_perf_constraints_met false", "true", "result_perf_constraints_met"
         )
-    limit = run.model.bounds_ns.get(run.scenario or run.logged_scenario) if run.model else None
+    limit = None
+    if run.model:
+        limit = run.model.bounds_ns.get(run.scenario or run.logged_scenario)
     if not run.closed or limit is None or run.find_value("requested_use_token_latencies") is True:
         return
     for key in ("result_99.00_percentile_latency_ns", "effective_target_latency_ns"):
@@ -379,7 +382,9 @@ def result(run: MllogRun) -> Iterator[Fault]:
         return
     for name, key in SUMMARY_RATE_KEYS.items():
         shown, told = run.summary.values.get(name), run.find_number(key)
-        value = parse_printed_number(shown.text) if shown else None
+        value = None
+        if shown:
+            value = parse_printed_number(shown.text)
         if (
             value is not None
             and told is not None

@@ -114,15 +114,18 @@ def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
     """
     for name in TEST_OUTPUT_FILES.get(test.name, ()):
         path = test.folder / name
-        text = read_test_output(path) if is_file(path) else TEST_PASSED_TEXT
+        if is_file(path):
+            text = read_test_output(path)
+        else:
+            text = TEST_PASSED_TEXT
         if test.name == "TEST06":
-            yield from check_test06_lines(test, path, text) if is_file(path) else ()
+            if is_file(path):
+                yield from check_test06_lines(test, path, text)
         elif TEST_PASSED_TEXT not in text or TEST_FAILED_TEXT in text:
-            yield from (
-                check_sampled_scores(test, path)
-                if test.name == "TEST01" and name == ACCURACY_OUTPUT
-                else [test.build_fault("not passed", TEST_PASSED_TEXT, file=path)]
-            )
+            if test.name == "TEST01" and name == ACCURACY_OUTPUT:
+                yield from check_sampled_scores(test, path)
+            else:
+                yield test.build_fault("not passed", TEST_PASSED_TEXT, file=path)
         elif (
             counts := {found[1]: int(found[2]) for found in COUNT_LINE_PATTERN.finditer(text)}
         ).get(MISMATCH_COUNT_NAME):
@@ -152,7 +155,9 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
         parse_claimed_scores(read_accuracy_text(folder / BASELINE_ACCURACY_FILE), test.model),
         parse_claimed_scores(read_accuracy_text(folder / COMPLIANCE_ACCURACY_FILE), test.model),
     )
-    for metric in test.model.accuracy if test.model else ():
+    if not test.model:
+        return
+    for metric in test.model.accuracy:
         one, other = (scores.get(metric, (0.0,))[-1] for scores in (baseline, reached))
         most = MAX_SCORE_DIFFERENCE_PERCENT.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
         if not one or not other:
@@ -189,12 +194,19 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
         return
     rules, unsure = test.round.rules, weigh_unchecked_run(test)
     drawn_for = map_rounds_by_seed("qsl_rng_seed").get(run.find_value("effective_qsl_rng_seed"))
-    other_round = drawn_for if drawn_for != test.round.name else None
+    other_round = None
+    if drawn_for != test.round.name:
+        other_round = drawn_for
     for name in LOADGEN_SEEDS:
-        wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
+        if test.name == "TEST05":
+            wanted = rules.test05_seeds.get(name)
+        else:
+            wanted = getattr(rules, name)
         told = run.find_value(f"effective_{name}")
         if wanted is not None and told != wanted:
-            of_round = f", as in {other_round}" if other_round else ""
+            of_round = ""
+            if other_round:
+                of_round = f", as in {other_round}"
             yield run.build_fault(
                 f"{name} {told}{of_round}",
                 f"{wanted}",
@@ -279,7 +291,9 @@ def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
     """Return the severity of findings that the round's checker did not check in a test's run; the
     outcome and the files count in every round.
     """
-    return Severity.WARNING if test.round.rules.test_runs_logged else None
+    if test.round.rules.test_runs_logged:
+        return Severity.WARNING
+    return None
 
 
 @rule(
@@ -308,9 +322,10 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
     if one is None or other is None or logged is None or test.name != "TEST01":
         return
     latency = logged in ("SingleStream", "MultiStream")
-    most = (
-        MAX_SHORT_TEST_SLOWDOWN if latency and other <= SHORT_TEST_LATENCY_NS else MAX_TEST_SLOWDOWN
-    )
+    if latency and other <= SHORT_TEST_LATENCY_NS:
+        most = MAX_SHORT_TEST_SLOWDOWN
+    else:
+        most = MAX_TEST_SLOWDOWN
     if one > other * (1 + most) if latency else one < other * (1 - most):
         yield test.build_fault(
             f"test score {one:g}", f"near the reference score {other:g}", file=path
@@ -334,7 +349,9 @@ def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
     """
     found = compare_mllog_audit_test(test)
     if test.run and found and not found.passed:
-        other = "the run of TEST04-A" if test.compared_run else "the result"
+        other = "the result"
+        if test.compared_run:
+            other = "the run of TEST04-A"
         yield test.run.build_fault(
             f"{format_plain_number(found.ratio)} times the speed of {other}", found.required
         )
@@ -344,20 +361,20 @@ def compare_mllog_audit_test(test: MllogAuditTest) -> AuditComparison | None:
     """Compare a test's run with its performance run, or with the nearest of several; None if the
     logs do not contain the values.
     """
-    reached = find_mllog_headline(test.run) if test.run and test.run.index else None
-    scenario = (
-        match_scenario_folder(test.run.logged_scenario)
-        if test.run and test.run.logged_scenario
-        else None
-    )
+    reached = None
+    if test.run and test.run.index:
+        reached = find_mllog_headline(test.run)
+    scenario = None
+    if test.run and test.run.logged_scenario:
+        scenario = match_scenario_folder(test.run.logged_scenario)
     if reached is None or scenario is None:
         return None
-    others = [
-        find_mllog_headline(run)
-        for run in ([test.compared_run] if test.compared_run else test.entry)
-        if run.index
-    ]
-    metric = LATENCY_METRIC if reached[1] == "ns" else reached[0]
+    compared = [test.compared_run] if test.compared_run else test.entry
+    others = [find_mllog_headline(run) for run in compared if run.index]
+    if reached[1] == "ns":
+        metric = LATENCY_METRIC
+    else:
+        metric = reached[0]
     wanted = [other[2] for other in others if other and other[:2] == reached[:2]]
     found = [
         each
@@ -377,4 +394,6 @@ def parse_number_or_none(text: str | None) -> float | None:
         value = float(text) if text else math.nan
     except ValueError:
         return None
-    return None if math.isnan(value) else value
+    if math.isnan(value):
+        return None
+    return value

@@ -236,7 +236,9 @@ def token_rate(entry: MllogEntry) -> Iterator[Fault]:
     and submit the logs as LoadGen wrote them.
     """
     wanted, most = entry.tokens, entry.model.most_tokens if entry.model else None
-    for run in entry.performance if entry.division == "closed" else ():
+    if entry.division != "closed":
+        return
+    for run in entry.performance:
         key, length = compute_answer_length(run)
         if not length:
             continue
@@ -388,12 +390,10 @@ def explain_missing_queries(run: MllogRun) -> Iterator[str]:
         if not (counts := MISSING_QUERIES_PATTERN.search(text)):
             continue
         measured, bound = run.find_number(percentile_event), run.find_number(bound_event)
-        shown = (
-            f"p99 {measured / NANOSECONDS_PER_SECOND:.4g} s of {bound / NANOSECONDS_PER_SECOND:.4g}"
-            " s, but "
-            if measured and bound
-            else ""
-        )
+        shown = ""
+        if measured and bound:
+            measured_s, bound_s = measured / NANOSECONDS_PER_SECOND, bound / NANOSECONDS_PER_SECOND
+            shown = f"p99 {measured_s:.4g} s of {bound_s:.4g} s, but "
         yield (
             f"{name}: {shown}not proven after {int(counts[1]):,} queries: at least"
             f" {int(counts[2]):,} more without one over the bound"
@@ -453,16 +453,11 @@ def find_neighbouring_latencies(run: MllogRun, count: int, rank: int) -> tuple[f
 
 def iterate_percentile_ranks(run: MllogRun, count: int) -> Iterator[tuple[int, float]]:
     """Yield positions in the sorted list of latencies, and their values."""
-    family = (
-        "result_{}_percentile_per_query_latency_ns"
-        if run.logged_scenario == "MultiStream"
-        else "result_{}_percentile_latency_ns"
-    )
-    family = (
-        "result_first_token_{}_percentile_latency_ns"
-        if run.find_value("requested_use_token_latencies") is True
-        else family
-    )
+    family = "result_{}_percentile_per_query_latency_ns"
+    if run.logged_scenario != "MultiStream":
+        family = "result_{}_percentile_latency_ns"
+    if run.find_value("requested_use_token_latencies") is True:
+        family = "result_first_token_{}_percentile_latency_ns"
     for share in LOGGED_PERCENTILES:
         value = run.find_number(family.format(share))
         if value is not None:

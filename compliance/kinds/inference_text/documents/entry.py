@@ -84,26 +84,32 @@ class TextRun(EntryRun[LoggedSetting]):
     @property
     def row(self) -> InferenceTextBenchmark | None:
         """Return the benchmark's row in the round."""
-        return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
+        if self.benchmark:
+            return self.round.benchmarks.get(self.benchmark)
+        return None
 
     @property
     def rule(self) -> InferenceTextScenario | None:
         """Return the round's requirements for the scenario."""
-        return (
-            self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
-        )
+        if not self.scenario:
+            return None
+        return self.round.find_scenario_rules(self.benchmark, self.scenario)
 
     @property
     def logged_mode(self) -> str | None:
         """Return LoadGen's requested mode, from the log."""
         stated = self.find_record("effective_test_mode") or self.summary.values.get("Mode")
-        return normalise_test_mode(stated.text) if stated else None
+        if stated:
+            return normalise_test_mode(stated.text)
+        return None
 
     @property
     def logged_scenario(self) -> Scenario | None:
         """Return the scenario in the log, else in the summary."""
         stated = self.find_record("effective_scenario") or self.summary.values.get("Scenario")
-        return match_scenario_folder(stated.text.replace(" ", "")) if stated else None
+        if stated:
+            return match_scenario_folder(stated.text.replace(" ", ""))
+        return None
 
     @property
     def phase(self) -> LegacyRunPhase | None:
@@ -116,13 +122,17 @@ class TextRun(EntryRun[LoggedSetting]):
     def generated(self) -> GeneratedQuerySet | None:
         """Return the queries that a performance run generated."""
         phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
-        return phase.generated[-1] if phase and phase.generated else None
+        if phase and phase.generated:
+            return phase.generated[-1]
+        return None
 
     @property
     def loaded(self) -> LoadedSampleSet | None:
         """Return the samples that a performance run had in memory."""
         phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
-        return phase.loaded[-1] if phase and phase.loaded else None
+        if phase and phase.loaded:
+            return phase.loaded[-1]
+        return None
 
     def find_number(self, key: str) -> float | None:
         """Return a setting as a number, from the detail log, else from the summary."""
@@ -195,14 +205,16 @@ class TextEntry(FolderDocument):
     @property
     def row(self) -> InferenceTextBenchmark | None:
         """Return the benchmark's row in the round."""
-        return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
+        if self.benchmark:
+            return self.round.benchmarks.get(self.benchmark)
+        return None
 
     @property
     def rule(self) -> InferenceTextScenario | None:
         """Return the round's requirements for the scenario."""
-        return (
-            self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
-        )
+        if not self.scenario:
+            return None
+        return self.round.find_scenario_rules(self.benchmark, self.scenario)
 
     @property
     def inferred(self) -> bool:
@@ -214,7 +226,9 @@ class TextEntry(FolderDocument):
     @property
     def runs(self) -> Sequence[TextRun]:
         """Return all LoadGen runs."""
-        return [*([self.accuracy] if self.accuracy else []), *self.performance]
+        if self.accuracy:
+            return [self.accuracy, *self.performance]
+        return list(self.performance)
 
 
 class EntryHeadline(NamedTuple):
@@ -278,7 +292,9 @@ def read_entry_headline(
         ]
     else:
         values = [value for each in summaries if (value := each.find_number(metric)) is not None]
-    return EntryHeadline(metric, min(values), unit, tuple(values), inferred) if values else None
+    if not values:
+        return None
+    return EntryHeadline(metric, min(values), unit, tuple(values), inferred)
 
 
 def compute_inferred_summary_result(
@@ -293,10 +309,14 @@ def compute_inferred_summary_result(
     if scenario is Scenario.OFFLINE:
         return summary.find_number("QPS w/o loadgen overhead")
     latency = summary.find_number(SUMMARY_HEADLINES[Scenario.SINGLE_STREAM][0])
-    return float(rule.bound_ns // latency) if latency and rule and rule.bound_ns else None
+    if latency and rule and rule.bound_ns:
+        return float(rule.bound_ns // latency)
+    return None
 
 
 def parse_summary_scenario(summary: LegacySummary) -> Scenario | None:
     """Return the scenario stated in a summary."""
     stated = summary.values.get("Scenario")
-    return match_scenario_folder(stated.text.replace(" ", "")) if stated else None
+    if stated:
+        return match_scenario_folder(stated.text.replace(" ", ""))
+    return None

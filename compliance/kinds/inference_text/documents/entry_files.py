@@ -183,7 +183,10 @@ def find_implementation_file(
     if not wanted:
         return None, None
     name = wanted[0]
-    cut = len(ending) if name.casefold().endswith(ending) else len(".json")
+    if name.casefold().endswith(ending):
+        cut = len(ending)
+    else:
+        cut = len(".json")
     return name, name[len(system) + 1 : -cut]
 
 

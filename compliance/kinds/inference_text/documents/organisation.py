@@ -83,6 +83,12 @@ def read_text_system(
 
 def read_system_type(path: Path, round: InferenceTextRound) -> str | None:
     """Read the system type from a description, if the round has system types."""
-    fields = read_text_system(path, None, round).fields if round.filing.system_types else None
-    stated = fields.get("system_type") if fields else None
-    return stated.casefold() if isinstance(stated, str) else None
+    fields = None
+    if round.filing.system_types:
+        fields = read_text_system(path, None, round).fields
+    stated = None
+    if fields:
+        stated = fields.get("system_type")
+    if isinstance(stated, str):
+        return stated.casefold()
+    return None

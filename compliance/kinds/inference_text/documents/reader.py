@@ -98,7 +98,9 @@ def read_text_run(
     stated = read_detail.index.find_record("effective_scenario") or read_summary.values.get(
         "Scenario"
     )
-    logged = match_scenario_folder(stated.text.replace(" ", "")) if stated else None
+    logged = None
+    if stated:
+        logged = match_scenario_folder(stated.text.replace(" ", ""))
     inferred = logged is Scenario.SINGLE_STREAM and scenario in round.loadgen.inferred
     return TextRun(
         folder=folder,
@@ -124,7 +126,9 @@ def resolve_file_ignoring_case(folder: Path, name: str) -> Path:
 
 def parse_text_run_mode(folder: Path) -> Mode:
     """Return the run's mode from its folder name."""
-    return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
+    if folder.name.casefold() == Mode.ACCURACY:
+        return Mode.ACCURACY
+    return Mode.PERFORMANCE
 
 
 def read_text_entry(
@@ -135,19 +139,17 @@ def read_text_entry(
     benchmark = find_text_benchmark(folder, position, round)
     closed = position is not None and position.division == "closed"
     accuracy = find_child_ignoring_case(folder, "accuracy")
-    run = (
-        read_text_run(accuracy, Mode.ACCURACY, round, scenario, benchmark, closed)
-        if accuracy
-        else None
-    )
+    run = None
+    if accuracy:
+        run = read_text_run(accuracy, Mode.ACCURACY, round, scenario, benchmark, closed)
     runs = [
         read_text_run(each, Mode.PERFORMANCE, round, scenario, benchmark, closed)
         for each in find_performance_folders(folder)
     ]
     top1, top1_problem = recompute_top1(run.tally if run else None, benchmark, round, truth)
-    system_file = (
-        position.organisation_folder / "systems" / f"{position.system}.json" if position else None
-    )
+    system_file = None
+    if position:
+        system_file = position.organisation_folder / "systems" / f"{position.system}.json"
     return TextEntry(
         folder=folder,
         position=position,
@@ -174,18 +176,18 @@ def find_text_benchmark(
     folder: Path, position: EntryPosition | None, round: InferenceTextRound
 ) -> str | None:
     """Return an entry's benchmark: in a tree its folder's name, else that of the parent folder."""
-    return (
-        round.find_benchmark(position.model, position.division)
-        if position
-        else round.find_benchmark(folder.parent.name, None)
-    )
+    if position:
+        return round.find_benchmark(position.model, position.division)
+    return round.find_benchmark(folder.parent.name, None)
 
 
 def recompute_top1(
     tally: AnswerCounts | None, benchmark: str | None, round: InferenceTextRound, truth: Path | None
 ) -> tuple[Top1 | None, str | None]:
     """Recompute top-1, or return why that is impossible."""
-    row = round.benchmarks.get(benchmark) if benchmark else None
+    row = None
+    if benchmark:
+        row = round.benchmarks.get(benchmark)
     if tally is None or row is None or row.metric != "accuracy":
         return None, f"no scorer for {row.metric}" if row else "an unknown benchmark"
     if round.filing.truncated_accuracy_bytes is not None:
@@ -226,7 +228,9 @@ def find_entry_audit_folder(position: EntryPosition | None, tests_folder: str) -
     folder = resolve_folder_ignoring_case(
         position.organisation_folder / tests_folder, position.parts
     )
-    return folder if is_folder(folder) else None
+    if is_folder(folder):
+        return folder
+    return None
 
 
 def find_unexpected_run_folders(folder: Path) -> Iterator[Path]:
@@ -265,42 +269,34 @@ def read_text_audit_test(
     performance = next(find_performance_folders(folder), None)
     accuracy = find_child_ignoring_case(folder, "accuracy")
     name = resolve_test_name(folder.name, round)
-    log = (
-        accuracy / ACCURACY_LOG
-        if accuracy and is_file(accuracy / ACCURACY_LOG)
-        else performance / ACCURACY_LOG
-        if performance
-        else None
-    )
-    answers = (
-        accuracy_counts.count_accuracy_answers(SourceFile(log))
-        if log and name == SAMPLED_ANSWERS_TEST
-        else None
-    )
+    if accuracy and is_file(accuracy / ACCURACY_LOG):
+        log = accuracy / ACCURACY_LOG
+    elif performance:
+        log = performance / ACCURACY_LOG
+    else:
+        log = None
+    answers = None
+    if log and name == SAMPLED_ANSWERS_TEST:
+        answers = accuracy_counts.count_accuracy_answers(SourceFile(log))
+    compared_run = None
+    if name in COMPARED_TEST_FOLDERS:
+        compared = resolve_folder_ignoring_case(folder.parent, (COMPARED_TEST_FOLDERS[name],))
+        compared_run = read_text_audit_run(compared, entry, round)
+    claims = {}
+    if accuracy:
+        claims = {
+            file: read_claims(accuracy / file)
+            for file in TEST_ACCURACY_FILES
+            if is_file(accuracy / file)
+        }
     return TextAuditTest(
         folder=folder,
         name=name,
         run=read_text_audit_run(folder, entry, round),
-        compared_run=(
-            read_text_audit_run(
-                resolve_folder_ignoring_case(folder.parent, (COMPARED_TEST_FOLDERS[name],)),
-                entry,
-                round,
-            )
-            if name in COMPARED_TEST_FOLDERS
-            else None
-        ),
+        compared_run=compared_run,
         answers=answers,
         verdicts=tuple(find_verdict_files(folder)),
-        claims=(
-            {
-                name: read_claims(accuracy / name)
-                for name in TEST_ACCURACY_FILES
-                if is_file(accuracy / name)
-            }
-            if accuracy
-            else {}
-        ),
+        claims=claims,
         top1=recompute_top1(answers, entry.benchmark, round, truth)[0],
         entry=entry,
         round=round,
@@ -312,11 +308,9 @@ def read_text_audit_run(
 ) -> TextRun | None:
     """Read the performance run of a compliance test; None if there is none."""
     performance = next(find_performance_folders(folder), None)
-    return (
-        read_text_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark)
-        if performance
-        else None
-    )
+    if not performance:
+        return None
+    return read_text_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark)
 
 
 def resolve_test_name(folder: str, round: InferenceTextRound) -> str:

@@ -48,7 +48,9 @@ class Top1:
     @property
     def percent(self) -> float:
         """Return the correct answers in percent."""
-        return 100 * self.good / self.samples if self.samples else 0.0
+        if self.samples:
+            return 100 * self.good / self.samples
+        return 0.0
 
 
 @cache
@@ -77,7 +79,9 @@ def count_correct_answers(tally: AnswerCounts, truth: Sequence[int]) -> Top1 | N
             for offset, good in right.items()
         ]
     best = max(found, key=lambda top1: top1.good, default=None)
-    return replace(best, strange=find_sample_without_class(tally, best.format)) if best else None
+    if not best:
+        return None
+    return replace(best, strange=find_sample_without_class(tally, best.format))
 
 
 def find_sample_without_class(tally: AnswerCounts, code: str) -> int | None:

@@ -178,7 +178,9 @@ class LegacyDetailLog:
 def parse_setting_number(value: LoggedSetting | LogValue | None) -> float | None:
     """Convert a value to a number; None if it is not one."""
     try:
-        return float(value.text) if value else None
+        if value:
+            return float(value.text)
+        return None
     except ValueError:
         return None
 

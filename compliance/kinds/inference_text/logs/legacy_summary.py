@@ -101,7 +101,10 @@ def read_legacy_summary(source: SourceFile) -> LegacySummary:
             summary.recommendations.append(LogValue(stripped, number))
         elif ":" in stripped and not stripped.startswith("="):
             name, _, value = stripped.partition(":")
-            part = summary.parameters if parameters else summary.values
+            if parameters:
+                part = summary.parameters
+            else:
+                part = summary.values
             store_legacy_value(
                 source,
                 part,
@@ -135,7 +138,9 @@ def store_closing_remark(
 ) -> None:
     """Store one of the two closing sentences."""
     count = LogValue("0" if match[1] == "No" else match[1], number)
-    which = "warnings" if match[2].startswith("warning") else "errors"
+    which = "errors"
+    if match[2].startswith("warning"):
+        which = "warnings"
     if getattr(summary, which) is not None:
         source.add_parse_error(
             ParseErrorKind.DUPLICATE,

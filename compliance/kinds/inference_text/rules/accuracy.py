@@ -121,7 +121,9 @@ def threshold(entry: TextEntry) -> Iterator[Fault]:
         yield build_accuracy_text_fault(entry, f"{metric} {claim.value:g}", required, claim.line)
     top1 = entry.top1
     if entry.closed and entry.row and top1 and top1.percent < entry.row.threshold:
-        file = entry.accuracy.accuracy_source.path if entry.accuracy else None
+        file = None
+        if entry.accuracy:
+            file = entry.accuracy.accuracy_source.path
         yield entry.build_fault(
             f"top-1 {top1.percent:g} %, recomputed", f"{entry.row.threshold:g}", file=file
         )
@@ -138,7 +140,10 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
     Advice: run the accuracy script on the submitted accuracy log.
     """
     claims = entry.claims
-    sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
+    if entry.row and entry.row.metric == "accuracy":
+        sizes = entry.row.accuracy_samples
+    else:
+        sizes = ()
     for position, (good, total, line) in enumerate(claims.counts):
         if total <= 0 or good > total:
             yield build_accuracy_text_fault(
@@ -146,7 +151,9 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
             )
             continue
         scores = claims.scores.get("accuracy", [])
-        claim = scores[position] if position < len(scores) else None
+        claim = None
+        if position < len(scores):
+            claim = scores[position]
         if claim and not math.isclose(claim.value, 100 * good / total, abs_tol=claim.tolerance):
             yield build_accuracy_text_fault(
                 entry,

@@ -46,7 +46,10 @@ def data_set(run: TextRun) -> Iterator[Fault]:
     if not has_accuracy_answers(run) or phase is None or total is None:
         return
     line = run.find_line("qsl_reported_total_count")
-    sizes = run.row.accuracy_samples if run.row else ()
+    if run.row:
+        sizes = run.row.accuracy_samples
+    else:
+        sizes = ()
     if sizes and total not in sizes:
         yield run.build_fault(
             f"a data set of {total:g} samples",

@@ -213,7 +213,10 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
         return
     for name, wanted in known.settings.items():
         logged = test.run.find_record(f"effective_{name}")
-        spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
+        if isinstance(wanted, float):
+            spelt = f"{wanted:g}"
+        else:
+            spelt = str(wanted).lower()
         if logged is None or logged.text != spelt:
             unchanged = logged is not None and logged.text == str(
                 getattr(test.round.loadgen, name, None)
@@ -310,7 +313,9 @@ def weigh_other_score(found: float, result: float) -> Severity | None:
     """Return the severity of a different score: from a run like the submitted one, or from
     something else.
     """
-    return Severity.WARNING if math.isclose(found, result, rel_tol=AUDIT_SCORE_TOLERANCE) else None
+    if math.isclose(found, result, rel_tol=AUDIT_SCORE_TOLERANCE):
+        return Severity.WARNING
+    return None
 
 
 def parse_float_or_nan(text: str) -> float:

@@ -39,7 +39,9 @@ def speed(test: TextAuditTest) -> Iterator[Fault]:
     """
     found = compare_audit_run(test)
     if test.run and found and not found.passed:
-        other = "the run of TEST04-A" if test.compared_run else "the result"
+        other = "the result"
+        if test.compared_run:
+            other = "the run of TEST04-A"
         yield test.run.build_summary_fault(
             found.metric,
             f"{format_plain_number(found.ratio)} times the speed of {other}",
@@ -51,16 +53,18 @@ def compare_audit_run(test: TextAuditTest) -> AuditComparison | None:
     """Compare a test's run with its performance run, or with the nearest of several; None if the
     logs do not contain the values.
     """
-    scenario, reached = select_headline_result(test.run) if test.run else (None, None)
-    others = [
-        select_headline_result(run)
-        for run in ([test.compared_run] if test.compared_run else test.entry.performance)
-    ]
+    if test.run:
+        scenario, reached = select_headline_result(test.run)
+    else:
+        scenario, reached = None, None
+    compared = [test.compared_run] if test.compared_run else test.entry.performance
+    others = [select_headline_result(run) for run in compared]
     if scenario is None or reached is None:
         return None
-    metric = (
-        LATENCY_METRIC if scenario is Scenario.SINGLE_STREAM else SUMMARY_HEADLINES[scenario][0]
-    )
+    if scenario is Scenario.SINGLE_STREAM:
+        metric = LATENCY_METRIC
+    else:
+        metric = SUMMARY_HEADLINES[scenario][0]
     wanted = [value for other, value in others if other is scenario and value is not None]
     found = [
         each
@@ -95,7 +99,9 @@ def answers(test: TextAuditTest) -> Iterator[Fault]:
     of an answer count.
     Advice: if answers differ between runs, submit the scores of both runs in TEST01/accuracy.
     """
-    known = test.entry.accuracy.tally if test.entry.accuracy else None
+    known = None
+    if test.entry.accuracy:
+        known = test.entry.accuracy.tally
     if test.answers is None or known is None or not known.whole:
         return
     differing = {
@@ -108,7 +114,9 @@ def answers(test: TextAuditTest) -> Iterator[Fault]:
         shown = ", ".join(map(str, islice(differing, MAX_NAMED_DIFFERING_SAMPLES))) + (
             " ..." if len(differing) > MAX_NAMED_DIFFERING_SAMPLES else ""
         )
-        quality = f"; top-1 of the first answers {test.top1.percent:.1f} %" if test.top1 else ""
+        quality = ""
+        if test.top1:
+            quality = f"; top-1 of the first answers {test.top1.percent:.1f} %"
         found = (
             f"different answers to {len(differing)} of {test.answers.distinct} samples:"
             f" {shown}{quality}"

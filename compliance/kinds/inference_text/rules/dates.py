@@ -33,7 +33,9 @@ def dated(run: TextRun) -> Iterator[Fault]:
     Advice: set the clock and repeat the run; do not edit the log.
     """
     logged_date = run.find_record("test_datetime")
-    tested = parse_utc_seconds(logged_date.text, TEST_DATE_FORMAT) if logged_date else None
+    tested = None
+    if logged_date:
+        tested = parse_utc_seconds(logged_date.text, TEST_DATE_FORMAT)
     if logged_date is None or tested is None:
         return
     if wrong := find_date_problem(tested, run.round.filing.published):

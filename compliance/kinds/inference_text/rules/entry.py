@@ -140,10 +140,14 @@ def runs(entry: TextEntry) -> Iterator[Fault]:
     """
     if entry.accuracy is None:
         yield entry.build_fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
-    required = entry.rule.runs if entry.rule and not entry.inferred else 1
+    required = 1
+    if entry.rule and not entry.inferred:
+        required = entry.rule.runs
     if len(entry.performance) < required:
         fewest = (entry.rule.fewest_runs if entry.rule else None) or required
-        weight = Severity.WARNING if len(entry.performance) >= fewest else None
+        weight = None
+        if len(entry.performance) >= fewest:
+            weight = Severity.WARNING
         yield entry.build_fault(
             f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight
         )
@@ -207,7 +211,9 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
     found = tuple(
         value.text for name in SUMMARY_LATENCIES if (value := run.summary.values.get(name))
     )
-    return found if len(found) == len(SUMMARY_LATENCIES) else None
+    if len(found) == len(SUMMARY_LATENCIES):
+        return found
+    return None
 
 
 @rule("inference-text.claimed_version", TextEntry, former="filed.version")

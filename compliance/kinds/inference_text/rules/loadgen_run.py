@@ -53,7 +53,10 @@ def mode(run: TextRun) -> Iterator[Fault]:
     accuracy and performance folders.
     Advice: submit the logs of the run that the folder's name states.
     """
-    wanted = LoadGenMode.PERFORMANCE if run.performance else LoadGenMode.ACCURACY
+    if run.performance:
+        wanted = LoadGenMode.PERFORMANCE
+    else:
+        wanted = LoadGenMode.ACCURACY
     if has_readable_detail_log(run):
         logged = run.find_record("effective_test_mode")
         if logged is None or run.logged_mode not in (wanted, SUBMISSION_MODE):
@@ -118,11 +121,12 @@ def scenario(run: TextRun) -> Iterator[Fault]:
             "no scenario", f"one of {', '.join(each.folder for each in Scenario)}"
         )
         return
-    for block in SETTING_BLOCKS if has_readable_detail_log(run) else ():
-        logged = run.find_record(f"{block}_scenario")
-        if logged is None or match_scenario_folder(logged.text.replace(" ", "")) is not wanted:
-            found = f"{block} scenario {logged.text if logged else 'missing'}"
-            yield run.build_fault(found, wanted.folder, logged.line if logged else None)
+    if has_readable_detail_log(run):
+        for block in SETTING_BLOCKS:
+            logged = run.find_record(f"{block}_scenario")
+            if logged is None or match_scenario_folder(logged.text.replace(" ", "")) is not wanted:
+                found = f"{block} scenario {logged.text if logged else 'missing'}"
+                yield run.build_fault(found, wanted.folder, logged.line if logged else None)
     if run.summary.has_results:
         named = run.summary.values.get("Scenario")
         if named is None or match_scenario_folder(named.text.replace(" ", "")) is not wanted:
@@ -219,11 +223,9 @@ def errors(run: TextRun) -> Iterator[Fault]:
     """
     for remark in run.detail.errors:
         if not is_accepted_error(run, remark):
-            weight = (
-                Severity.WARNING
-                if UNCOMMITTED_BUILD.is_in(remark.text) and not run.closed
-                else None
-            )
+            weight = None
+            if UNCOMMITTED_BUILD.is_in(remark.text) and not run.closed:
+                weight = Severity.WARNING
             yield run.build_fault(remark.text, "no errors", remark.line, severity=weight)
     if not has_readable_detail_log(run) or run.summary_source.has_parse_error(
         ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE
@@ -236,9 +238,10 @@ def errors(run: TextRun) -> Iterator[Fault]:
     for name, counted, logged, severity in pairs:
         if counted is None:
             source = run.detail.hashes.get(LOADGEN_SOURCE_NAME)
-            weight = (
-                None if source and source.text in run.round.loadgen.revisions else Severity.WARNING
-            )
+            if source and source.text in run.round.loadgen.revisions:
+                weight = None
+            else:
+                weight = Severity.WARNING
             yield run.build_summary_fault(
                 "",
                 f"no number of {name}",
@@ -247,11 +250,10 @@ def errors(run: TextRun) -> Iterator[Fault]:
             )
         elif int(counted.text[:9]) != len(logged):
             found = f"{counted.text} {name}"
-            weight = (
-                Severity.WARNING
-                if logged and all(is_accepted_error(run, each) for each in logged)
-                else severity
-            )
+            if logged and all(is_accepted_error(run, each) for each in logged):
+                weight = Severity.WARNING
+            else:
+                weight = severity
             yield run.build_fault(
                 found,
                 f"{len(logged)}, as in the detail log",
@@ -278,7 +280,9 @@ def version(run: TextRun) -> Iterator[Fault]:
     if not has_readable_detail_log(run):
         return
     log, rules = run.detail, run.round.loadgen
-    weight = None if run.closed else Severity.WARNING
+    weight = None
+    if not run.closed:
+        weight = Severity.WARNING
     if log.git_status:
         yield run.build_fault(
             f"LoadGen's git status: {log.git_status[0].text}",

@@ -60,13 +60,14 @@ def measurements(entry: TextEntry) -> Iterator[Fault]:
     names = {name.casefold() for name in found.names}
     for name in entry.round.filing.measurement_files:
         if name.casefold() not in names:
-            weight = (
-                None
-                if entry.closed
+            if (
+                entry.closed
                 or name != USER_CONFIGURATION
                 or has_user_configuration_elsewhere(entry)
-                else Severity.WARNING
-            )
+            ):
+                weight = None
+            else:
+                weight = Severity.WARNING
             yield entry.build_fault(
                 f"no {name}",
                 f"{name} in measurements/{'/'.join(entry.position.parts)}",
@@ -82,7 +83,10 @@ def has_user_configuration_elsewhere(entry: TextEntry) -> bool:
     """Return whether the organisation submits user.conf with its other results: an entry without
     own settings may lack it.
     """
-    folder = entry.position.organisation_folder / "measurements" if entry.position else entry.folder
+    if entry.position:
+        folder = entry.position.organisation_folder / "measurements"
+    else:
+        folder = entry.folder
     return any(
         is_file(each / USER_CONFIGURATION)
         for system in list_subfolders(folder)
@@ -203,7 +207,9 @@ def resolve_code_folder(file: Path, code: Path) -> Path:
     """
     name = read_source_text(SourceFile(file), MAX_FOLDER_NAME_BYTES).strip()
     inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
-    return code / name if inside else file
+    if inside:
+        return code / name
+    return file
 
 
 @rule(
@@ -244,8 +250,9 @@ def select_configuration_lines(
     names = {
         entry.position.model.casefold() if entry.position else "",
         entry.benchmark or "",
-        *(entry.row.names if entry.row else ()),
     }
+    if entry.row:
+        names.update(entry.row.names)
     scenarios = ("*", entry.scenario.folder.casefold() if entry.scenario else "")
     yield from (
         line
@@ -261,9 +268,9 @@ def find_unmet_requirement(entry: TextEntry, line: ConfigurationLine) -> str | N
     try:
         value = float(line.text)
     except ValueError:
-        return (
-            "a number" if line.key in ("min_duration", "min_query_count", *LOADGEN_SEEDS) else None
-        )
+        if line.key in ("min_duration", "min_query_count", *LOADGEN_SEEDS):
+            return "a number"
+        return None
     if line.key in LOADGEN_SEEDS and line.text != str(getattr(rules, line.key)):
         return str(getattr(rules, line.key))
     if line.key == "min_duration" and value < entry.round.minimums.min_duration_ms:
@@ -303,7 +310,9 @@ def weigh_configuration_line(
     setting = {"min_duration": "min_duration_ms", "target_latency": "target_latency_ns"}.get(
         line.key, line.key
     )
-    factor = 1e6 if line.key == "target_latency" else 1.0
+    factor = 1.0
+    if line.key == "target_latency":
+        factor = 1e6
     try:
         value = float(line.text) * factor
     except ValueError:
@@ -314,7 +323,9 @@ def weigh_configuration_line(
         and all(each == value for each in requested)
         and line.key not in LOADGEN_SEEDS
     )
-    return Severity.WARNING if excused or not (entry.closed or name == USER_CONFIGURATION) else None
+    if excused or not (entry.closed or name == USER_CONFIGURATION):
+        return Severity.WARNING
+    return None
 
 
 @rule("inference-text.used", TextEntry, former="filed.used")
@@ -326,11 +337,12 @@ def used(entry: TextEntry) -> Iterator[Fault]:
     Advice: submit the user.conf that the runs used.
     """
     found = entry.measurements
-    lines = (
-        list(select_configuration_lines(entry, found.configuration.get(USER_CONFIGURATION, ())))
-        if found
-        else []
-    )
+    if found:
+        lines = list(
+            select_configuration_lines(entry, found.configuration.get(USER_CONFIGURATION, ()))
+        )
+    else:
+        lines = []
     runs = [run for run in entry.performance if run.detail.stamped_lines]
     for (scenario, key), name in REQUESTED_SETTINGS.items():
         configured_lines = [
@@ -351,7 +363,9 @@ def used(entry: TextEntry) -> Iterator[Fault]:
             )
         ):
             setting = runs[0].find_record(f"requested_{name}")
-            weight = None if entry.closed else Severity.WARNING
+            weight = None
+            if not entry.closed:
+                weight = Severity.WARNING
             required = f"{setting.text if setting else 'nothing'}, as the run requested"
             yield entry.build_fault(
                 f"{key} {configured_lines[-1].text}",

@@ -55,11 +55,10 @@ def percentiles(run: TextRun) -> Iterator[Fault]:
     """
     if not has_performance_summary(run):
         return
-    prefixes = (
-        {"": " latency", "query ": " latency", "interval ": ""}
-        if has_query_latencies(run)
-        else {"": " latency"}
-    )
+    if has_query_latencies(run):
+        prefixes = {"": " latency", "query ": " latency", "interval ": ""}
+    else:
+        prefixes = {"": " latency"}
     for prefix, ending in prefixes.items():
         names = [f"{prefix}{share} percentile{ending}" for share in LOGGED_PERCENTILES]
         yield from check_ascending_values(
@@ -304,16 +303,14 @@ def server(run: TextRun) -> Iterator[Fault]:
             "", "no scheduled and completed rate", "both rates, as LoadGen writes them"
         )
         return
-    rate = (
-        made.queries * made.samples_per_query / (made.duration_ns / 1e9)
-        if made.duration_ns > 0
-        else math.inf
-    )
-    relative = (
-        min(RESULT_TOLERANCE, 1e-4 + 20 / max(made.queries, 1))
-        if run.closed and not has_early_server_end(run)
-        else RESULT_TOLERANCE
-    )
+    if made.duration_ns > 0:
+        rate = made.queries * made.samples_per_query / (made.duration_ns / 1e9)
+    else:
+        rate = math.inf
+    if run.closed and not has_early_server_end(run):
+        relative = min(RESULT_TOLERANCE, 1e-4 + 20 / max(made.queries, 1))
+    else:
+        relative = RESULT_TOLERANCE
     if is_far_from_expected(scheduled, rate, relative, RATE_ROUNDING_ERROR):
         yield run.build_summary_fault(
             "Scheduled samples per second",
@@ -388,9 +385,15 @@ def duration(run: TextRun) -> Iterator[Fault]:
     if not run.performance or made is None or phase is None:
         return
     least_s = run.round.minimums.min_duration_ms / 1e3
-    logged_s = (phase.counters[-1][1] - made.time_ns) / 1e9 if phase.counters else None
-    latest = run.summary.find_number("Max latency") if run.scenario is Scenario.OFFLINE else None
-    latest_s = latest / 1e9 if latest else None
+    logged_s = None
+    if phase.counters:
+        logged_s = (phase.counters[-1][1] - made.time_ns) / 1e9
+    latest = None
+    if run.scenario is Scenario.OFFLINE:
+        latest = run.summary.find_number("Max latency")
+    latest_s = None
+    if latest:
+        latest_s = latest / 1e9
     for how, seconds in (
         ("by the log's timestamps", logged_s),
         ("from POWER_BEGIN to POWER_END", compute_power_span_s(run)),
@@ -412,7 +415,10 @@ def check_power_clock(
     latency.
     """
     taken, made = compute_power_span_s(run), run.generated
-    line = phase.power[-1][3] if phase.power else phase.line
+    if phase.power:
+        line = phase.power[-1][3]
+    else:
+        line = phase.line
     if phase.power and taken is None:
         yield run.build_fault(
             "unreadable POWER_BEGIN and POWER_END",

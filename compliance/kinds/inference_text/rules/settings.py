@@ -183,7 +183,10 @@ def seeds(run: TextRun) -> Iterator[Fault]:
         wanted = str(getattr(run.round.loadgen, name))
         if setting and setting.text != wanted:
             fault = run.build_fault(f"{name} {setting.text}", wanted, setting.line)
-            yield replace(fault, about=About.FORM) if by_default else fault
+            if by_default:
+                yield replace(fault, about=About.FORM)
+            else:
+                yield fault
         shown = run.summary.parameters.get(name)
         if shown and shown.text != wanted:
             yield run.build_summary_fault(name, f"{name} {shown.text}", wanted)
@@ -203,7 +206,9 @@ def special(run: TextRun) -> Iterator[Fault]:
     settings of the compliance tests.
     Advice: remove audit.config and such settings, and repeat the run.
     """
-    weight = None if run.closed else Severity.WARNING
+    weight = None
+    if not run.closed:
+        weight = Severity.WARNING
     if (
         run.detail.audit
     ):  # some accepted entries have one without effect; forbidden changes are checked below
@@ -257,7 +262,9 @@ def samples(run: TextRun) -> Iterator[Fault]:
         run.find_number("qsl_reported_total_count"),
     )
     if run.row and (count is None or count < run.row.performance_samples):
-        found = "missing" if count is None else f"{count:g}"
+        found = "missing"
+        if count is not None:
+            found = f"{count:g}"
         yield run.build_fault(
             f"performance_sample_count {found}",
             f"at least {run.row.performance_samples}",
@@ -347,7 +354,9 @@ def bound(run: TextRun) -> Iterator[Fault]:
         )
     if run.closed and row and row.bound_ns is not None and has_readable_detail_log(run):
         # mlperf.conf: 66 ms, and 15 queries per second
-        slack = 1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0
+        slack = 1.0
+        if run.scenario is Scenario.MULTI_STREAM:
+            slack = 1.02
         if target is None or target > row.bound_ns * slack:
             yield run.build_fault(
                 f"target latency {target} ns",
@@ -376,7 +385,12 @@ def check_latency_bound(run: TextRun, target: float | None, share: float | None)
     """Compare the relevant percentile with the bound: a latency in Server, skipped intervals in
     MultiStream.
     """
-    percentile = round(100 * share, 2) if share else (run.rule.percentile if run.rule else 99.0)
+    if share:
+        percentile = round(100 * share, 2)
+    elif run.rule:
+        percentile = run.rule.percentile
+    else:
+        percentile = 99.0
     if run.closed and run.rule:
         percentile = max(percentile, run.rule.percentile)
     if run.scenario is Scenario.MULTI_STREAM:

@@ -23,9 +23,10 @@ def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
     """Return where a set's submitter uses an option, as `<file> with <option>`; None if nowhere, or
     before v1.0, whose checker had no options.
     """
-    for path in list_checker_params_files(group) if group.counts_progress else ():
-        if option in read_checker_params_lines(path):
-            return f"{path.relative_to(group.folder.parent.parent)} with {option}"
+    if group.counts_progress:
+        for path in list_checker_params_files(group):
+            if option in read_checker_params_lines(path):
+                return f"{path.relative_to(group.folder.parent.parent)} with {option}"
     return None
 
 

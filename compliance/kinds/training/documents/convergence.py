@@ -131,8 +131,12 @@ def read_filed_factor(folder: Path) -> float | None:
             table = json.loads(stream.read(MAX_SCALING_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    factor = table.get("scaling_factor") if isinstance(table, dict) else None
-    return float(factor) if is_finite_number(factor) else None
+    factor = None
+    if isinstance(table, dict):
+        factor = table.get("scaling_factor")
+    if is_finite_number(factor):
+        return float(factor)
+    return None
 
 
 def compare_needs_with_points(
@@ -140,7 +144,9 @@ def compare_needs_with_points(
 ) -> Convergence:
     """Compare the runs' needs with the points of a batch size."""
     point = known.find_point(batch)
-    smallest = known.points[0] if batch < known.points[0].batch else None
+    smallest = None
+    if batch < known.points[0].batch:
+        smallest = known.points[0]
     against = point or smallest
     if against is None:
         return Convergence(
@@ -167,15 +173,18 @@ def compare_needs_with_points(
         )
     mean = fmean(drop_extremes(needed, known.ends))
     counted = len(needed) - 2 * known.ends
-    spare = int((mean - least) * counted // step) if step else None
-    factor = max(1.0, against.mean / mean) if mean else 1.0
-    outcome = (
-        ConvergenceOutcome.FAIL
-        if mean < least
-        else ConvergenceOutcome.FACTOR
-        if factor > 1
-        else ConvergenceOutcome.PASS
-    )
+    spare = None
+    if step:
+        spare = int((mean - least) * counted // step)
+    factor = 1.0
+    if mean:
+        factor = max(1.0, against.mean / mean)
+    if mean < least:
+        outcome = ConvergenceOutcome.FAIL
+    elif factor > 1:
+        outcome = ConvergenceOutcome.FACTOR
+    else:
+        outcome = ConvergenceOutcome.PASS
     if smallest and outcome is ConvergenceOutcome.FAIL:
         outcome = ConvergenceOutcome.MISSING
     passed = outcome in (ConvergenceOutcome.PASS, ConvergenceOutcome.FACTOR)
@@ -197,11 +206,10 @@ def compute_need_of_missing_runs(
     low, high = 0.0, MAX_MEAN_MULTIPLE * known.points[-1].mean
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
-        low, high = (
-            (low, middle)
-            if fmean(drop_extremes([*needed, *[middle] * left], known.ends)) >= least
-            else (middle, high)
-        )
+        if fmean(drop_extremes([*needed, *[middle] * left], known.ends)) >= least:
+            low, high = low, middle
+        else:
+            low, high = middle, high
     return high
 
 
@@ -213,4 +221,6 @@ def compute_evaluation_step(group: PublishedSet) -> float | None:
         for early, late in zip(log.evaluations, log.evaluations[1:], strict=False)
         if early.epoch is not None and late.epoch is not None and late.epoch > early.epoch
     ]
-    return median(gaps) if gaps else None
+    if gaps:
+        return median(gaps)
+    return None

@@ -40,7 +40,10 @@ def parse_evaluations(
     percent = bool(row and row.percent) and any(
         score is not None and score > 1 for _, scores in raw for score in scores.values()
     )
-    fields = row.progress if row and row.progress else (events.EPOCH_NUM,)
+    if row and row.progress:
+        fields = row.progress
+    else:
+        fields = (events.EPOCH_NUM,)
     return [
         PublishedEvaluation(
             entry=record,

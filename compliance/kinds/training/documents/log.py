@@ -92,13 +92,17 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
     def number(self) -> int | None:
         """Return the number in the file name."""
         match = TRAINING_LOG_PATTERN.fullmatch(self.path.name)
-        return int(match[1]) if match else None
+        if match:
+            return int(match[1])
+        return None
 
     @property
     def division(self) -> str | None:
         """Return the division in the log, normalised; None if not stated."""
         stated = self.find_value(events.SUBMISSION_DIVISION)
-        return stated.casefold() if isinstance(stated, str) else None
+        if isinstance(stated, str):
+            return stated.casefold()
+        return None
 
     @property
     def closed(self) -> bool:
@@ -124,12 +128,14 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         """
         record = self.find_record(events.RUN_STOP)
         if record is None:
-            return events.SUCCESS if self.result_s else None
-        return (
-            (events.SUCCESS if self.reached else events.ABORTED)
-            if self.older
-            else record.metadata.get(events.STATUS)
-        )
+            if self.result_s:
+                return events.SUCCESS
+            return None
+        if not self.older:
+            return record.metadata.get(events.STATUS)
+        if self.reached:
+            return events.SUCCESS
+        return events.ABORTED
 
     @property
     def succeeded(self) -> bool:
@@ -157,7 +163,9 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         """Return what the file has more than one of: runs, or processes. Only its records of a run
         can then not be told apart; None for the text form, in which processes log alike.
         """
-        return None if self.older else find_log_mixture(self.index)
+        if self.older:
+            return None
+        return find_log_mixture(self.index)
 
     @property
     def result_copies(self) -> int:
@@ -171,7 +179,9 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         )
         copies = {*numbers.values()}
         is_copied = len(numbers) <= self.counts.get(events.EVAL_START, 0) < len(records)
-        return copies.pop() if is_copied and len(copies) == 1 else 1
+        if is_copied and len(copies) == 1:
+            return copies.pop()
+        return 1
 
     @property
     def minutes(self) -> float | None:
@@ -201,10 +211,11 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         Games have a result for each model that was played: the first that reaches the target
         counts, or else the last, which ended the search.
         """
-        event = self.row.result_event if self.row else None
+        if not self.row or not self.row.result_event:
+            return None
         results = [
             (record, seconds)
-            for record in (self.list_records(event) if event else ())
+            for record in self.list_records(self.row.result_event)
             if (seconds := parse_finite_number(record.metadata.get("timestamp"))) and seconds > 0
         ]
         goal = min(self.target.values(), default=None)
@@ -228,15 +239,10 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         stop = self.find_record(events.RUN_STOP)
         if self.row and self.row.evaluated_later:
             return any(map(self.has_reached_target, self.evaluations))
-        if stop is None or (self.row is not None and not self.row.data_set):
-            return any(
-                self.has_reached_target(each)
-                for each in (
-                    self.evaluations[-1:]
-                    if self.row is None or self.row.data_set
-                    else self.evaluations
-                )
-            )
+        if self.row is not None and not self.row.data_set:
+            return any(map(self.has_reached_target, self.evaluations))
+        if stop is None:
+            return any(map(self.has_reached_target, self.evaluations[-1:]))
         before = self.list_evaluations_before(stop)
         behind = [
             each
@@ -283,14 +289,20 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
         ]
         if len(before) > 1 and 2 * Counter(before).most_common(1)[0][1] > len(before):
             return self.find_trained_samples()
-        return round(before[-1], CONVERGED_DIGITS) if before else None
+        if before:
+            return round(before[-1], CONVERGED_DIGITS)
+        return None
 
     def find_trained_samples(self) -> float | None:
         """Return the samples that a run trained on, by the benchmark's own event: most of
         its evaluations have the same number, which is not its progress. None without such an event.
         """
-        event = self.row.samples_event if self.row else None
-        return parse_finite_number(self.find_value(event)) if event else None
+        event = None
+        if self.row:
+            event = self.row.samples_event
+        if event:
+            return parse_finite_number(self.find_value(event))
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,8 +341,12 @@ class PublishedSet(FolderDocument):
     @property
     def missed_allowed(self) -> int:
         """Return the number of runs that may miss the target."""
-        own = self.row.not_converged_allowed if self.row else None
-        return self.round.rules.not_converged_allowed if own is None else own
+        own = None
+        if self.row:
+            own = self.row.not_converged_allowed
+        if own is None:
+            return self.round.rules.not_converged_allowed
+        return own
 
     @property
     def pardoned(self) -> Sequence[PublishedLog]:
@@ -341,7 +357,9 @@ class PublishedSet(FolderDocument):
         accepted, under olympic scoring.
         """
         missed = sum(not log.succeeded for log in self.logs)
-        return [log for log in self.logs if log.unfinished] if missed <= self.missed_allowed else []
+        if missed <= self.missed_allowed:
+            return [log for log in self.logs if log.unfinished]
+        return []
 
     @property
     def is_renamed(self) -> bool:
@@ -374,6 +392,12 @@ def read_published_log(
     row = round.benchmarks.get(benchmark or "")
     goal = select_published_target(index, row)
     dialects = frozenset([record.dialect for records in index.values() for record in records])
+    epochs = {}
+    if not (row and row.progress):
+        epochs = {
+            key: parse_metadata_numbers(index.get(key, ()), field)
+            for key, field in PROGRESS_FIELDS.items()
+        }
     return PublishedLog(
         source=source,
         run=run,
@@ -391,14 +415,7 @@ def read_published_log(
         above={**dict.fromkeys(row.lower_is_better if row else (), 0.0)}
         | dict(goal.above if goal else {}),
         evaluations=parse_evaluations(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs=(
-            {}
-            if row and row.progress
-            else {
-                key: parse_metadata_numbers(index.get(key, ()), field)
-                for key, field in PROGRESS_FIELDS.items()
-            }
-        ),
+        epochs=epochs,
     )
 
 
@@ -410,7 +427,9 @@ def find_logged_benchmark(
 ) -> str | None:
     """Return the benchmark named in the log, else that of its folder."""
     stated = index.find_value(events.SUBMISSION_BENCHMARK)
-    known = round.find_benchmark_name(stated) if isinstance(stated, str) else None
+    known = None
+    if isinstance(stated, str):
+        known = round.find_benchmark_name(stated)
     return known or round.find_benchmark_name(place.benchmark if place else path.parent.name)
 
 
@@ -419,8 +438,13 @@ def select_published_target(
 ) -> PublishedTarget | None:
     """Look up the target, which depends on the batch size for some benchmarks."""
     batch = index.find_number(GLOBAL_BATCH_KEY) or 0
-    fitting = [each for each in row.targets if each.batch_from <= batch] if row else []
-    return fitting[-1] if fitting else None
+    if row:
+        fitting = [each for each in row.targets if each.batch_from <= batch]
+    else:
+        fitting = []
+    if fitting:
+        return fitting[-1]
+    return None
 
 
 def read_published_set(

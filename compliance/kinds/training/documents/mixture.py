@@ -45,7 +45,9 @@ def find_log_mixture(index: Mapping[str, Sequence[PublishedRecord]]) -> LogMixtu
     counts = [len(index.get(key, ())) for key in CLOCK_EVENTS]
     if counts.count(len(starts)) < 2:
         return None
-    all_or_most = "every record stands" if len({*counts} - {0}) == 1 else "most records stand"
+    all_or_most = "most records stand"
+    if len({*counts} - {0}) == 1:
+        all_or_most = "every record stands"
     return LogMixture(
         found=f"{all_or_most} {len(starts)} times",
         required="the records of one process",
@@ -91,7 +93,10 @@ def describe_several_runs(
     """Describe runs that follow one another, and what to keep of them."""
     first, last = openings[0], openings[-1]
     count = len(openings) + 1
-    word = NUMBER_WORDS[count - 2] if count - 2 < len(NUMBER_WORDS) else str(count)
+    if count - 2 < len(NUMBER_WORDS):
+        word = NUMBER_WORDS[count - 2]
+    else:
+        word = str(count)
     places = [f"the second begins in line {first.line} ({first.key})"]
     if last is not first:
         places.append(f"the last in line {last.line} ({last.key})")
@@ -121,9 +126,18 @@ def advise_on_runs(
         *lines, last = (str(record.line) for record in openings)
         return f"split it into one file per run, from lines {', '.join(['1', *lines])} and {last}."
     kept = whole[0]
-    before = f"lines 1 to {openings[kept - 1].line - 1}" if kept else ""
-    behind = f"line {openings[kept].line} and all that follow" if kept < len(openings) else ""
-    name = "first" if not kept else "last" if kept == len(openings) else "whole one"
+    before = ""
+    if kept:
+        before = f"lines 1 to {openings[kept - 1].line - 1}"
+    behind = ""
+    if kept < len(openings):
+        behind = f"line {openings[kept].line} and all that follow"
+    if not kept:
+        name = "first"
+    elif kept == len(openings):
+        name = "last"
+    else:
+        name = "whole one"
     return f"keep the {name}: delete {' and '.join(filter(None, (before, behind)))}."
 
 

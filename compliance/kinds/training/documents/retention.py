@@ -44,11 +44,13 @@ def select_retained_records(
             if len(index) >= MAX_EVENT_NAMES and not is_run_event:
                 continue
             retained = index[key] = []
-        if (
-            len(run) == MAX_RUN_EVENTS
-            if is_run_event
-            else len(retained) >= MAX_REPEATED_RECORDS and not has_new_information(record, retained)
-        ):
+        if is_run_event:
+            is_excess = len(run) == MAX_RUN_EVENTS
+        else:
+            is_excess = len(retained) >= MAX_REPEATED_RECORDS and not has_new_information(
+                record, retained
+            )
+        if is_excess:
             dropped[key] += 1
             continue
         retained.append(record)

@@ -48,26 +48,32 @@ class DescribedSystem(FileDocument):
 
     def find_text(self, field: str) -> str | None:
         """Return the text of a field; None if it is missing, empty or not text."""
-        value = self.table.get(field) if self.table else None
-        return value.strip() or None if isinstance(value, str) else None
+        value = None
+        if self.table:
+            value = self.table.get(field)
+        if isinstance(value, str):
+            return value.strip() or None
+        return None
 
 
 def read_described_system(
     path: Path, place: TreePosition, round: PublishedTraining
 ) -> DescribedSystem:
     """Read a description; problems are recorded as parse errors of its source."""
-    source = SourceFile(
-        path,
-        leniency=DESCRIPTION_LENIENCY
-        if round.rules.placeholders
-        else {ParseErrorKind.ENCODING: Severity.INFO},
-    )
+    if round.rules.placeholders:
+        leniency = DESCRIPTION_LENIENCY
+    else:
+        leniency = {ParseErrorKind.ENCODING: Severity.INFO}
+    source = SourceFile(path, leniency=leniency)
     content = read_document_bytes(source)
     table = None
     if content is not None:
         check_text_encoding(source, content, lambda: 1)
         text = content.decode("utf-8", "replace")
-        lined = parse_description_lines(text) if round.name == LINE_FORM_ROUND else {}
+        if round.name == LINE_FORM_ROUND:
+            lined = parse_description_lines(text)
+        else:
+            lined = {}
         table = lined or decode_strict_json(source, DESCRIPTION_DECODER, text.encode(), None)
     return DescribedSystem(source=source, table=table, place=place, round=round)
 
@@ -78,7 +84,9 @@ def parse_description_lines(text: str) -> dict[str, Any]:
     for line in filter(None, map(str.strip, text.splitlines())):
         match = DESCRIPTION_LINE_PATTERN.fullmatch(line)
         try:
-            value = DESCRIPTION_DECODER.decode(match[2]).get("value") if match else None
+            value = None
+            if match:
+                value = DESCRIPTION_DECODER.decode(match[2]).get("value")
         except msgspec.DecodeError:
             value = None
         if match is None or value is None:

@@ -29,11 +29,12 @@ def parse_published_scores(value: object, metrics: Mapping[str, str]) -> Mapping
             for metric, key in metrics.items()
         }
     if isinstance(value, list):
-        return (
-            {metric: parse_finite_number(each) for metric, each in zip(metrics, value, strict=True)}
-            if len(value) == len(metrics) > 1
-            else dict.fromkeys(metrics)
-        )
+        if len(value) == len(metrics) > 1:
+            return {
+                metric: parse_finite_number(each)
+                for metric, each in zip(metrics, value, strict=True)
+            }
+        return dict.fromkeys(metrics)
     return {metric: parse_finite_number(value) if len(metrics) == 1 else None for metric in metrics}
 
 
@@ -41,21 +42,18 @@ def convert_percent_scores(
     scores: Mapping[str, float | None], percent: bool
 ) -> Mapping[str, float | None]:
     """Convert percentages to 0-1."""
-    return (
-        {metric: score and score / PERCENT_SCALE for metric, score in scores.items()}
-        if percent
-        else scores
-    )
+    if percent:
+        return {metric: score and score / PERCENT_SCALE for metric, score in scores.items()}
+    return scores
 
 
 def parse_metadata_numbers(records: Sequence[PublishedRecord], field: str) -> list[float | None]:
     """Read a field of the records' metadata, nearly always a small integer."""
-    return [
-        (
-            float(value)
-            if type(value := record.metadata.get(field)) is int
-            and -MAX_LOGGED_NUMBER < value < MAX_LOGGED_NUMBER
-            else parse_finite_number(value)
-        )
-        for record in records
-    ]
+    numbers: list[float | None] = []
+    for record in records:
+        value = record.metadata.get(field)
+        if type(value) is int and -MAX_LOGGED_NUMBER < value < MAX_LOGGED_NUMBER:
+            numbers.append(float(value))
+        else:
+            numbers.append(parse_finite_number(value))
+    return numbers

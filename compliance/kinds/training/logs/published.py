@@ -313,10 +313,15 @@ def decode_mllog_record(
 
 def parse_record_time_ms(table: Mapping[str, Any]) -> float | None:
     """Return a record's time from `time_ms` or `time_s`; None if it is not a valid clock time."""
-    scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
+    if "time_ms" in table:
+        scale, time = 1, table["time_ms"]
+    else:
+        scale, time = (1000, table.get("time_s"))
     if not isinstance(time, int | float) or isinstance(time, bool):
         return None
-    return time * scale if 0 <= time * scale < RECORD_TIME_LIMIT_MS else None
+    if 0 <= time * scale < RECORD_TIME_LIMIT_MS:
+        return time * scale
+    return None
 
 
 def decode_mll_record(
@@ -338,12 +343,10 @@ def decode_mll_record(
         )
         return None
     table = decode_record_object(source, position, rest)
-    return (
-        None
-        if table is None
-        else build_published_record(
-            source, position, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL
-        )
+    if table is None:
+        return None
+    return build_published_record(
+        source, position, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL
     )
 
 

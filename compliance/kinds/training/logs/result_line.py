@@ -37,7 +37,9 @@ class ResultLine(NamedTuple):
 def find_result_lines(source: SourceFile) -> Iterator[ResultLine]:
     """Yield the result lines at the end of a parsed log."""
     start, lines = source.size - len(source.tail), LineNumbers(source.path)
-    for match in RESULT_LINE_PATTERN.finditer(source.tail) if RESULT_MARK in source.tail else ():
+    if RESULT_MARK not in source.tail:
+        return
+    for match in RESULT_LINE_PATTERN.finditer(source.tail):
         yield ResultLine(
             start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None
         )

@@ -50,7 +50,9 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
             severity=Severity.INFO,
         )
     elif found.outcome is ConvergenceOutcome.FACTOR:
-        short = f"; {found.least:.6g} or more without a filed factor" if found.filed else ""
+        short = ""
+        if found.filed:
+            short = f"; {found.least:.6g} or more without a filed factor"
         yield group.build_fault(
             f"a mean of {found.mean:.6g}",
             f"{describe_reference_point(found)}: the minutes are multiplied by"
@@ -58,11 +60,13 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
             severity=Severity.WARNING if found.filed else Severity.INFO,
         )
     else:
-        short = (
-            f"; {-(found.spare or 0)} runs with one additional evaluation" if found.spare else ""
-        )
+        short = ""
+        if found.spare:
+            short = f"; {-(found.spare or 0)} runs with one additional evaluation"
         bypass = find_checker_bypass(group, POINTS_BYPASS_OPTION)
-        let_pass = f" (ignored: {bypass})" if bypass else ""
+        let_pass = ""
+        if bypass:
+            let_pass = f" (ignored: {bypass})"
         required = f"{found.least:.6g} or more: {describe_reference_point(found)}{short}{let_pass}"
         yield group.build_fault(
             f"a mean of {found.mean:.6g}",
@@ -74,4 +78,6 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
 def describe_reference_point(found: Convergence) -> str:
     """Describe the reference point that a set is compared with."""
     point = found.point
-    return f"{point.name} has {point.mean:.6g} at batch size {point.batch}" if point else ""
+    if not point:
+        return ""
+    return f"{point.name} has {point.mean:.6g} at batch size {point.batch}"

@@ -47,7 +47,9 @@ def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> It
         (each for each in log.evaluations if each.epoch is not None), key=get_evaluation_epoch
     )
     batch = log.find_value(GLOBAL_BATCH_KEY)
-    known = float(batch) if is_finite_number(batch) and batch >= 1 else None
+    known = None
+    if is_finite_number(batch) and batch >= 1:
+        known = float(batch)
     every = compute_required_interval(row, known)
     missing = list(check_missing_evaluation(log, placed, fixed=every is not None))
     yield from missing
@@ -55,7 +57,9 @@ def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> It
         return
     if not missing:
         yield from check_interval_limit(log, placed, every)
-    skipped = row.skipped.compute_allowed(known) if row.skipped and known else 0
+    skipped = 0
+    if row.skipped and known:
+        skipped = row.skipped.compute_allowed(known)
     if row.first_evaluation is None:
         yield from check_first_evaluation(log, placed, every, every * (1 + skipped))
     elif row.evaluate_every_samples and known and log.closed and placed:
@@ -76,7 +80,9 @@ def compute_required_interval(row: PublishedBenchmark, batch: float | None) -> f
         return None
     if row.evaluate_every_samples:
         return math.ceil(row.evaluate_every_samples / batch) * batch
-    return row.usual_interval.compute_interval(batch) if row.usual_interval else None
+    if row.usual_interval:
+        return row.usual_interval.compute_interval(batch)
+    return None
 
 
 def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
@@ -130,7 +136,9 @@ def check_first_evaluation(
     if not placed:
         return
     at = get_evaluation_epoch(placed[0])
-    from_one = 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1 else 0.0
+    from_one = 0.0
+    if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1:
+        from_one = 1.0
     if at - from_one > first * EVEN_GAP_FACTOR:
         alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
         latest = (first + every * MAX_LATE_INTERVALS) * (1 - ROUNDING_ERROR)

@@ -1,7 +1,7 @@
 """Check the order of events and the clock of a published training log."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from compliance.kinds.training.documents.log import PublishedLog
 from compliance.kinds.training.logs.legacy_text import TOTAL_RUNTIME_KEY
@@ -54,7 +54,9 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     if not log.row or not log.row.data_set:
         return  # games are played after the run
     later = log.row.evaluated_later
-    tolerance = PROCESS_CLOCK_ERROR_NS if log.row.loose_clock else 0
+    tolerance = 0
+    if log.row.loose_clock:
+        tolerance = PROCESS_CLOCK_ERROR_NS
     if stop and not later and is_otherwise_in_order(log, events.RUN_STOP):
         before = [record for record in log.run if record.order < stop.order]
         last = max(before, key=get_record_time_ns, default=stop)
@@ -65,7 +67,10 @@ def span(log: PublishedLog) -> Iterator[Fault]:
                 "a run that ends after its work",
                 stop.line,
             )
-    counted = log.list_evaluations_before(stop) if stop and not later else ()
+    if stop and not later:
+        counted = log.list_evaluations_before(stop)
+    else:
+        counted = ()
     if counted and start and counted[-1].entry.time_ns < start.time_ns - tolerance:
         yield log.build_fault(
             "the evaluation that counts is before run_start",
@@ -133,7 +138,9 @@ def init(log: PublishedLog) -> Iterator[Fault]:
     limit = select_init_limit_min(log)
     for key in (events.INIT_STOP, events.RUN_START):
         end = log.find_record(key)
-        taken = (end.time_ns - min(begun)) / (60 * NS_PER_S) if begun and end else 0.0
+        taken = 0.0
+        if begun and end:
+            taken = (end.time_ns - min(begun)) / (60 * NS_PER_S)
         if end and taken > limit:
             unchecked = log.free and key == events.RUN_START  # rulesets since v1.0: init_stop alone
             yield log.build_fault(
@@ -149,7 +156,9 @@ def select_init_limit_min(log: PublishedLog) -> float:
     rules, own = log.round.rules, log.row.init_limit_min if log.row else None
     if not log.closed and rules.init_limit_open_min is not None:
         return rules.init_limit_open_min
-    return rules.init_limit_min if own is None else own
+    if own is None:
+        return rules.init_limit_min
+    return own
 
 
 @rule(
@@ -167,7 +176,9 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
     """
     records = log.list_records(events.CACHE_CLEAR)
     for record in records:
-        stated = record.value.strip().casefold() if isinstance(record.value, str) else record.value
+        stated: Any = record.value
+        if isinstance(stated, str):
+            stated = stated.strip().casefold()
         if stated is None:
             continue
         if stated not in (True, "true"):
@@ -211,9 +222,13 @@ def total(log: PublishedLog) -> Iterator[Fault]:
         log.find_record(events.RUN_START),
         log.find_record(events.RUN_STOP),
     )
-    stated = parse_finite_number(record.value) if record else None
+    stated = None
+    if record:
+        stated = parse_finite_number(record.value)
     if log.older and (stated is None or stated <= 0):
-        found = f"Total runtime {stated}" if record else "no 'Total runtime'"
+        found = "no 'Total runtime'"
+        if record:
+            found = f"Total runtime {stated}"
         yield log.build_fault(found, "the duration of the run in minutes")
     minutes = log.minutes
     if record and start and stop and minutes is not None:

@@ -39,11 +39,9 @@ def dated(log: PublishedLog) -> Iterator[Fault]:
     Advice: set the clock and repeat the run; do not edit the log.
     """
     for record in filter(None, map(log.find_record, (events.RUN_START, events.RUN_STOP))):
-        wrong = (
-            find_date_problem(record.time_ns / NS_PER_S, log.round.rules.published)
-            if record.time_ns >= EARLIEST_CLOCK_NS
-            else None
-        )
+        wrong = None
+        if record.time_ns >= EARLIEST_CLOCK_NS:
+            wrong = find_date_problem(record.time_ns / NS_PER_S, log.round.rules.published)
         if wrong:
             yield log.build_fault(
                 f"{record.key} {wrong.found}", wrong.required, record.line, severity=wrong.severity

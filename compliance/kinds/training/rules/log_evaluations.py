@@ -43,11 +43,11 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
             latest = before + row.evaluate_every_epochs
         else:
             scheduled = row.evaluation_epochs
-            latest = (
-                scheduled[index]
-                if index < len(scheduled)
-                else before + scheduled[-1] - scheduled[-2]
-            ) + row.evaluation_slack_epochs
+            if index < len(scheduled):
+                latest = scheduled[index] + row.evaluation_slack_epochs
+            else:
+                interval = scheduled[-1] - scheduled[-2]
+                latest = before + interval + row.evaluation_slack_epochs
         if epoch > latest + 1e-9:
             yield log.build_fault(
                 f"evaluation {index + 1} at epoch {epoch:g}, the previous one at {before:g}",

@@ -50,11 +50,9 @@ def collect_constant_settings(log: PublishedLog) -> Mapping[str, Any]:
 @cache
 def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
     """List the keys that have only one value in a log."""
-    return (
-        hyperparameters | CONSTANT_KEYS
-        if older
-        else hyperparameters | CONSTANT_KEYS - {"opt_learning_rate"}
-    ) - VARYING_KEYS
+    if older:
+        return (hyperparameters | CONSTANT_KEYS) - VARYING_KEYS
+    return (hyperparameters | CONSTANT_KEYS - {"opt_learning_rate"}) - VARYING_KEYS
 
 
 @rule(
@@ -225,11 +223,9 @@ def check_constraints(log: PublishedLog, records: Mapping[str, PublishedRecord])
 
 def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
     """List the hyperparameters of a constraint: its own, and the one that it depends on."""
-    return (
-        (constraint.key, constraint.relation.of)
-        if constraint.relation and not constraint.relation.is_equality
-        else (constraint.key,)
-    )
+    if constraint.relation and not constraint.relation.is_equality:
+        return (constraint.key, constraint.relation.of)
+    return (constraint.key,)
 
 
 @rule(
@@ -316,9 +312,10 @@ def disclosure(log: PublishedLog) -> Iterator[Fault]:
     if wanted is None or log.row is None:
         return
     values = {key: log.find_value(key) for key in wanted.keys if log.counts.get(key)}
-    for key in wanted.keys if wanted.required else ():
-        if key not in values:
-            yield log.build_fault(f"no {key}", "a record")
+    if wanted.required:
+        for key in wanted.keys:
+            if key not in values:
+                yield log.build_fault(f"no {key}", "a record")
     for key in sorted(key for key, value in values.items() if value is None):
         yield log.build_fault(f"{key} null", "a value", key)
     for violation in check_hyperparameter_constraints(
@@ -338,7 +335,10 @@ def advise_disclosed_value(log: PublishedLog, key: str, found: object) -> str | 
     it; None without either.
     """
     wanted = log.round.disclosure
-    words = list_disclosure_words(wanted, key) if wanted else ()
+    if wanted:
+        words = list_disclosure_words(wanted, key)
+    else:
+        words = ()
     if not words or not isinstance(found, str):
         return None
     if near := get_close_matches(found.casefold(), words, n=1):

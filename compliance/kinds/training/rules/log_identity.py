@@ -59,11 +59,9 @@ START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 def format_short_value(value: object) -> str:
     """Format a value on part of a line."""
     text = repr(value)
-    return (
-        text
-        if len(text) <= MAX_SHOWN_VALUE_CHARACTERS
-        else text[:MAX_SHOWN_VALUE_CHARACTERS] + "..."
-    )
+    if len(text) <= MAX_SHOWN_VALUE_CHARACTERS:
+        return text
+    return text[:MAX_SHOWN_VALUE_CHARACTERS] + "..."
 
 
 @rule("log.dialect", PublishedLog)
@@ -178,13 +176,11 @@ def names(log: PublishedLog) -> Iterator[Fault]:
         ),
     }
     for key, (holds, choices) in known.items():
+        unchecked = None
+        if key == events.SUBMISSION_STATUS and rules.any_status:
+            unchecked = Severity.WARNING
         for record in log.list_records(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
-                unchecked = (
-                    Severity.WARNING
-                    if key == events.SUBMISSION_STATUS and rules.any_status
-                    else None
-                )
                 yield log.build_fault(
                     f"{key} {format_short_value(record.value)}",
                     f"one of {', '.join(choices)}",
@@ -214,22 +210,24 @@ def present(log: PublishedLog) -> Iterator[Fault]:
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
-            about = None if key in DECISIVE_EVENTS else About.FORM
-            other = find_other_result_event(log) if key == events.EVAL_ACCURACY else None
+            about = None
+            if key not in DECISIVE_EVENTS:
+                about = About.FORM
+            other = None
+            if key == events.EVAL_ACCURACY:
+                other = find_other_result_event(log)
             fault = log.build_fault(f"no {key}", "a record", about=about)
-            yield (
-                replace(
+            if other:
+                fault = replace(
                     fault,
                     found=f"no {key}; found {other} {log.counts[other]} times",
                     advice=f"log the result of each evaluation as {key}, whatever its metric is.",
                 )
-                if other
-                else fault
-            )
+            yield fault
     started = log.row and (log.row.strict or (log.free and log.row.data_set))
-    for one, other, where in (
-        ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1] if started else ()
-    ):
+    if not started:
+        return
+    for one, other, where in ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1]:
         if not (log.counts.get(one) or log.counts.get(other)):
             yield log.build_fault(
                 f"neither {one} nor {other}", f"one of them when {where}", about=About.FORM
@@ -255,13 +253,15 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
     unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 differ
-    for key, records in (
-        log.index.items()
-        if not log.free
-        else ((key, log.list_records(key)) for key in TYPED_EVENTS)
-    ):
-        usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
-        for record in records:
+    keys = TYPED_EVENTS if log.free else tuple(log.index)
+    for key in keys:
+        if key.endswith("_start"):
+            usual = START
+        elif key.endswith("_stop"):
+            usual = END
+        else:
+            usual = None
+        for record in log.list_records(key):
             stated = record.interval
             if (
                 stated != POINT
@@ -329,7 +329,9 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
     Advice: log the samples of the whole set, not per process or step, and train and evaluate on all
     of them.
     """
-    for key, known in log.row.sizes.items() if log.row else ():
+    if not log.row:
+        return
+    for key, known in log.row.sizes.items():
         fine = (None, *known)
         other = next(
             (
@@ -371,13 +373,13 @@ def place(log: PublishedLog) -> Iterator[Fault]:
         ),
     )
     for key, folder, same in wanted:
-        for record in log.list_records(key) if folder else ():
-            if folder and not same(str(record.value), folder):
-                unsure = (
-                    Severity.WARNING
-                    if key == events.SUBMISSION_ORG and log.round.rules.placeholders
-                    else None
-                )
+        if not folder:
+            continue
+        unsure = None
+        if key == events.SUBMISSION_ORG and log.round.rules.placeholders:
+            unsure = Severity.WARNING
+        for record in log.list_records(key):
+            if not same(str(record.value), folder):
                 shown = mark_code_points(format_short_value(record.value), repr(folder))
                 yield log.build_fault(
                     f"{key} {shown} in the folder of {folder}",
@@ -397,7 +399,9 @@ def division(log: PublishedLog) -> Iterator[Fault]:
     stated = log.find_record(events.SUBMISSION_DIVISION)
     if stated is None or not isinstance(stated.value, str) or log.place is None:
         return
-    described = log.described.find_text("division") if log.described else None
+    described = None
+    if log.described:
+        described = log.described.find_text("division")
     for name, where in (
         (log.place.division, "the folder"),
         (described, "the system's description"),

@@ -90,7 +90,9 @@ def has_number(record: PublishedRecord, fields: Sequence[str]) -> bool:
 
 def describe_repetition(count: int) -> str:
     """Describe how often a finding occurs in a log, if it is not always shown."""
-    return f" ({count} times)" if count > MAX_REPORTED else ""
+    if count > MAX_REPORTED:
+        return f" ({count} times)"
+    return ""
 
 
 @rule("log.paired", PublishedLog)
@@ -137,7 +139,10 @@ def check_pairs(
     """Yield how the ends of blocks, epochs or evaluations differ from their starts."""
     start, stop = starts[0].key, stops[0].key
     rules = log.round.rules
-    open_at_end = rules.open_evaluations if start == events.EVAL_START else rules.open_blocks
+    if start == events.EVAL_START:
+        open_at_end = rules.open_evaluations
+    else:
+        open_at_end = rules.open_blocks
     if not 0 <= len(starts) - len(stops) <= open_at_end:
         yield log.build_fault(
             f"{len(stops)} {stop} for {len(starts)} {start}",

@@ -1,6 +1,6 @@
 """Check evaluation results, target and final status of a published training log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from compliance.kinds.training.documents.log import PublishedLog
@@ -79,17 +79,19 @@ def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iter
     for record in log.list_records(events.EVAL_ACCURACY):
         if single and type(record.value) is float and 0 <= record.value <= PERFECT_SHARE:
             continue  # the usual form
-        stated_metric = record.metadata.get("metric") if row.joined else None
+        stated_metric = None
+        if row.joined:
+            stated_metric = record.metadata.get("metric")
         named = {
             metric: key
             for metric, key in row.metrics.items()
             if not row.joined or key == stated_metric
         }
-        scores = (
-            dict.fromkeys(named, record.value)
-            if row.joined
-            else parse_published_scores(record.value, row.metrics)
-        )
+        scores: Mapping[str, float | None]
+        if row.joined:
+            scores = dict.fromkeys(named, record.value)
+        else:
+            scores = parse_published_scores(record.value, row.metrics)
         wrong = [
             metric
             for metric in row.metrics
@@ -104,7 +106,9 @@ def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iter
             )
         elif wrong or (set(row.metrics.values()) == {""} and not is_finite_number(record.value)):
             wanted = " and ".join(key or "one number" for key in row.metrics.values())
-            limits = "at least 0" if row.lower_is_better else "from 0 to 1"
+            limits = "from 0 to 1"
+            if row.lower_is_better:
+                limits = "at least 0"
             yield log.build_fault(
                 f"eval_accuracy {format_short_value(record.value)}",
                 f"{wanted}, {limits}",
@@ -119,7 +123,9 @@ def check_lacking_metrics(log: PublishedLog, row: PublishedBenchmark) -> Iterato
     Source: mlcommons/logging, closed_stable_diffusion.yaml: a checkpoint without FID, or without
     CLIP if FID passes, is a KeyError.
     """
-    for each in log.evaluations if row.joined else ():
+    if not row.joined:
+        return
+    for each in log.evaluations:
         lacking = next((metric for metric in row.metrics if each.scores.get(metric) is None), None)
         measured_targets = {
             metric: goal
@@ -269,15 +275,20 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     """
     goal = log.target
     later = log.row is not None and log.row.evaluated_later
-    last = 1 if log.row and log.row.joined else log.result_copies
-    for each in log.evaluations[:-last] if goal and log.run and not later else ():
-        if log.has_reached_target(each):
-            yield log.build_fault(
-                f"{format_short_value(each.entry.value)} reaches the target, but the run continues",
-                "the end of the run",
-                each.entry.line,
-            )
-            return
+    if log.row and log.row.joined:
+        last = 1
+    else:
+        last = log.result_copies
+    if goal and log.run and not later:
+        for each in log.evaluations[:-last]:
+            if log.has_reached_target(each):
+                value = format_short_value(each.entry.value)
+                yield log.build_fault(
+                    f"{value} reaches the target, but the run continues",
+                    "the end of the run",
+                    each.entry.line,
+                )
+                return
 
 
 @rule(

@@ -54,8 +54,13 @@ def speed(log: PublishedLog) -> Iterator[Fault]:
     batch, samples = log.find_value(GLOBAL_BATCH_KEY), log.find_value("train_samples")
     known = [float(each) for each in (batch, samples) if is_finite_number(each) and each > 0]
     for stated in compute_stated_speeds(log):
-        units = (1.0, *known) if stated.key == THROUGHPUT_KEY else (1.0, *known[:1])
-        sign = 1 if stated.key == THROUGHPUT_KEY else -1
+        if stated.key == THROUGHPUT_KEY:
+            units = (1.0, *known)
+        else:
+            units = (1.0, *known[:1])
+        sign = 1
+        if stated.key != THROUGHPUT_KEY:
+            sign = -1
         factors = [stated.ratio / unit**sign for unit in units]
         if any(AGREEING[0] <= factor <= AGREEING[1] for factor in factors):
             continue
@@ -94,16 +99,19 @@ def equal_speed(runs: PublishedSet) -> Iterator[Fault]:
 def compute_stated_speeds(log: PublishedLog) -> Iterator[StatedSpeed]:
     """Yield how the clock compares with each statistic of a log that gives a speed."""
     records = log.list_records(STATISTICS_KEY)
-    for key in (THROUGHPUT_KEY, STEP_TIME_KEY) if len(records) > 1 else ():
-        stated = [each for each in records if isinstance(each.value, Mapping) and key in each.value]
-        every = len(stated) // MAX_COMPARED_STATISTICS + 1
-        ratios = [
-            ratio
-            for before, record in zip(stated[::every], stated[1::every], strict=False)
-            if (ratio := compute_clock_ratio(key, before, record)) is not None
-        ]
-        if ratios:
-            yield StatedSpeed(key, stated[0], median(ratios))
+    if len(records) > 1:
+        for key in (THROUGHPUT_KEY, STEP_TIME_KEY):
+            stated = [
+                each for each in records if isinstance(each.value, Mapping) and key in each.value
+            ]
+            every = len(stated) // MAX_COMPARED_STATISTICS + 1
+            ratios = [
+                ratio
+                for before, record in zip(stated[::every], stated[1::every], strict=False)
+                if (ratio := compute_clock_ratio(key, before, record)) is not None
+            ]
+            if ratios:
+                yield StatedSpeed(key, stated[0], median(ratios))
 
 
 def compute_clock_ratio(key: str, before: PublishedRecord, record: PublishedRecord) -> float | None:
@@ -118,12 +126,16 @@ def compute_clock_ratio(key: str, before: PublishedRecord, record: PublishedReco
     if late <= early or took_s <= 0 or value <= 0:
         return None
     done = late - early
-    return took_s * value / done if key == THROUGHPUT_KEY else took_s / (value * done)
+    if key == THROUGHPUT_KEY:
+        return took_s * value / done
+    return took_s / (value * done)
 
 
 def find_progress(record: PublishedRecord) -> float | None:
     """Return the progress of a run at a statistic: where the record gives a range, its end."""
     stated = record.metadata.get("step")
     if isinstance(stated, list):
-        return parse_finite_number(stated[-1]) if stated else None
+        if stated:
+            return parse_finite_number(stated[-1])
+        return None
     return parse_run_progress(record, PROGRESS_FIELDS)

@@ -76,16 +76,14 @@ def described(system: PublishedSystem) -> Iterator[Fault]:
     """
     path = system.described.path
     if not path.exists():
-        described_elsewhere = (
-            system.others or path.parent.is_dir()
-        )  # accepted in v0.6: no system has a description
-        accepted = (
-            None
-            if described_elsewhere and (system.sets or system.folders_without_logs)
-            else Severity.WARNING
-        )  # the package checker opens no folder without sets
+        # accepted in v0.6: no system has a description
+        described_elsewhere = system.others or path.parent.is_dir()
+        severity = None
+        # the package checker opens no folder without sets
+        if not described_elsewhere or not (system.sets or system.folders_without_logs):
+            severity = Severity.WARNING
         yield system.build_fault(
-            f"no systems/{path.name}", "the description of the system", file=path, severity=accepted
+            f"no systems/{path.name}", "the description of the system", file=path, severity=severity
         )
 
 
@@ -106,16 +104,15 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
         return
     rules = system.round.rules
     missing = [field for field in REQUIRED_DESCRIPTION_FIELDS if system.find_text(field) is None]
-    otherwise = (
-        Severity.WARNING
-        if len(missing) == len(REQUIRED_DESCRIPTION_FIELDS) and rules.loose
-        else None
-    )  # descriptions of v0.6 have other forms
+    severity = None
+    # descriptions of v0.6 have other forms
+    if len(missing) == len(REQUIRED_DESCRIPTION_FIELDS) and rules.loose:
+        severity = Severity.WARNING
     for field in missing:
         yield system.build_fault(
             f"{field} {format_value_excerpt(system.table.get(field))}",
             "a string",
-            severity=otherwise,
+            severity=severity,
         )
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: is_organisation_name(told, system.place.org), system.place.org),
@@ -133,7 +130,9 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     for field, holds, required in checks:
         told = system.find_text(field)
         if told is not None and not holds(told):
-            unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
+            unsure = None
+            if field == "submitter" and rules.placeholders:
+                unsure = Severity.WARNING
             yield system.build_fault(
                 f"{field} {mark_code_points(told, required)}",
                 mark_code_points(required, told),
@@ -177,7 +176,10 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
         if field not in system.table
     ]
     for field in missing:
-        about = About.IDENTITY if rules.system_checked else About.FORM
+        if rules.system_checked:
+            about = About.IDENTITY
+        else:
+            about = About.FORM
         yield system.build_fault(f"no {field}", "the field", about=about)
 
 
@@ -189,18 +191,21 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
     accelerators_per_node.
     Advice: fill in the correct numbers.
     """
-    for name in (*REQUIRED_COUNT_FIELDS, *OPTIONAL_COUNT_FIELDS) if system.table else ():
-        value = system.table.get(name) if system.table else None
+    if not system.table:
+        return
+    for name in (*REQUIRED_COUNT_FIELDS, *OPTIONAL_COUNT_FIELDS):
+        value = system.table.get(name)
         if NEGATIVE_COUNT_PATTERN.match(str(value)) or (
             name in REQUIRED_COUNT_FIELDS and COUNT_BELOW_ONE_PATTERN.match(str(value))
         ):
-            unsure = Severity.WARNING if system.round.rules.placeholders else None
+            unsure = None
+            if system.round.rules.placeholders:
+                unsure = Severity.WARNING
+            required = "a whole number, or 0 without accelerators"
+            if name in REQUIRED_COUNT_FIELDS:
+                required = "a whole number above 0"
             yield system.build_fault(
-                f"{name} {format_value_excerpt(value)}",
-                "a whole number above 0"
-                if name in REQUIRED_COUNT_FIELDS
-                else "a whole number, or 0 without accelerators",
-                severity=unsure,
+                f"{name} {format_value_excerpt(value)}", required, severity=unsure
             )
 
 
@@ -241,7 +246,10 @@ def folders(system: PublishedSystem) -> Iterator[Fault]:
             file=path,
             severity=None if named else Severity.WARNING,
         )
-        yield replace(fault, advice=PACKED_ADVICE) if packed else fault
+        if packed:
+            yield replace(fault, advice=PACKED_ADVICE)
+        else:
+            yield fault
 
 
 @rule("org.empty", PublishedOrganisation, About.SCORE, doubt="every figure: there is none")
@@ -257,7 +265,10 @@ def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
             f"no training log, but {packed}" if packed else "no training log",
             "results/<system>/<benchmark>/result_<i>.txt",
         )
-        yield replace(fault, advice=PACKED_ADVICE) if packed else fault
+        if packed:
+            yield replace(fault, advice=PACKED_ADVICE)
+        else:
+            yield fault
 
 
 @rule("org.idle", PublishedOrganisation, severity=Severity.INFO)

@@ -95,9 +95,9 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
         and not unnumbered
         and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found))))
     ):
-        accepted = (
-            Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
-        )
+        accepted = None
+        if group.counts_progress and len(set(found)) == len(found):
+            accepted = Severity.WARNING
         yield group.build_fault(
             f"result_{', result_'.join(map(str, found))}",
             "consecutive numbers from 0 or 1",
@@ -157,13 +157,18 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
     times or results.
     Advice: submit each run once.
     """
-    for marks in (compute_event_times, list_distinct_scores, list_run_bounds):
+    for marks, what in (
+        (compute_event_times, "times"),
+        (list_distinct_scores, "results"),
+        (list_run_bounds, "times"),
+    ):
         known_runs: dict[Any, PublishedLog] = {}
         for log in group.logs:
             mark = marks(log)
-            other = known_runs.setdefault(mark, log) if mark else log
+            if not mark:
+                continue
+            other = known_runs.setdefault(mark, log)
             if other is not log:
-                what = "results" if marks is list_distinct_scores else "times"
                 yield log.build_fault(
                     f"the same {what} as {other.path.name}", "a separate run", events.RUN_START
                 )
@@ -175,7 +180,9 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
     are the same, or their times differ by milliseconds.
     """
     earlier: list[tuple[PublishedLog, Sequence[float], Sequence[int]]] = []
-    for log in group.logs if group.counts_progress else ():
+    if not group.counts_progress:
+        return
+    for log in group.logs:
         results, times = list_precise_results(log), compute_event_gaps(log)
         other = next(
             (known for known, told, _ in earlier if has_nearly_equal_results(results, told)), None
@@ -208,12 +215,11 @@ def list_precise_results(log: PublishedLog) -> Sequence[float]:
     found = [
         score for each in log.evaluations for score in each.scores.values() if score is not None
     ]
-    return (
-        found
-        if len(set(found)) >= MIN_DISTINCT_SCORES
-        and any(len(f"{score}") >= MIN_TELLING_CHARACTERS for score in found)
-        else []
-    )
+    if len(set(found)) >= MIN_DISTINCT_SCORES and any(
+        len(f"{score}") >= MIN_TELLING_CHARACTERS for score in found
+    ):
+        return found
+    return []
 
 
 def has_nearly_equal_results(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -230,11 +236,9 @@ def compute_event_gaps(log: PublishedLog) -> Sequence[int]:
     """
     times = [record.time_ns for record in log.run]
     coarse = all(time % NS_PER_S == times[0] % NS_PER_S for time in times)
-    return (
-        [late - early for early, late in pairwise(times)]
-        if len(times) > MIN_EVENT_GAPS and not coarse
-        else []
-    )
+    if len(times) > MIN_EVENT_GAPS and not coarse:
+        return [late - early for early, late in pairwise(times)]
+    return []
 
 
 def has_nearly_equal_gaps(one: Sequence[int], other: Sequence[int]) -> bool:
@@ -256,7 +260,9 @@ def compute_event_times(log: PublishedLog) -> tuple[int, ...]:
     since two runs may have the same times.
     """
     times = [record.time_ns for record in log.run]
-    return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
+    if len(times) > 2 and not log.older:
+        return tuple(time - times[0] for time in times)
+    return ()
 
 
 def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
@@ -264,7 +270,9 @@ def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
     seconds.
     """
     start, stop = log.find_record(events.RUN_START), log.find_record(events.RUN_STOP)
-    return (start.time_ns, stop.time_ns) if start and stop and log.row and log.row.progress else ()
+    if start and stop and log.row and log.row.progress:
+        return (start.time_ns, stop.time_ns)
+    return ()
 
 
 def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
@@ -281,7 +289,9 @@ def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
             )
         )
     )
-    return found if len(set(found)) >= MIN_DISTINCT_SCORES and precise else ()
+    if len(set(found)) >= MIN_DISTINCT_SCORES and precise:
+        return found
+    return ()
 
 
 @rule(
@@ -298,11 +308,14 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
         yield from check_drawn_seeds(group)
         return
     seeded_log = next((log for log in group.logs if log.list_records(events.SEED)), None)
-    for log in group.logs if seeded_log else ():
-        if seeded_log and log.counts and not log.list_records(events.SEED):
-            yield log.build_fault(
-                "no seed", f"a logged seed, as in {seeded_log.path.name}", severity=Severity.WARNING
-            )
+    if seeded_log:
+        for log in group.logs:
+            if seeded_log and log.counts and not log.list_records(events.SEED):
+                yield log.build_fault(
+                    "no seed",
+                    f"a logged seed, as in {seeded_log.path.name}",
+                    severity=Severity.WARNING,
+                )
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
         record = log.find_record(events.SEED)
@@ -324,12 +337,16 @@ def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
     """
     is_seed_required = group.round.rules.seeds_required and any(log.closed for log in group.logs)
     bypass = find_checker_bypass(group, SEEDS_BYPASS_OPTION)
-    let_pass, severity = (f" (ignored: {bypass})", Severity.WARNING) if bypass else ("", None)
-    for log in group.logs if is_seed_required else ():
-        if log.counts and all(
-            record.value in (None, "") for record in log.list_records(events.SEED)
-        ):
-            yield log.build_fault("no seed", f"a logged seed{let_pass}", severity=severity)
+    if bypass:
+        let_pass, severity = (f" (ignored: {bypass})", Severity.WARNING)
+    else:
+        let_pass, severity = "", None
+    if is_seed_required:
+        for log in group.logs:
+            if log.counts and all(
+                record.value in (None, "") for record in log.list_records(events.SEED)
+            ):
+                yield log.build_fault("no seed", f"a logged seed{let_pass}", severity=severity)
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:
         for record in log.list_records(events.SEED):
@@ -394,7 +411,9 @@ def format_canonical_value(value: object) -> str:
     """Format a value so that 4096 and 4096.0 are equal; True is not a number."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(format_canonical_value, value))}]"
-    return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
+    if isinstance(value, float) and value.is_integer():
+        return repr(int(value))
+    return repr(value)
 
 
 @rule(
@@ -412,18 +431,8 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
     """
     logs = [log for log in group.logs if log.counts]
     for key in group.round.events.identity:
-        named = key == events.SUBMISSION_BENCHMARK
-        stated = [
-            (
-                log,
-                str(
-                    group.round.find_benchmark_name(str(log.find_value(key)))
-                    if named
-                    else fold_name(str(log.find_value(key)))
-                ),
-            )
-            for log in logs
-        ]
+        fold = group.round.find_benchmark_name if key == events.SUBMISSION_BENCHMARK else fold_name
+        stated = [(log, str(fold(str(log.find_value(key))))) for log in logs]
         told_apart = (
             key in (events.SUBMISSION_BENCHMARK, events.SUBMISSION_DIVISION)
             or not group.round.rules.placeholders

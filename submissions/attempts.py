@@ -82,7 +82,10 @@ def count_result_attempts(result: IndexedResult) -> int | None:
         ).read_steps()
     except LedgerError:  # the judge reports this error
         return None
-    what = AttemptKind.PERFORMANCE if result.scenario else AttemptKind.TRAINING
+    if result.scenario:
+        what = AttemptKind.PERFORMANCE
+    else:
+        what = AttemptKind.TRAINING
     return (
         count_attempts(steps, what, result.folder.relative_to(result.results_root).as_posix())
         or None

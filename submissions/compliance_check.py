@@ -38,7 +38,9 @@ def judge_path(
     paths reads common files once.
     """
     if kind is None:
-        return judge.judge_path(str(path)).findings if judge else judge_path_as_found(path)
+        if judge:
+            return judge.judge_path(str(path)).findings
+        return judge_path_as_found(path)
     return (judge or Judge()).judge_as(path, kind)
 
 
@@ -47,11 +49,9 @@ def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
     and reporting all need its findings and no other file affects them.
     """
     try:
-        sha256 = (
-            compute_file_sha256(path)
-            if path.is_file() and recognise_path(path).kind is PathKind.BUNDLE
-            else None
-        )
+        sha256 = None
+        if path.is_file() and recognise_path(path).kind is PathKind.BUNDLE:
+            sha256 = compute_file_sha256(path)
     except OSError:  # the judge reports this error
         sha256 = None
     if sha256 in JUDGED_BUNDLES:
@@ -72,13 +72,11 @@ def rename_bundle_findings(
     found, earlier_path = judged
     if earlier_path == path:
         return found
-    files = {each.file: Path(each.file) for each in found}
-    names = {
-        name: str(path / file.relative_to(earlier_path))
-        if file.is_relative_to(earlier_path)
-        else name
-        for name, file in files.items()
-    }
+    names = {}
+    for name in {each.file for each in found}:
+        names[name] = name
+        if Path(name).is_relative_to(earlier_path):
+            names[name] = str(path / Path(name).relative_to(earlier_path))
     return tuple(replace(each, file=names[each.file]) for each in found)
 
 
@@ -94,7 +92,9 @@ def choose_shared_judge(results: Sequence[IndexedResult]) -> Judge:
     """Return a judge to share between some results."""
     roots = {result.results_root for result in results if result.organisation_folder}
     unpacked = roots & set(UNPACKED_BUNDLES.values())
-    return build_unpacked_bundle_judge(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
+    if len(roots) == 1 and unpacked:
+        return build_unpacked_bundle_judge(unpacked.pop())
+    return Judge()
 
 
 def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
@@ -147,7 +147,10 @@ def list_shared_errors(result: IndexedResult, judge: Judge) -> tuple[Finding, ..
     if result.organisation_folder is None or result.single_log:
         return ()
     published = is_published_round(resolve_result_round(result))
-    root = result.organisation_folder if published else result.results_root
+    if published:
+        root = result.organisation_folder
+    else:
+        root = result.results_root
     return select_shared_errors(judge.judge_path_once(str(root)), result, root)
 
 
@@ -217,9 +220,11 @@ def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
 
 def resolve_result_kind(result: IndexedResult) -> PathKind:
     """Return the kind that a result is judged as."""
-    return (
-        PathKind.ENTRY if result.scenario else PathKind.LOG if result.single_log else PathKind.SET
-    )
+    if result.scenario:
+        return PathKind.ENTRY
+    if result.single_log:
+        return PathKind.LOG
+    return PathKind.SET
 
 
 def resolve_path_round(path: Path) -> str:
@@ -239,7 +244,10 @@ def resolve_result_round(result: IndexedResult) -> str:
 
 def format_finding_line(finding: Finding) -> str:
     """Format a finding in one line."""
-    position = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    if finding.line is None:
+        position = finding.file
+    else:
+        position = f"{finding.file}:{finding.line}"
     return replace_unprintable(
         f"{position}: {finding.rule}: found {finding.found}; expected {finding.required};"
         f" {finding.advice}"

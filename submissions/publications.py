@@ -62,11 +62,8 @@ def print_published_results(
     """Print the requested rows; RequestError if there is no such round, workload or organisation,
     or if a round has no rows of the workload.
     """
-    rows = [
-        row
-        for name in ([round] if round else list_published_files())
-        for row in read_published_rows(name)
-    ]
+    names = [round] if round else list_published_files()
+    rows = [row for name in names for row in read_published_rows(name)]
     check_published_workload(workload, round, rows)
     check_known_name("organisation among these results", org, {row.org for row in rows if row.org})
     found = list(filter_published_rows(rows, workload, org))
@@ -84,7 +81,9 @@ def print_published_results(
         click.echo(PUBLISHED_TABLE.format_csv_text(found), nl=False)
         click.echo("\n".join(legend), err=True)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        width = None
+        if sys.stdout.isatty():
+            width = shutil.get_terminal_size().columns
         click.echo("\n".join([*format_published_table(found, width), "", *legend]))
 
 
@@ -177,14 +176,19 @@ def describe_row_kind(row: Result) -> str:
 
 def format_headline(row: Result) -> str:
     """Format the value as MLCommons' tables have it."""
-    digits = HEADLINE_DIGITS if row.convergence else ROW_DIGITS
+    if row.convergence:
+        digits = HEADLINE_DIGITS
+    else:
+        digits = ROW_DIGITS
     return f"{row.headline:,.{digits}g} {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip()
 
 
 def format_row_figure(row: Result) -> str:
     """Format the figure per accelerator; a dash if there is none."""
     figure = compute_row_figure(row)
-    return format_accelerator_figure(figure) if figure else UNKNOWN_CELL
+    if figure:
+        return format_accelerator_figure(figure)
+    return UNKNOWN_CELL
 
 
 def describe_row_accelerators(row: Result) -> str:
@@ -193,13 +197,17 @@ def describe_row_accelerators(row: Result) -> str:
         return row.accelerator or "unknown"
     # a document names its accelerator as the system
     name = row.accelerator or (row.system if row.round == DOCUMENTS_ROUND else "accelerators")
-    return f"{row.accelerators} x {name}" if row.accelerators else "no accelerator"
+    if row.accelerators:
+        return f"{row.accelerators} x {name}"
+    return "no accelerator"
 
 
 def describe_remarks(row: Result) -> str:
     """Say what the headline contains, and what tells the row from others of its system."""
     factor = get_convergence_factor(row)
-    remarks = [f"times the factor {format_whole_digits(factor, 6)}"] if factor else []
+    remarks = []
+    if factor:
+        remarks.append(f"times the factor {format_whole_digits(factor, 6)}")
     return "; ".join([*remarks, *filter(None, [row.origin.note])])
 
 

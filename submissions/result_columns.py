@@ -117,7 +117,9 @@ def get_convergence_factor(result: Result) -> float | None:
     """Return the factor that MLCommons' tables multiply the minutes of a set by; None without
     one.
     """
-    return result.convergence.factor if result.convergence else None
+    if result.convergence:
+        return result.convergence.factor
+    return None
 
 
 def describe_convergence(result: Result) -> dict[str, Any] | None:

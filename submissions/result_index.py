@@ -3,7 +3,7 @@ found with the judge's code.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +39,9 @@ def find_requested_results(path: Path) -> list[IndexedResult]:
     """
     target = path_kind.recognise_path(path)
     if target.kind is path_kind.PathKind.LOG:
-        return [build_single_log_result(target)] if is_training_log(target.path) else []
+        if is_training_log(target.path):
+            return [build_single_log_result(target)]
+        return []
     if target.kind is path_kind.PathKind.DOCUMENT:
         return []
     return find_results(path) or find_loose_results(target)
@@ -48,7 +50,9 @@ def find_requested_results(path: Path) -> list[IndexedResult]:
 def build_single_log_result(target: path_kind.RecognisedPath) -> IndexedResult:
     """Return the run of one training log."""
     folder, tree_location = target.path.parent, target.position
-    system = tree_location.system or "" if tree_location else ""
+    system = ""
+    if tree_location:
+        system = tree_location.system or ""
     return IndexedResult(
         folder=folder,
         organisation_folder=tree_location.organisation_folder if tree_location else None,
@@ -84,11 +88,10 @@ def find_results(path: Path) -> list[IndexedResult]:
     outside a results tree, and none of a study of speed alone, whose runs lie in a tree of its own.
     """
     target = path_kind.recognise_path(path)
-    organisation_folders = (
-        [target.position.organisation_folder]
-        if target.position
-        else list_organisation_folders(target.path)
-    )
+    if target.position:
+        organisation_folders = [target.position.organisation_folder]
+    else:
+        organisation_folders = list_organisation_folders(target.path)
     found = (
         result
         for organisation_folder in organisation_folders
@@ -148,11 +151,9 @@ def find_benchmark_results(
             training_logs=logs,
         )
     for folder in tree_path.list_subfolders(benchmark_folder):
-        scenario = (
-            Scenario.SERVER
-            if folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold()
-            else tree_path.match_scenario_folder(folder.name)
-        )
+        scenario = tree_path.match_scenario_folder(folder.name)
+        if folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold():
+            scenario = Scenario.SERVER
         if scenario and not folder.name.endswith(PARTIAL_SUFFIX):
             yield IndexedResult(
                 folder=folder,
@@ -186,7 +187,9 @@ def find_training_workload(folder: Path) -> str:
             for log in tree_path.list_training_logs(folder)
         )
         names = [name for name in logs if name in names] or names
-    return names[0] if names else folder.name
+    if names:
+        return names[0]
+    return folder.name
 
 
 def find_inference_workload(folder: Path) -> str:
@@ -234,11 +237,10 @@ def open_results(path: Path) -> Iterator[list[IndexedResult]]:
     if not path.exists():
         raise JudgedError(f"{path}: no such file or folder")
     check_tree_bounds(path)
-    with (
-        unpack_bundle_once(path)
-        if path.is_file() and path_kind.recognise_path(path).kind is path_kind.PathKind.BUNDLE
-        else nullcontext(path)
-    ) as root:
+    opened: AbstractContextManager[Path] = nullcontext(path)
+    if path.is_file() and path_kind.recognise_path(path).kind is path_kind.PathKind.BUNDLE:
+        opened = unpack_bundle_once(path)
+    with opened as root:
         found = find_requested_results(root)
         if not found:
             raise JudgedError(describe_missing_results(path, root))

@@ -24,7 +24,10 @@ def try_campaigns(name: str, options: RunOptions, *, seed: int | None, runs: int
 
     The first PodiumError is raised at the end: a campaign that cannot run does not stop the others.
     """
-    names = list(registry.list_entry_points(registry.WORKLOAD_GROUP)) if name == "all" else [name]
+    if name == "all":
+        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    else:
+        names = [name]
     failures: list[PodiumError] = []
     with collect_temporary_files():
         for each in names:
@@ -43,8 +46,12 @@ def try_single_campaign(
     registry.load_workload(name)
     requested_options.parse_requested_options(name, options, seed, runs)
     common = [name, *format_common_arguments(options), "--dry-run"]
-    training = [] if seed is None else ["--seed", str(seed)]
-    training += [] if runs is None else ["--runs", str(runs)]
+    if seed is not None:
+        training = ["--seed", str(seed)]
+    else:
+        training = []
+    if runs is not None:
+        training += ["--runs", str(runs)]
     steps = [try_command("train", [*common, *training])]
     for stage in steps[0].stages:
         print_progress_note(f"{name}: {stage.name} would take {format_stage_time(stage)}")

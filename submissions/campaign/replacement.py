@@ -226,11 +226,10 @@ def merge_complete_folders(paths: list[Path]) -> list[Path]:
 def set_campaign_aside(results_folder: Path, staged_folder: Path, workload: str) -> None:
     """Set aside a campaign that does not replace the earlier one."""
     ((_, retained_folder),) = move_to_superseded([staged_folder], results=results_folder).pairs
-    why = (
-        "the judge accepts the earlier result, which stays"
-        if find_results(retained_folder)
-        else "this campaign left no result, and the earlier one stays"
-    )
+    if find_results(retained_folder):
+        why = "the judge accepts the earlier result, which stays"
+    else:
+        why = "this campaign left no result, and the earlier one stays"
     click.echo(f"{workload}: {why} in place; the new campaign is stored in {retained_folder}")
 
 

@@ -50,7 +50,10 @@ def run_campaigns(
     """
     if challenge is not None and (problem := find_challenge_fault(challenge)):
         raise RequestError(f"--challenge: {problem}")
-    names = list(registry.list_entry_points(registry.WORKLOAD_GROUP)) if name == "all" else [name]
+    if name == "all":
+        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    else:
+        names = [name]
     bundles: list[Path] = []
     failures: list[PodiumError] = []
     for each in names:
@@ -126,9 +129,10 @@ def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
     """Return the error for a campaign that a signal ended, with the command that resumes the
     campaign: a step's own error names only that step's command.
     """
-    reported_error = (
-        error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
-    )
+    if isinstance(error.__cause__, (Interrupted, TemporaryError)):
+        reported_error = error.__cause__
+    else:
+        reported_error = error
     return type(error)(f"{name}: {reported_error}; {RESUME_NOTE}")
 
 
@@ -146,7 +150,10 @@ def run_campaign_steps(
         )
     run_training_step(campaign)
     run_serving_step(campaign, peak)
-    failed_audits = run_audit_step(campaign) if audit else []
+    if audit:
+        failed_audits = run_audit_step(campaign)
+    else:
+        failed_audits = []
     results = campaign.find_own_results()
     if not results:
         raise JudgedError(
@@ -211,8 +218,10 @@ def run_training_step(campaign: Campaign) -> None:
 def format_training_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
     """Format the options that apply to training only."""
     command_words = ["--resume"] if resumed else []
-    command_words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
-    command_words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
+    if campaign.seed is not None:
+        command_words += ["--seed", str(campaign.seed)]
+    if campaign.challenge is not None:
+        command_words += ["--challenge", campaign.challenge]
     return command_words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
 
 
@@ -234,7 +243,8 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
         if result.scenario and is_only_performance_missing(campaign, result)
     }
     searching = ["--peak"] if peak else []
-    missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
+    required = row.scenarios if row else ()
+    missing = [scenario for scenario in required if scenario not in finished]
     if not missing:
         print_campaign_step(campaign, "infer: already finished")
     elif set(missing) == set(Scenario) and not accurate:
@@ -251,7 +261,9 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
         )
     else:
         for scenario in missing:
-            mode = "performance" if scenario in accurate else "all"
+            mode = "all"
+            if scenario in accurate:
+                mode = "performance"
             print_campaign_step(campaign, f"infer {scenario.label}, {mode}")
             words = [
                 "--scenario",

@@ -141,7 +141,9 @@ class Campaign:
     def read_training_nonce(self) -> str | None:
         """Return the nonce of this campaign's training set; None before there is one."""
         found = self.read_training_state()
-        return found.nonce if found else None
+        if found:
+            return found.nonce
+        return None
 
     def find_workload_results(self) -> list[IndexedResult]:
         """Return the results of this workload and organisation, from any campaign."""
@@ -153,15 +155,13 @@ class Campaign:
 
     def find_own_results(self) -> list[IndexedResult]:
         """Return the results of this campaign: with its nonce, and served as requested."""
-        return [
-            result
-            for result in self.find_workload_results()
-            if (
-                self.is_own_served_result(result)
-                if result.scenario
-                else self.is_own_training_set(result)
-            )
-        ]
+        return [each for each in self.find_workload_results() if self.is_own_result(each)]
+
+    def is_own_result(self, result: IndexedResult) -> bool:
+        """Check whether a result is of this campaign, and was served as requested."""
+        if result.scenario:
+            return self.is_own_served_result(result)
+        return self.is_own_training_set(result)
 
     def is_own_training_set(self, result: IndexedResult) -> bool:
         """Return whether a training set carries this campaign's nonce."""
@@ -200,7 +200,10 @@ class Campaign:
             {"engine": system.engine, "precision": system.precision, **record.settings}
         )
         scenario = locate_system_folder(folder).name
-        mode = Mode.ACCURACY if folder.name == Mode.ACCURACY else Mode.PERFORMANCE
+        if folder.name == Mode.ACCURACY:
+            mode = Mode.ACCURACY
+        else:
+            mode = Mode.PERFORMANCE
         wanted = dict(self.state.asked.serving)
         if wanted.get("engine") == AUTOMATIC_ENGINE:
             wanted["engine"] = self.find_chosen_engine(record)
@@ -221,7 +224,9 @@ class Campaign:
             for chosen in read_chosen_engines(self.working_folder, self.workload)
             if wanted.items() <= dict(chosen.basis).items()
         }
-        return system.engine if system.engine in fitting else next(iter(fitting), system.engine)
+        if system.engine in fitting:
+            return system.engine
+        return next(iter(fitting), system.engine)
 
     def is_training_done(self) -> bool:
         """Return whether the training set is complete (its weights may not be in place yet) and the
@@ -254,9 +259,10 @@ def begin_campaign(
     )
     wanted = requested_options.parse_requested_options(name, options, seed, runs, challenge)
     staged_folder = locate_staged_campaign(options.results, name)
-    working_folder = (
-        staged_folder if locate_campaign_state(staged_folder, name).exists() else options.results
-    )
+    if locate_campaign_state(staged_folder, name).exists():
+        working_folder = staged_folder
+    else:
+        working_folder = options.results
     earlier_state = read_campaign_state(working_folder, name)
     new_state = CampaignState(
         asked=wanted,
@@ -273,11 +279,11 @@ def begin_campaign(
         challenge=challenge,
         state=new_state,
     )
-    if not (
-        can_resume_campaign(campaign, earlier_state)
-        if earlier_state
-        else can_adopt_training(campaign)
-    ):
+    if earlier_state:
+        is_continued = can_resume_campaign(campaign, earlier_state)
+    else:
+        is_continued = can_adopt_training(campaign)
+    if not is_continued:
         campaign = build_new_campaign(campaign)
     campaign.record_stage(CampaignStage.RUNNING)
     return campaign

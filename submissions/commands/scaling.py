@@ -72,8 +72,7 @@ def scaling(
     from submissions.scaling.command import format_scaling_tables, predict_training_step
 
     document = predict_training_step(workload, devices, batch, results, **node)
-    click.echo(
-        json.dumps(document, indent=1)
-        if output_format == "json"
-        else format_scaling_tables(document)
-    )
+    if output_format == "json":
+        click.echo(json.dumps(document, indent=1))
+    else:
+        click.echo(format_scaling_tables(document))

@@ -170,7 +170,9 @@ def print_cost_rows(
 
 def describe_cost_prices(rows: Sequence[Result], prices: Prices) -> str:
     """Return the notes needed to read the figures."""
-    studied = f"; {STUDY_ROWS_NOTE}" if any(row.origin.study for row in rows) else ""
+    studied = ""
+    if any(row.origin.study for row in rows):
+        studied = f"; {STUDY_ROWS_NOTE}"
     return (
         f"derived figures are not official metrics; prices in {prices.currency} of {prices.date}, "
         f"file {prices.sha256[:12]}{studied}"
@@ -197,11 +199,10 @@ def format_cost_lines(row: Result, repeated: Collection[tuple[str, str, str | No
         )
         if money
     ]
-    name = (
-        f"{row.workload}, batch {row.made_with.batch}, {row.system}, row of a study"
-        if row.origin.study
-        else f"{row.workload} {row.scenario or 'training'}, {row.system}"
-    )
+    if row.origin.study:
+        name = f"{row.workload}, batch {row.made_with.batch}, {row.system}, row of a study"
+    else:
+        name = f"{row.workload} {row.scenario or 'training'}, {row.system}"
     if (row.workload, row.system, row.scenario) in repeated:
         name += f" ({row.source})"
     return [
@@ -219,9 +220,13 @@ def format_missing_cost(each: WithoutCost) -> str:
 def format_money(money: Money) -> str:
     """Format money with its range."""
     value, low, high = map(format_whole_digits, (money.value, money.low, money.high))
-    return value if money.low == money.high else f"{value} ({low}-{high})"
+    if money.low == money.high:
+        return value
+    return f"{value} ({low}-{high})"
 
 
 def format_cost_csv(rows: Sequence[Result]) -> str:
     """Format the rows as CSV; money takes three columns: value, low, high."""
-    return COST_CSV.format_csv_text(rows) if rows else ""
+    if rows:
+        return COST_CSV.format_csv_text(rows)
+    return ""

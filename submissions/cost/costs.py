@@ -69,8 +69,12 @@ def compute_cost(result: Result, price: SystemPrice, prices: Prices) -> Cost:
     rate = HourlyCost(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
     interval = figure.stated_interval
     measured = value, (interval.low, interval.high) if interval else None
-    samples = measured if result.unit in RATE_UNITS else None
-    tokens = measured if result.unit == TOKEN_RATE_UNIT else None
+    samples = None
+    if result.unit in RATE_UNITS:
+        samples = measured
+    tokens = None
+    if result.unit == TOKEN_RATE_UNIT:
+        tokens = measured
     if tokens and figure.whole_answers_per_s:
         samples = figure.whole_answers_per_s, None
     if samples and is_study_row(result) and figure.tokens and figure.tokens.tokens_per_s:
@@ -102,7 +106,9 @@ def compute_rate_price(
     """Return the price of `count` samples or tokens at a rate and its interval; None if there is
     no rate.
     """
-    return hourly.compute_samples_price(count, *rate) if rate and rate[0] > 0 else None
+    if rate and rate[0] > 0:
+        return hourly.compute_samples_price(count, *rate)
+    return None
 
 
 def choose_system_power(energy: Sequence[EnergyRecord], price: SystemPrice) -> EnergyRecord | None:
@@ -124,16 +130,19 @@ def describe_energy_cost(
     if prices.energy is None:
         return UNPRICED_ENERGY_NOTE
     if draw is None:
-        return PARTIAL_POWER_NOTE if energy else UNMEASURED_ENERGY_NOTE
-    rest = f" + {price.rest_w.value:g} W" if price.rest_w else ""
+        if energy:
+            return PARTIAL_POWER_NOTE
+        return UNMEASURED_ENERGY_NOTE
+    rest = ""
+    if price.rest_w:
+        rest = f" + {price.rest_w.value:g} W"
     return f"with energy: {draw.average_w:,.1f} W ({draw.grade}, {' + '.join(draw.scope)}){rest}"
 
 
 def format_cost_formula(rate: HourlyCost, value: float, unit: str) -> str:
     """Format the computation of a cost with its numbers."""
-    per = (
-        f"K x {rate.format_billed_hours(value)}"
-        if unit == MINUTES_UNIT
-        else f"K x 10^6 / (3600 x {format_whole_digits(value, 6)})"
-    )
+    if unit == MINUTES_UNIT:
+        per = f"K x {rate.format_billed_hours(value)}"
+    else:
+        per = f"K x 10^6 / (3600 x {format_whole_digits(value, 6)})"
     return f"{rate.formula}; {per}"

@@ -29,7 +29,9 @@ class RangeEnd(Enum):
 
     def select_value(self, amount: Amount | None) -> float:
         """Return this end of an amount's range; 0 if there is no amount."""
-        return float(getattr(amount, self.value)) if amount else 0.0
+        if amount:
+            return float(getattr(amount, self.value))
+        return 0.0
 
     @property
     def opposite(self) -> "RangeEnd":
@@ -52,13 +54,13 @@ class HourlyCost:
 
     def compute_energy_price(self, watts: float, end: RangeEnd) -> float:
         """Return the price of an hour at this many watts: e(W)."""
+        if not self.energy:
+            return 0.0
         return (
             watts
             * end.select_value(self.energy.pue)
             * end.select_value(self.energy.per_kwh)
             / W_PER_KW
-            if self.energy
-            else 0.0
         )
 
     def compute_useful_hour_price(self, end: RangeEnd = RangeEnd.VALUE) -> float:
@@ -97,15 +99,15 @@ class HourlyCost:
     def compute_billed_hours(self, minutes: float, end: RangeEnd) -> float:
         """Return the billed hours."""
         unit_s = end.select_value(self.price.billing_s)
-        return (
-            math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / S_PER_HOUR
-            if unit_s
-            else minutes / MINUTES_PER_HOUR
-        )
+        if unit_s:
+            return math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / S_PER_HOUR
+        return minutes / MINUTES_PER_HOUR
 
     def format_billed_hours(self, minutes: float) -> str:
         """Format the billed hours."""
-        unit = f", billed by {self.price.billing_s.value:g} s" if self.price.billing_s else ""
+        unit = ""
+        if self.price.billing_s:
+            unit = f", billed by {self.price.billing_s.value:g} s"
         return (
             f"{format_whole_digits(self.compute_billed_hours(minutes, RangeEnd.VALUE), 6)} h{unit}"
         )
@@ -117,11 +119,9 @@ class HourlyCost:
         if price.hourly:
             capital_terms = f"{price.hourly.value:g}"
         else:
-            bought = (
-                f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)"
-                if price.price and price.lifetime_years
-                else ""
-            )
+            bought = ""
+            if price.price and price.lifetime_years:
+                bought = f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)"
             capital_terms = " + ".join(
                 filter(
                     None,
@@ -131,19 +131,16 @@ class HourlyCost:
                     ],
                 )
             )
-        terms = [
-            f"({capital_terms}) / {u:g}"
-            if " + " in capital_terms and u != 1
-            else f"{capital_terms} / {u:g}"
-            if u != 1
-            else capital_terms,
-            *self.format_energy_terms(u),
-        ]
-        computed, total = (
-            " + ".join(terms),
-            format_whole_digits(self.compute_useful_hour_price(), 6),
-        )
-        equation = total if computed == total else f"{computed} = {total}"
+        if u != 1:
+            if " + " in capital_terms:
+                capital_terms = f"({capital_terms})"
+            capital_terms = f"{capital_terms} / {u:g}"
+        computed = " + ".join([capital_terms, *self.format_energy_terms(u)])
+        total = format_whole_digits(self.compute_useful_hour_price(), 6)
+        if computed == total:
+            equation = total
+        else:
+            equation = f"{computed} = {total}"
         return f"K = {equation} per useful hour"
 
     def format_energy_terms(self, u: float) -> list[str]:
@@ -160,7 +157,9 @@ class HourlyCost:
 
 def format_amount(amount: Amount | None) -> str:
     """Format an amount that is not None."""
-    return f"{amount.value:g}" if amount and amount.value else ""
+    if amount and amount.value:
+        return f"{amount.value:g}"
+    return ""
 
 
 def compute_money_range(compute_cost: Callable[[RangeEnd], float]) -> Money:

@@ -191,7 +191,9 @@ def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
         raise ValueError(f'currency "{currency}"; required: three capital letters, as in USD')
     if not is_iso_date(date):
         raise ValueError(f'date "{date}"; required: a date, as in 2026-11-01')
-    energy = parse_energy_price(table["energy"]) if "energy" in table else None
+    energy = None
+    if "energy" in table:
+        energy = parse_energy_price(table["energy"])
     return Prices(
         currency=currency,
         date=date,
@@ -220,7 +222,10 @@ def parse_energy_price(table: Any) -> EnergyPrice:
     if not isinstance(table, dict) or "per_kwh" not in table:
         raise ValueError("[energy] without per_kwh")
     check_price_keys(table, ENERGY_KEYS, "[energy]")
-    pue = parse_amount(table["pue"], "[energy] pue") if "pue" in table else AMOUNT_ONE
+    if "pue" in table:
+        pue = parse_amount(table["pue"], "[energy] pue")
+    else:
+        pue = AMOUNT_ONE
     if pue.low < 1:
         raise ValueError(f"[energy] pue {pue.low:g}; required: at least 1")
     return EnergyPrice(per_kwh=parse_amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
@@ -228,7 +233,9 @@ def parse_energy_price(table: Any) -> EnergyPrice:
 
 def parse_system_price(row: Any, *, alone: bool) -> SystemPrice:
     """Parse one `[[system]]`; the only one of a file fits every system without a `match`."""
-    match = row.get("match", ANY_SYSTEM if alone else None) if isinstance(row, dict) else None
+    match = None
+    if isinstance(row, dict):
+        match = row.get("match", ANY_SYSTEM if alone else None)
     if not isinstance(match, str):
         raise ValueError('[[system]] without match = "...", which several prices need')
     where = f"[[system]] {match}"

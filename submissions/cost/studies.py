@@ -70,7 +70,9 @@ def compute_study_row_costs(
 
 def convert_study_row(path: Path, study: Study, row: StudyRow) -> Result:
     """Convert a row of a study to a result, which nobody judges."""
-    interval = Interval(low=row.low, high=row.high) if row.low and row.high else None
+    interval = None
+    if row.low and row.high:
+        interval = Interval(low=row.low, high=row.high)
     return Result(
         place=ResultPlace(
             profile=study.profile or "",

@@ -41,13 +41,12 @@ def read_ledger_account(bundle: Path) -> LedgerAccount | None:
             )
     except JudgedError:
         return None
+    nonce = "no challenge was set"
+    if challenges_found:
+        nonce = f"fresh: derived from the challenge {', '.join(challenges_found)}"
     return LedgerAccount(
         ledger=ledger,
-        nonce=replace_unprintable(
-            f"fresh: derived from the challenge {', '.join(challenges_found)}"
-            if challenges_found
-            else "no challenge was set"
-        ),
+        nonce=replace_unprintable(nonce),
         challenged=bool(challenges_found),
     )
 
@@ -73,14 +72,11 @@ def summarise_ledger(ledger: Ledger, results: Sequence[IndexedResult]) -> str:
         if (result.known_organisation_folder, result.workload)
         == (ledger.organisation_folder, ledger.workload)
     ]
+    opening = "unbroken:"
+    if len(list_bundle_ledgers(results)) > 1:
+        opening = ledger.workload
     parts = [
-        (
-            f"{ledger.workload} {len(steps)} links"
-            if len(list_bundle_ledgers(results)) > 1
-            else f"unbroken: {len(steps)} links"
-        )
-    ]
-    parts += [
+        f"{opening} {len(steps)} links",
         *describe_training_attempts(steps, own),
         *(
             part
@@ -128,7 +124,9 @@ def describe_performance_attempts(
         and step.of.startswith(f"{folder}/")
         for step in steps
     )
-    label = result.scenario.label if result.scenario else ""
+    label = ""
+    if result.scenario:
+        label = result.scenario.label
     if begun_count == served == retained_count:
         return
     if begun_count == served and retained_count == 1:

@@ -102,11 +102,9 @@ def list_bundle_problems(path: Path) -> list[str]:
     """
     if recognise_path(path).kind is not PathKind.BUNDLE:
         return []
-    return (
-        list_packed_bundle_problems(path)
-        if path.is_file()
-        else compliance_check.list_error_sentences(path)
-    )
+    if path.is_file():
+        return list_packed_bundle_problems(path)
+    return compliance_check.list_error_sentences(path)
 
 
 def list_packed_bundle_problems(bundle: Path, source: Path | None = None) -> list[str]:
@@ -152,14 +150,17 @@ def describe_recomputed_figures(bundle: Path) -> str:
     """Describe what was recomputed for a valid bundle, and what it does not contain."""
     rules = [finding.rule for finding in compliance_check.judge_path(bundle)]
     unscored, undrawn = rules.count(compliance_check.UNSCORED_RULE), rules.count(UNDRAWN_RULE)
-    gaps = [f"{unscored} accuracies, which were reported but not recomputed"] if unscored else []
-    gaps += [f"{undrawn} LoadGen runs, whose random draws could not be repeated"] if undrawn else []
-    recomputed = f" except for {' and '.join(gaps)}" if gaps else ""
-    lacking = (
-        f"; not included: {', '.join(missing)}"
-        if (missing := list(find_absent_scenarios(bundle)))
-        else ""
-    )
+    gaps = []
+    if unscored:
+        gaps.append(f"{unscored} accuracies, which were reported but not recomputed")
+    if undrawn:
+        gaps.append(f"{undrawn} LoadGen runs, whose random draws could not be repeated")
+    recomputed = ""
+    if gaps:
+        recomputed = f" except for {' and '.join(gaps)}"
+    lacking = ""
+    if missing := list(find_absent_scenarios(bundle)):
+        lacking = f"; not included: {', '.join(missing)}"
     return f"figures were recomputed from the logs{recomputed}{lacking}"
 
 

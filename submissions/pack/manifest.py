@@ -46,10 +46,9 @@ def iterate_run_stamps(results: Iterable[IndexedResult]) -> Iterator[RunStamp]:
     """Yield the stamp of every run."""
     for result in results:
         yield from (read_training_stamp(result, log) for log in result.training_logs)
-        for folder in (
-            (result.accuracy_folder, *result.performance_folders) if result.scenario else ()
-        ):
-            yield read_loadgen_stamp(result, folder)
+        if result.scenario:
+            for folder in (result.accuracy_folder, *result.performance_folders):
+                yield read_loadgen_stamp(result, folder)
 
 
 def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:

@@ -229,12 +229,13 @@ def inspect_member_content(
 def describe_misplaced_member(block: bytes, expected: str, manifest: Manifest) -> str:
     """Describe what was found where another member, or the end of the archive, was expected."""
     if not block.strip(b"\0"):
-        return (
-            f"'{expected}' is missing: the archive ends before it"
-            if expected
-            else "the end of the archive is cut off or not empty"
-        )
-    position = f"where '{expected}' should be" if expected else "where the archive should end"
+        if expected:
+            return f"'{expected}' is missing: the archive ends before it"
+        return "the end of the archive is cut off or not empty"
+    if expected:
+        position = f"where '{expected}' should be"
+    else:
+        position = "where the archive should end"
     try:
         found = tarfile.TarInfo.frombuf(
             block[:TAR_BLOCK_BYTES].ljust(TAR_BLOCK_BYTES, b"\0"), "utf-8", "replace"

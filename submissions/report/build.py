@@ -92,16 +92,21 @@ class ReportSubject:
     @property
     def verdict(self) -> Verdict:
         """The judge's verdict, combined with the check of the bytes."""
-        return Verdict.BROKEN if self.problems else compute_verdict(self.findings)
+        if self.problems:
+            return Verdict.BROKEN
+        return compute_verdict(self.findings)
 
     @property
     def verdict_label(self) -> str:
         """The verdict for display: a damaged file was not judged, so it violates no rule."""
-        return findings.DAMAGED_LABEL if self.damaged else findings.VERDICT_LABELS[self.verdict]
+        if self.damaged:
+            return findings.DAMAGED_LABEL
+        return findings.VERDICT_LABELS[self.verdict]
 
     def add_problem(self, problem: str) -> None:
         """Add a problem, once."""
-        self.problems += [] if problem in self.problems else [problem]
+        if problem not in self.problems:
+            self.problems.append(problem)
 
 
 class BuiltReport(NamedTuple):
@@ -139,17 +144,29 @@ def judge_and_build_report(
         )
     curves = [found for each in (*others, *subjects) for found in each.curves]
     groups = [each.curves for each in (*others, *subjects) if each.curves]
-    first = groups[0] if len(groups) > 1 else select_first_curves(curves)
+    if len(groups) > 1:
+        first = groups[0]
+    else:
+        first = select_first_curves(curves)
     if compared := compare_with_baselines(curves, first):
-        unpaired = [*iterate_unpaired_curves(curves, first)] if len(groups) > 1 else []
+        if len(groups) > 1:
+            unpaired = [*iterate_unpaired_curves(curves, first)]
+        else:
+            unpaired = []
         sections.append(curve.build_curve_comparison_section(compared, unpaired))
-    rows = orientation.build_published_section(sides) if sides and published else None
-    sections += [rows] if rows else []
+    rows = None
+    if sides and published:
+        rows = orientation.build_published_section(sides)
+    if rows:
+        sections.append(rows)
     parts = [build_report_part(each) for each in subjects]
     tradeoffs = build_report_tradeoffs(subjects, parts, per)
-    drawn = build_tradeoff_section(tradeoffs)
-    sections = [*([drawn] if drawn else []), *sections]
-    title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
+    if drawn := build_tradeoff_section(tradeoffs):
+        sections.insert(0, drawn)
+    if len(parts) == 1:
+        title = parts[0].title
+    else:
+        title = f"{len(parts)} results"
     report = Document(
         title=title,
         parts=tuple(parts),
@@ -245,7 +262,10 @@ def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Sec
 
 def list_study_folders(path: Path) -> list[Path]:
     """Return the folders of studies: the path itself, or those in a results folder."""
-    folders = [path] if (path / STUDY_FILE).is_file() else sorted(path.glob(f"{STUDIES_FOLDER}/*"))
+    if (path / STUDY_FILE).is_file():
+        folders = [path]
+    else:
+        folders = sorted(path.glob(f"{STUDIES_FOLDER}/*"))
     return [each for each in folders if (each / STUDY_FILE).is_file()]
 
 
@@ -265,7 +285,10 @@ def read_compared_subject(path: Path) -> ReportSubject:
 def judge_report_path(path: Path) -> ReportSubject:
     """Judge a path; for a bundle check its bytes first, as `podium verify` does."""
     bundle = path.is_file() and recognise_path(path).kind is PathKind.BUNDLE
-    problems = list(inspect_bundle(path)) if bundle else []
+    if bundle:
+        problems = list(inspect_bundle(path))
+    else:
+        problems = []
     damaged = bool(problems)
     judge_findings = compliance_check.judge_path(path)
     if bundle and not problems:
@@ -361,7 +384,8 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
         )
         yield name_result_section(subject, section, side)
         shown = episodes.build_episode_section(result, side)
-        yield from [shown] if shown else []
+        if shown:
+            yield shown
     if served:
         parts = [
             name_result_section(
@@ -384,8 +408,11 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
             )
         )
         own = [(result, side) for result, side in served if not names.is_published_score(side)]
-        shown = examples.build_examples_section(own, workload) if own else None
-        yield from [shown] if shown else []
+        shown = None
+        if own:
+            shown = examples.build_examples_section(own, workload)
+        if shown:
+            yield shown
     yield merge_shared_notes(
         machine.build_machine_section(pairs, workload, several=subject.several_systems)
     )
@@ -425,7 +452,12 @@ def build_section_or_note(title: str, id: str, make: Callable[[], Section]) -> S
 
 def build_report_part(subject: ReportSubject) -> Part:
     """Build the part of the document about one path."""
-    first = subject.pairs[0][1] if subject.pairs else None
+    facts = list(headlines.describe_measured_systems([each for _, each in subject.pairs]))
+    if not subject.pairs:
+        facts += curve.describe_curve_systems(subject.curves)
+    sections = tuple(map(replace_thin_figures, subject.sections))
+    if not subject.pairs and not sections:
+        sections = (findings.build_findings_section(subject.findings, subject.problems),)
     return Part(
         name=subject.path.name or str(subject.path),
         title=headlines.format_results_title(
@@ -435,10 +467,7 @@ def build_report_part(subject: ReportSubject) -> Part:
         verdict=subject.verdict_label,
         tone=findings.VERDICT_TONES[subject.verdict],
         summary=describe_verdict_scope(subject),
-        facts=(
-            *headlines.describe_measured_systems([each for _, each in subject.pairs]),
-            *(() if subject.pairs else curve.describe_curve_systems(subject.curves)),
-        ),
+        facts=tuple(facts),
         tiles=(
             *headlines.build_result_tiles(
                 [each for _, each in subject.pairs], several=subject.among_others
@@ -449,11 +478,7 @@ def build_report_part(subject: ReportSubject) -> Part:
             ),
         ),
         headlines=tuple(HEADLINE_DATA.list_plain_rows(each for _, each in subject.pairs)),
-        sections=(
-            tuple(map(replace_thin_figures, subject.sections))
-            if first or subject.sections
-            else (findings.build_findings_section(subject.findings, subject.problems),)
-        ),
+        sections=sections,
         seal=provenance.read_seal_digest(subject.path) if subject.bundle else "",
         curves=tuple(subject.curves),
         nonces=tuple(
@@ -472,7 +497,9 @@ def format_curves_title(subject: ReportSubject) -> str:
     systems = list(dict.fromkeys(each.system for each in subject.curves))
     if not models:
         return subject.path.name
-    return f"{models}: {systems[0]}" if len(systems) == 1 else models
+    if len(systems) == 1:
+        return f"{models}: {systems[0]}"
+    return models
 
 
 def describe_verdict_scope(subject: ReportSubject) -> str:
@@ -494,9 +521,15 @@ def describe_verdict_scope(subject: ReportSubject) -> str:
     if subject.verdict is not Verdict.VALID:
         return f"{judged} For the reasons, see the findings."
     unscored = sum(each.rule == compliance_check.UNSCORED_RULE for each in subject.findings)
-    gaps = f", except for {unscored} accuracies that could not be" if unscored else ""
-    read = "summaries of the runs" if drawn and not scored else "logs"
-    sealed = "The bundle is sealed and unchanged since. " if subject.bundle else ""
+    gaps = ""
+    if unscored:
+        gaps = f", except for {unscored} accuracies that could not be"
+    read = "logs"
+    if drawn and not scored:
+        read = "summaries of the runs"
+    sealed = ""
+    if subject.bundle:
+        sealed = "The bundle is sealed and unchanged since. "
     return (
         f"{sealed}{judged} Figures were recomputed from the {read}{gaps}. No file can prove that "
         "the runs took place on the machine described."

@@ -48,7 +48,9 @@ def write_results_report(
     check_tradeoff_points(document, request, output_format)
     safe_document = parse_document_data(convert_document_to_data(document))
     pictures.write_files(safe_document, told_on_stderr=page_wanted and target is None)
-    text = DOCUMENT_FORMATTERS[output_format](safe_document) if page_wanted else ""
+    text = ""
+    if page_wanted:
+        text = DOCUMENT_FORMATTERS[output_format](safe_document)
     if target is None:
         click.echo(text, nl=False)
     else:
@@ -82,12 +84,9 @@ def write_bundle_report(bundle: Path) -> Path:
 
 def choose_report_path(paths: Sequence[Path]) -> Path:
     """Return the page's path in the current folder: named after the bundle if there is only one."""
-    single = paths[0].name if len(paths) == 1 else ""
-    return Path(
-        f"{single.removesuffix(BUNDLE_SUFFIX)}.html"
-        if single.endswith(BUNDLE_SUFFIX)
-        else "report.html"
-    )
+    if len(paths) == 1 and paths[0].name.endswith(BUNDLE_SUFFIX):
+        return Path(f"{paths[0].name.removesuffix(BUNDLE_SUFFIX)}.html")
+    return Path("report.html")
 
 
 def render_document_html(document: Document) -> str:

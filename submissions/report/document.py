@@ -272,11 +272,9 @@ def encode_document_texts(value: Any) -> Any:
             encode_invisible_characters(key): encode_document_texts(each)
             for key, each in value.items()
         }
-    return (
-        [encode_document_texts(each) for each in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+    if isinstance(value, list | tuple):
+        return [encode_document_texts(each) for each in value]
+    return value
 
 
 def convert_document_to_data(document: Document) -> dict[str, Any]:

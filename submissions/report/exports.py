@@ -20,7 +20,9 @@ MARKUP_ESCAPES: Final = str.maketrans(
 
 def render_document_markdown(document: Document) -> str:
     """Return headlines, verdicts and findings as Markdown; charts are only in the page."""
-    blocks = [f"# {encode_markdown_text(document.title)}"] if len(document.parts) > 1 else []
+    blocks = []
+    if len(document.parts) > 1:
+        blocks.append(f"# {encode_markdown_text(document.title)}")
     for part in document.parts:
         blocks += render_part_markdown(part)
     for section in document.sections:

@@ -13,7 +13,9 @@ from suite.result import Result
 def describe_shown_checkpoint(result: Result) -> str | None:
     """Return the first digits of the hash of the checkpoint that was served."""
     found = result.made_with.said.get("checkpoint")
-    return str(found) if found else None
+    if found:
+        return str(found)
+    return None
 
 
 HEADLINE_DATA: Final[Table[Result]] = Table(

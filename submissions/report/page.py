@@ -120,11 +120,10 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
             "words": 1,
         }
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
-        names = (
-            [line.name for line in chart.lines]
-            if len(chart.lines) >= MIN_LINES_FOR_COLUMNS
-            else [chart.y.name]
-        )
+        if len(chart.lines) >= MIN_LINES_FOR_COLUMNS:
+            names = [line.name for line in chart.lines]
+        else:
+            names = [chart.y.name]
         rows = [
             [format_chart_number(column[0][0]), *(format_chart_number(y) for _, y in column)]
             for column in zip(*(line.points for line in chart.lines), strict=True)

@@ -84,12 +84,18 @@ def predict_training_step(
     )
     rate = own.rate if own else fit.rates[kind]
     size = read_scaling_data().parameters[workload]
-    exchange = SHARD_EXCHANGE if shard else GRADIENT_EXCHANGE
+    if shard:
+        exchange = SHARD_EXCHANGE
+    else:
+        exchange = GRADIENT_EXCHANGE
 
     def describe_prediction(asked: TrainingPoint) -> dict[str, Any]:
         parts = predict_step_parts(asked, size, fit, rate, exchange)
         return describe_predicted_step(asked, parts)
 
+    measured = None
+    if own is not None:
+        measured = {name: getattr(own, name) for name in ("rate", "devices", "batch", "throughput")}
     return {
         "workload": workload,
         "state_gb_per_device": size * TRAINED_NUMBER_BYTES / devices / 1e9 if shard else None,
@@ -101,11 +107,7 @@ def predict_training_step(
             "rates": dict(fit.rates),
         },
         "points": [describe_published_point(each, fit) for each in read_scaling_data().point],
-        "own": (
-            None
-            if own is None
-            else {name: getattr(own, name) for name in ("rate", "devices", "batch", "throughput")}
-        ),
+        "own": measured,
         "asked": describe_prediction(point),
         "limits": [describe_prediction(each) for each in iterate_scaled_points(point)],
     }
@@ -248,7 +250,9 @@ def format_scaling_tables(document: Mapping[str, Any]) -> str:
         ),
     ]
     for each in document["points"]:
-        other = "-" if each["left_out_error"] is None else f"{each['left_out_error']:+.0%}"
+        other = "-"
+        if each["left_out_error"] is not None:
+            other = f"{each['left_out_error']:+.0%}"
         size = f"{each['devices']:,} x {each['batch_per_device']}"
         lines.append(
             f"{each['system']:14} {size:>16} {each['measured_ms']:10.1f}"

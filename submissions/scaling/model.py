@@ -115,9 +115,9 @@ class StepParts:
         """
         if self.compute_ms > BACKWARD_SHARE * self.step_ms:
             return "the devices"
-        return (
-            "overhead of a step" if self.overhead_ms >= self.exposed_ms else "exchange of gradients"
-        )
+        if self.overhead_ms >= self.exposed_ms:
+            return "overhead of a step"
+        return "exchange of gradients"
 
 
 @cache
@@ -263,8 +263,6 @@ def fit_published_points() -> ScalingFit:
 def predict_left_out_step(point: TrainingPoint) -> float | None:
     """Predict a point from all others; None if no other point has its kind of device."""
     rest = [each for each in read_scaling_data().point if each != point]
-    return (
-        predict_step_ms(point, fit_scaling_model(rest))
-        if any(each.group == point.group for each in rest)
-        else None
-    )
+    if any(each.group == point.group for each in rest):
+        return predict_step_ms(point, fit_scaling_model(rest))
+    return None

@@ -79,11 +79,10 @@ def verify_bundle_signatures(
     checked_contents: set[bytes] = set()
     try:
         for each in iterate_bundle_signatures(bundle, found):
-            yield (
-                ssh_keygen.build_bad_signature("contains the same signature twice")
-                if each.frame_content in checked_contents
-                else verify_signed_statement(each, found.digest, signers)
-            )
+            if each.frame_content in checked_contents:
+                yield ssh_keygen.build_bad_signature("contains the same signature twice")
+            else:
+                yield verify_signed_statement(each, found.digest, signers)
             checked_contents.add(each.frame_content)
     except UnreadableError as error:  # one of the detached signature's two files is missing
         yield ssh_keygen.build_bad_signature(str(error))

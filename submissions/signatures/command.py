@@ -66,11 +66,10 @@ def run_verify_command(
             f"{bundle}: cannot be judged here: the package of {', '.join(lacking)} is not "
             "installed; install it and verify again"
         )
-    click.echo(
-        json.dumps(build_verification_document(bundle, answer), indent=2)
-        if output_format == "json"
-        else format_verification_text(bundle, answer)
-    )
+    if output_format == "json":
+        click.echo(json.dumps(build_verification_document(bundle, answer), indent=2))
+    else:
+        click.echo(format_verification_text(bundle, answer))
     return int(not answer.is_whole or bool(answer.unmet))
 
 
@@ -100,7 +99,10 @@ def check_files_exist(files: Mapping[str, Path | None]) -> None:
 
 def parse_requirements(require: str | None) -> tuple[str, ...]:
     """Parse --require; RequestError names the nearest known requirement."""
-    found = tuple(word.strip() for word in require.split(",")) if require is not None else ()
+    if require is not None:
+        found = tuple(word.strip() for word in require.split(","))
+    else:
+        found = ()
     if "" in found:
         raise RequestError(
             f"--require {require!r}: give one or more of these, separated by commas:"
@@ -116,7 +118,9 @@ def format_verification_text(bundle: Path, answer: VerificationAnswer) -> str:
     """Format for display: problems, the lines, unmet requirements, and what no check can show."""
     width = max(len(line.name) for line in answer.lines)
     lines = [f"{line.name:<{width}}  {line.text}" for line in answer.lines]
-    unmet = [f"required but not shown: {', '.join(answer.unmet)}"] if answer.unmet else []
+    unmet = []
+    if answer.unmet:
+        unmet.append(f"required but not shown: {', '.join(answer.unmet)}")
     return "\n".join(
         [*answer.problems, *lines, *unmet, NOT_SHOWN if answer.is_whole else f"{bundle}: broken"]
     )

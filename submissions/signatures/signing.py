@@ -48,13 +48,11 @@ def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) ->
     signed_statement = SignedStatement(text=text, signature=ssh_keygen.sign_bytes(key, text))
     check_not_signed_twice(bundle, found, signed_statement, key)
     with convert_write_errors(bundle):
-        return (
-            write_detached_signature(bundle, signed_statement)
-            if detached
-            else append_trailer_frame(
-                bundle,
-                TrailerFrame(kind=FrameKind.SIGNATURE, content=signed_statement.frame_content),
-            )
+        if detached:
+            return write_detached_signature(bundle, signed_statement)
+        return append_trailer_frame(
+            bundle,
+            TrailerFrame(kind=FrameKind.SIGNATURE, content=signed_statement.frame_content),
         )
 
 

@@ -90,7 +90,9 @@ def run_keygen(
     quiet = {**os.environ, "LC_ALL": "C"}
     if not is_interactive:
         quiet |= {"SSH_ASKPASS_REQUIRE": "never"}
-    wait = None if is_interactive else KEYGEN_TIMEOUT_S
+    wait = None
+    if not is_interactive:
+        wait = KEYGEN_TIMEOUT_S
     return subprocess.run(
         [KEYGEN_PROGRAM, *arguments],
         input=data,
@@ -151,14 +153,12 @@ def sign_bytes(key: Path, data: bytes) -> bytes:
 def explain_signing_failure(words: str, key: Path, is_interactive: bool) -> str:
     """Explain why a key did not sign."""
     if "incorrect passphrase" in words:
-        where = (
-            ""
-            if is_interactive
-            else (
+        where = ""
+        if not is_interactive:
+            where = (
                 ", and there is no terminal to ask for it; sign at a terminal, or add the key to "
                 "ssh-agent (ssh-add)"
             )
-        )
         return (
             f"{'the passphrase is wrong' if is_interactive else 'the key has a passphrase'}{where}"
         )
@@ -177,7 +177,9 @@ def select_keygen_error_line(done: "subprocess.CompletedProcess[bytes]") -> str:
         if line.strip() and "Signing data" not in line
     ]
     lines += [line for line in lines if OPEN_KEY_WARNING in line]
-    return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
+    if lines:
+        return lines[-1].rpartition("Enter passphrase: ")[2]
+    return ""
 
 
 def verify_ssh_signature(
@@ -199,11 +201,9 @@ def verify_ssh_signature(
         file = folder / "signature"
         file.write_bytes(signature.text)
         try:
-            return (
-                verify_signature_file(file, data, signers, claimed)
-                if signers.revoked is None
-                else verify_unrevoked_signature(file, signature.key, data, signers, claimed)
-            )
+            if signers.revoked is None:
+                return verify_signature_file(file, data, signers, claimed)
+            return verify_unrevoked_signature(file, signature.key, data, signers, claimed)
         except subprocess.TimeoutExpired:
             return build_bad_signature(f"{KEYGEN_PROGRAM} did not end within {KEYGEN_TIMEOUT_S} s")
 
@@ -309,7 +309,8 @@ def verify_listed_signer(
     time and signer.
     """
     fault = ""
-    for name in [claimed] if claimed else names:
+    tried = [claimed] if claimed else names
+    for name in tried:
         plain = run_keygen(
             [
                 "-Y",
@@ -333,7 +334,10 @@ def verify_listed_signer(
                 key=key,
             )
         reason = UNUSABLE_KEY_PATTERN.search(plain.stderr.decode("utf-8", "replace"))
-        fault = reason[1] if reason else f"the key is {', '.join(names)}'s, not {name}'s"
+        if reason:
+            fault = reason[1]
+        else:
+            fault = f"the key is {', '.join(names)}'s, not {name}'s"
     return build_bad_signature(f"{signers.allowed}: {replace_unprintable(fault)}: {key}", key)
 
 

@@ -89,7 +89,10 @@ def build_statement(
         warned_tests=tuple(sorted(rule for rule in rules if rule in warned)),
         failed_tests=(),
     )
-    annotations = {} if claimed is None else {SIGNER_ANNOTATION: claimed}
+    if claimed is not None:
+        annotations = {SIGNER_ANNOTATION: claimed}
+    else:
+        annotations = {}
     subject = ResourceDescriptor(
         name=replace_unprintable(name), digest={"sha256": digest.hex()}, annotations=annotations
     )

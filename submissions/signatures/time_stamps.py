@@ -89,7 +89,9 @@ def find_time_stamp_problems(found: BundleTrailer) -> Iterator[str]:
     """Yield what is wrong with the time stamps after a seal, whichever authority made them; nothing
     if openssl is not installed.
     """
-    for frame in found.frames if is_openssl_installed() else ():
+    if not is_openssl_installed():
+        return
+    for frame in found.frames:
         if frame.kind is FrameKind.TIME:
             try:
                 verify_time_stamp(frame.content, found.digest, None)
@@ -104,11 +106,10 @@ def read_time_stamp_reply(file: Path, digest: bytes) -> TimeStamp:
     """
     token = file.with_suffix(".token")
     taken = run_openssl_ts(["-reply", "-in", str(file), "-token_out", "-out", str(token)])
-    done = (
-        taken
-        if taken.returncode
-        else run_openssl_ts(["-reply", "-in", str(token), "-token_in", "-text"])
-    )
+    if taken.returncode:
+        done = taken
+    else:
+        done = run_openssl_ts(["-reply", "-in", str(token), "-token_in", "-text"])
     text = done.stdout.decode("utf-8", "replace")
     time = STAMP_TIME_PATTERN.search(text)
     if done.returncode or not time:
@@ -117,7 +118,10 @@ def read_time_stamp_reply(file: Path, digest: bytes) -> TimeStamp:
         raise JudgedError("its time stamp is for another bundle")
     authority = STAMP_AUTHORITY_PATTERN.search(text)
     utc = datetime.strptime(f"{time[1]} {time[2]}", "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
-    named = authority[1].removeprefix("DirName:/") if authority else UNSPECIFIED_AUTHORITY
+    if authority:
+        named = authority[1].removeprefix("DirName:/")
+    else:
+        named = UNSPECIFIED_AUTHORITY
     return TimeStamp(
         utc=utc,
         authority=("not named" if named == UNSPECIFIED_AUTHORITY else replace_unprintable(named)),
@@ -134,4 +138,6 @@ def parse_stamped_digest(text: str) -> bytes:
 def find_last_output_line(words: bytes) -> str:
     """Return the last line that is not empty."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
-    return replace_unprintable(lines[-1]) if lines else "no reason given"
+    if lines:
+        return replace_unprintable(lines[-1])
+    return "no reason given"

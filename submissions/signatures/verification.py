@@ -98,19 +98,20 @@ def describe_bundle_ledgers(found: OpenedBundle) -> Iterator[VerificationLine]:
     ledger_account = read_ledger_account(found.bundle)
     if ledger_account is None:
         return
-    state = LineState.OPEN if found.problems or not ledger_account.ledger else LineState.GOOD
+    if found.problems or not ledger_account.ledger:
+        state = LineState.OPEN
+    else:
+        state = LineState.GOOD
     yield VerificationLine(
         name="ledger",
         state=state,
         text=ledger_account.ledger or "none: the results have no ledger",
     )
-    yield VerificationLine(
-        name="nonce",
-        state=LineState.GOOD
-        if ledger_account.challenged and not found.problems
-        else LineState.OPEN,
-        text=ledger_account.nonce,
-    )
+    if ledger_account.challenged and not found.problems:
+        state = LineState.GOOD
+    else:
+        state = LineState.OPEN
+    yield VerificationLine(name="nonce", state=state, text=ledger_account.nonce)
 
 
 def describe_signatures(found: OpenedBundle) -> Iterator[VerificationLine]:

@@ -49,11 +49,9 @@ class AxisScale:
         """Return round values on the axis."""
         if self.log and self.whole:
             return self.select_spaced_values()
-        return (
-            compute_log_ticks(self.low, self.high)
-            if self.log
-            else compute_even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
-        )
+        if self.log:
+            return compute_log_ticks(self.low, self.high)
+        return compute_even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
 
     def select_spaced_values(self) -> list[float]:
         """Return the values on the axis, leaving out those too close to the previous one."""
@@ -71,13 +69,22 @@ def choose_axis_scale(
     axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False
 ) -> AxisScale:
     """Choose the range of an axis."""
-    low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
-    high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
+    if axis.low is None:
+        low = min(values, default=0.0)
+    else:
+        low = min(axis.low, *values, axis.low)
+    if axis.high is None:
+        high = max(values, default=1.0)
+    else:
+        high = max(axis.high, *values, axis.high)
     low, high = (max(-LARGEST_DRAWN, min(end, LARGEST_DRAWN)) for end in (low, high))
     if axis.log:
         low, high = max(low, 1e-12), max(high, 1e-12)
         spread = (high / low) ** 0.06 if room else 1.0
-        high = high * spread if high > low else low * 2
+        if high > low:
+            high = high * spread
+        else:
+            high = low * 2
         return AxisScale(
             low=low / spread,
             high=high,
@@ -89,10 +96,12 @@ def choose_axis_scale(
         )
     if high - low < SMALLEST_RANGE:
         margin = 0.1 * abs(low)
-        margin = margin if margin > SMALLEST_RANGE else 0.5
+        if margin <= SMALLEST_RANGE:
+            margin = 0.5
         low, high = low - margin, high + margin
     spread = 0.06 * (high - low) if room else 0.0
-    low = low if axis.low is not None else low - spread
+    if axis.low is None:
+        low = low - spread
     return AxisScale(
         low=low,
         high=high if axis.high is not None else high + spread,
@@ -115,7 +124,8 @@ def compute_even_ticks(low: float, high: float, least: float = 0.0) -> list[floa
             if (high - low) / (factor * power) <= MAX_AXIS_TICKS
         ),
     )
-    step = float(math.ceil(step)) if least else step
+    if least:
+        step = float(math.ceil(step))
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -138,7 +148,9 @@ def compute_log_ticks(low: float, high: float) -> list[float]:
         ]
         if len(ticks) <= MAX_AXIS_TICKS:
             break
-    return ticks[:: math.ceil(len(ticks) / MAX_AXIS_TICKS)] if len(ticks) >= 2 else [low, high]
+    if len(ticks) >= 2:
+        return ticks[:: math.ceil(len(ticks) / MAX_AXIS_TICKS)]
+    return [low, high]
 
 
 def format_tick(value: float) -> str:
@@ -146,10 +158,16 @@ def format_tick(value: float) -> str:
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
     if abs(value) >= THOUSANDS_FROM:
-        return f"{value / 1e6:.6g}M" if abs(value) >= 1e6 else f"{value / 1e3:.6g}k"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 10):.6g}"
+        if abs(value) >= 1e6:
+            return f"{value / 1e6:.6g}M"
+        return f"{value / 1e3:.6g}k"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{round(value, 10):.6g}"
 
 
 def format_axis_title(axis: Axis) -> str:
     """Label an axis, with its unit."""
-    return f"{axis.name} ({axis.unit})" if axis.unit and axis.unit != axis.name else axis.name
+    if axis.unit and axis.unit != axis.name:
+        return f"{axis.name} ({axis.unit})"
+    return axis.name

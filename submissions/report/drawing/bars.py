@@ -105,15 +105,20 @@ def draw_bar_axis(chart: BarChart, across: AxisScale, height: int) -> Iterator[M
     for tick in across.choose_ticks():
         x = across.map_value(tick)
         yield draw_straight_line(x, BAR_TOP, x, bottom, "grid", opacity=0.25)
-        anchor = "start" if x < BAR_LEFT + FONT_SIZE else "middle"
-        anchor = "end" if x > BAR_RIGHT - FONT_SIZE else anchor
+        anchor = "middle"
+        if x < BAR_LEFT + FONT_SIZE:
+            anchor = "start"
+        if x > BAR_RIGHT - FONT_SIZE:
+            anchor = "end"
         yield draw_text(x, bottom + 16, format_tick(tick), anchor)
     yield draw_text(WIDTH / 2, height - 8, format_axis_title(chart.axis), "middle")
 
 
 def draw_bar_row(bar: Bar, top: int, across: AxisScale) -> Iterator[Markup]:
     """Draw one bar with its interval; without a value only what is written beside it."""
-    colour = "bad" if bar.tone is Tone.BAD else "mark"
+    colour = "mark"
+    if bar.tone is Tone.BAD:
+        colour = "bad"
     yield draw_text(BAR_LEFT, top + 15, bar.name, "start", "mark")
     middle = top + 21 + BAR_THICKNESS / 2
     if bar.value is not None:

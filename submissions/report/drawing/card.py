@@ -155,7 +155,10 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
     bad = tile.tone is Tone.BAD
     colour, area = TONE_COLOURS[Tone.BAD if bad else Tone.PLAIN]
     room = width - 36
-    value = NOT_COMPLIANT_VALUE if bad else tile.value
+    if bad:
+        value = NOT_COMPLIANT_VALUE
+    else:
+        value = tile.value
     size = min(46.0, 45.5 * room / (BOLD_FACTOR * measure_text(value, 46)))
     note, _, quality = tile.note.rpartition("; ")[2].partition(". ")
     below = [*wrap_card_text("" if bad else note, TILE_NOTE_SIZE, room)]
@@ -180,11 +183,10 @@ def draw_card_tile(tile: Tile, left: float, width: float) -> Markup:
 def iterate_card_text(part: Part) -> Iterator[Markup]:
     """Yield what a path without headlines has: why nothing counts, or its sections."""
     shown = [each for each in part.sections if each.id != FINDINGS_SECTION_ID]
-    about = (
-        [each.intro or each.title for each in shown]
-        if shown and part.tone is Tone.GOOD
-        else [part.summary]
-    )
+    if shown and part.tone is Tone.GOOD:
+        about = [each.intro or each.title for each in shown]
+    else:
+        about = [part.summary]
     lines = [line for text in about for line in wrap_card_text(text, 26, CARD_INNER_WIDTH)]
     yield draw_card_lines(cut_card_lines(lines, MAX_TEXT_LINES))
 
@@ -250,14 +252,16 @@ def draw_card_text(
 
 def measure_text(text: str, size: float) -> float:
     """Estimate the width of a text: letters that combine with the one before add nothing."""
-    return size * sum(
-        0.0
-        if unicodedata.combining(each)
-        else WIDE_LETTER_WIDTH
-        if unicodedata.east_asian_width(each) in "WF"
-        else LETTER_WIDTHS.get(each, LETTER_WIDTH)
-        for each in text
-    )
+    return size * sum(map(measure_letter, text))
+
+
+def measure_letter(letter: str) -> float:
+    """Estimate the width of a letter, as a share of its size."""
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return WIDE_LETTER_WIDTH
+    return LETTER_WIDTHS.get(letter, LETTER_WIDTH)
 
 
 def cut_text(text: str, size: float, room: float) -> str:
@@ -297,9 +301,15 @@ def wrap_card_text(text: str, size: float, room: float) -> list[str]:
     """
     lines: list[str] = []
     for word in text.split():
-        parts = [word] if measure_text(word, size) <= room else BREAKS_IN_WORDS.split(word)
+        if measure_text(word, size) <= room:
+            parts = [word]
+        else:
+            parts = BREAKS_IN_WORDS.split(word)
         for number, part in enumerate(parts):
-            joined = f"{lines[-1]}{'' if number else ' '}{part}" if lines else part
+            if lines:
+                joined = f"{lines[-1]}{'' if number else ' '}{part}"
+            else:
+                joined = part
             if lines and measure_text(joined, size) <= room:
                 lines[-1] = joined
             else:

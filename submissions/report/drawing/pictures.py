@@ -66,7 +66,9 @@ def draw_example_picture(example: Example, which: str) -> Markup:
 
 def format_outline_label(outline: Outline) -> str:
     """Label an object."""
-    return f"{outline.label} {outline.score:.2f}" if outline.score is not None else outline.label
+    if outline.score is not None:
+        return f"{outline.label} {outline.score:.2f}"
+    return outline.label
 
 
 def draw_outline(outline: Outline, unit: float) -> Markup:

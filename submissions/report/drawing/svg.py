@@ -57,11 +57,9 @@ def draw_chart(chart: Chart, prefix: str = "") -> Markup:
     unique on the page.
     """
     rows = split_legend_rows(chart)
-    above = (
-        LEGEND_ROW_HEIGHT * len(rows)
-        if len(rows) > 1 or rows and not has_room_for_legend(chart, rows[0])
-        else 0
-    )
+    above = 0
+    if len(rows) > 1 or rows and not has_room_for_legend(chart, rows[0]):
+        above = LEGEND_ROW_HEIGHT * len(rows)
     body = Markup("\n").join(draw_chart_elements(chart))
     if above:
         body = Markup('<g transform="translate(0 {})">\n{}</g>').format(above, body)
@@ -85,7 +83,9 @@ def draw_chart(chart: Chart, prefix: str = "") -> Markup:
 
 def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     """Yield the elements of a chart, from back to front."""
-    indent = 16 if any(line.bars for line in chart.lines) else 0
+    indent = 0
+    if any(line.bars for line in chart.lines):
+        indent = 16
     across = choose_axis_scale(
         chart.x,
         [
@@ -170,18 +170,13 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
         yield Markup(
             '<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>'
         ).format(name, area)
+    dashes = ""
+    if dash := LINE_DASHES[number % len(LINE_DASHES)]:
+        dashes = Markup(' stroke-dasharray="{}"').format(dash)
     yield Markup(
         '<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.8"'
         ' stroke-linejoin="round"{}/>'
-    ).format(
-        name,
-        path,
-        (
-            Markup(' stroke-dasharray="{}"').format(dash)
-            if (dash := LINE_DASHES[number % len(LINE_DASHES)])
-            else ""
-        ),
-    )
+    ).format(name, path, dashes)
     if line.dots and len(places) <= MAX_DOTS:
         for (x, y), (value_x, value_y) in zip(places, line.points, strict=True):
             ring = line.shape is Shape.RING
@@ -222,7 +217,10 @@ def draw_error_bar(
     goes on beyond its end has an arrow there.
     """
     (x1, y1), (x2, y2) = begin, end
-    across, up = (0.0, ERROR_BAR_CAP) if y1 == y2 else (ERROR_BAR_CAP, 0.0)
+    if y1 == y2:
+        across, up = 0.0, ERROR_BAR_CAP
+    else:
+        across, up = ERROR_BAR_CAP, 0.0
     if goes_on:
         arrow = (
             f"M{x1:.1f} {y1 - up:.1f}L{x1:.1f} {y1 + up:.1f}M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"
@@ -296,11 +294,10 @@ def draw_reference_marks(chart: Chart, across: AxisScale, up: AxisScale) -> Iter
     ordered = sorted(chart.marks, key=lambda mark: mark.value)
     for mark in ordered:
         x, y = across.map_value(mark.value), up.map_value(mark.value)
-        yield (
-            draw_straight_line(x, TOP, x, BOTTOM, "mark", dash="4 3")
-            if mark.upright
-            else draw_straight_line(LEFT, y, RIGHT, y, "mark", dash="4 3")
-        )
+        if mark.upright:
+            yield draw_straight_line(x, TOP, x, BOTTOM, "mark", dash="4 3")
+        else:
+            yield draw_straight_line(LEFT, y, RIGHT, y, "mark", dash="4 3")
     corners = [
         [(across.map_value(x), up.map_value(y)) for x, y in line.points] for line in chart.lines
     ]
@@ -332,12 +329,16 @@ def choose_mark_place(x: float, room: float, taken: Sequence[Place]) -> tuple[bo
     best: tuple[int, int, bool, float] | None = None
     for position, y in enumerate(range(TOP + 10, BOTTOM - 4, MARK_ROW)):
         for left in (wanted, not wanted):
-            begin, end = (x - 5 - room, x - 5) if left else (x + 5, x + 5 + room)
+            if left:
+                begin, end = x - 5 - room, x - 5
+            else:
+                begin, end = x + 5, x + 5 + room
             if begin < LEFT or end > RIGHT:
                 continue
             met = sum(begin - 3 <= at <= end + 3 and y - 14 <= up <= y + 5 for at, up in taken)
             found = (met, position, left is not wanted, y)
-            best = found if best is None or found < best else best
+            if best is None or found < best:
+                best = found
     if best is None:
         return wanted, TOP + 10
     return (wanted if not best[2] else not wanted), best[3]
@@ -371,14 +372,9 @@ def has_room_for_legend(chart: Chart, row: Sequence[int]) -> bool:
 def draw_legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> Iterator[Markup]:
     """Draw the legend: at the top right, or in rows above the chart."""
     for position, row in enumerate(rows):
-        x, y = (
-            (
-                RIGHT - sum(estimate_legend_width(chart.lines[number]) for number in row)
-                if right
-                else 8.0
-            ),
-            12 + LEGEND_ROW_HEIGHT * position,
-        )
+        x, y = 8.0, 12 + LEGEND_ROW_HEIGHT * position
+        if right:
+            x = RIGHT - sum(estimate_legend_width(chart.lines[number]) for number in row)
         for number in row:
             line = chart.lines[number]
             yield draw_legend_key(line, number, x, y)
@@ -407,8 +403,11 @@ def draw_straight_line(
     width: float = 1.0,
 ) -> Markup:
     """Draw a straight line."""
-    more = Markup(' stroke-dasharray="{}"').format(dash) if dash else Markup("")
-    more += Markup(' stroke-opacity="{}"').format(opacity) if opacity < 1 else Markup("")
+    more = Markup("")
+    if dash:
+        more += Markup(' stroke-dasharray="{}"').format(dash)
+    if opacity < 1:
+        more += Markup(' stroke-opacity="{}"').format(opacity)
     return Markup(
         '<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor"'
         ' stroke-width="{:g}"{}/>'

@@ -36,7 +36,10 @@ def iterate_run_days(result: IndexedResult, score: Result) -> Iterator[str]:
         return
     for log in result.training_logs:
         first = next(iter(read_mllog_records(SourceFile(log))), None)
-        yield "" if first is None else format_run_day(first.event.time_ms / MS_PER_S)
+        if first is not None:
+            yield format_run_day(first.event.time_ms / MS_PER_S)
+        else:
+            yield ""
 
 
 def keep_valid_day(text: str) -> str:

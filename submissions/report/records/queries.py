@@ -187,14 +187,12 @@ def compute_batch_size_shares(queries: RecordedQueries) -> list[tuple[float, flo
     """
     size_B, weight_B = count_samples_by_batch_size(queries)
     total = float(weight_B.sum())
-    return (
-        [
-            (float(size), float(100.0 * weight / total))
-            for size, weight in zip(size_B, weight_B, strict=True)
-        ]
-        if total
-        else []
-    )
+    if not total:
+        return []
+    return [
+        (float(size), float(100.0 * weight / total))
+        for size, weight in zip(size_B, weight_B, strict=True)
+    ]
 
 
 def count_samples_by_batch_size(queries: RecordedQueries) -> tuple[FloatArray, FloatArray]:

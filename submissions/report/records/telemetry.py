@@ -111,16 +111,13 @@ class PowerChannel:
         if before is None or t - before[0] < max(self.period_ns, 1):
             return None
         self.last = (t, uj)
-        grown = (
-            uj - before[1]
-            if uj >= before[1] or self.range_uj is None
-            else uj - before[1] + self.range_uj
-        )
-        return (
-            None
-            if grown < 0
-            else ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
-        )
+        if uj >= before[1] or self.range_uj is None:
+            grown = uj - before[1]
+        else:
+            grown = uj - before[1] + self.range_uj
+        if grown < 0:
+            return None
+        return ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
 
 
 def read_telemetry_readings(path: Path) -> RecordedTelemetry | None:
@@ -186,15 +183,17 @@ def parse_power_reading(
     """Return the name of a line's power channel, with time and watts; None if the line contains no
     power.
     """
-    channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
+    channel = None
+    if isinstance(line.get("i"), int):
+        channel = channels.get(line["i"])
     if "p" in line and is_telemetry_number(line["p"]):
         return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
-    drawn = (
-        channel.compute_mean_watts(t, line["e"])
-        if channel and isinstance(line.get("e"), int)
-        else None
-    )
-    return (channel.name, drawn) if channel and drawn else None
+    drawn = None
+    if channel and isinstance(line.get("e"), int):
+        drawn = channel.compute_mean_watts(t, line["e"])
+    if channel and drawn:
+        return (channel.name, drawn)
+    return None
 
 
 def add_line_readings(
@@ -213,7 +212,9 @@ def add_line_readings(
     if (drawn := parse_power_reading(line, t, channels)) is not None:
         readings.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
     for channel, fields in line.items():
-        for name, value in fields.items() if isinstance(fields, dict) else ():
+        if not isinstance(fields, dict):
+            continue
+        for name, value in fields.items():
             number = reduce_telemetry_field(name, value)
             if number is not None:
                 readings.setdefault(channel, {}).setdefault(name, []).append((t, number))
@@ -232,8 +233,14 @@ def reduce_telemetry_field(name: str, value: object) -> float | None:
     """Reduce a field to one number; None if it contains none."""
     if isinstance(value, list):
         numbers = [float(each) for each in value if is_telemetry_number(each)]
-        return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
-    return float(value) if is_telemetry_number(value) else None
+        if not numbers:
+            return None
+        if name == "temp_c":
+            return max(numbers)
+        return fmean(numbers)
+    if is_telemetry_number(value):
+        return float(value)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +256,9 @@ class DrawnSpan:
     @property
     def unit_ns(self) -> float:
         """The axis's unit in ns."""
-        return NS_PER_MINUTE if self.axis.unit == MINUTES_AXIS_UNIT else NS_PER_S
+        if self.axis.unit == MINUTES_AXIS_UNIT:
+            return NS_PER_MINUTE
+        return NS_PER_S
 
     def has_time(self, t: int) -> bool:
         """Return whether a reading was taken during the run."""
@@ -263,14 +272,12 @@ def compute_readings_span(telemetry: RecordedTelemetry, unit: str) -> DrawnSpan 
     every = [
         t for fields in telemetry.channels.values() for points in fields.values() for t, _ in points
     ]
-    return (
-        DrawnSpan(
-            begin_ns=min(every),
-            end_ns=None,
-            axis=Axis(name="time since the first reading", unit=unit, low=0.0),
-        )
-        if every
-        else None
+    if not every:
+        return None
+    return DrawnSpan(
+        begin_ns=min(every),
+        end_ns=None,
+        axis=Axis(name="time since the first reading", unit=unit, low=0.0),
     )
 
 
@@ -334,6 +341,8 @@ def build_panel_lines(
 
 def average_neighbouring_points(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Average neighbouring points if there are more than a chart can show."""
-    step = -(-len(points) // MAX_LINE_POINTS) if points else 1
+    step = 1
+    if points:
+        step = -(-len(points) // MAX_LINE_POINTS)
     groups = (points[start : start + step] for start in range(0, len(points), step))
     return [(fmean(x for x, _ in group), fmean(y for _, y in group)) for group in groups]

@@ -114,21 +114,23 @@ def describe_baselines(found: Sequence[Comparison]) -> str:
         )
         if each.baseline
     }
-    return f"Compared with {baselines.pop()}." if len(baselines) == 1 else ""
+    if len(baselines) == 1:
+        return f"Compared with {baselines.pop()}."
+    return ""
 
 
 def build_kind_section(found: Comparison) -> Section:
     """Build the section of one workload and scenario."""
     charts = tuple(filter(None, [build_comparison_bars(found), *iterate_reference_bars(found)]))
     shared = table_rows.find_shared_remarks(found)
+    notes = [Note(text=f"Of {each.rows}: {'; '.join(each.remarks)}.") for each in shared]
+    if not charts:
+        notes.insert(0, Note(text=TOO_FEW_BARS))
     return Section(
         id=f"compared-{name_comparison(found)}",
         title=f"{find_workload_title(found.workload)}: {table_rows.name_scenario(found)}",
         bar_charts=charts,
-        notes=(
-            *(() if charts else (Note(text=TOO_FEW_BARS),)),
-            *(Note(text=f"Of {each.rows}: {'; '.join(each.remarks)}.") for each in shared),
-        ),
+        notes=tuple(notes),
         tables=(build_comparison_table([found], KIND_TABLE),),
     )
 
@@ -191,14 +193,16 @@ def build_bar_chart(
     if sum(each.value is not None for each in bars) < MIN_DRAWN_BARS:
         return None
     drawn = bars[:MAX_DRAWN_BARS]
-    more = f" The first {len(drawn)} of {len(bars)} are drawn." if len(bars) > len(drawn) else ""
-    better = "more" if is_higher_better(metric) else "less"
+    more = ""
+    if len(bars) > len(drawn):
+        more = f" The first {len(drawn)} of {len(bars)} are drawn."
+    better = "less"
+    if is_higher_better(metric):
+        better = "more"
     shown_unit = "ms" if unit == "ns" else unit
-    name = (
-        "throughput"
-        if unit in NAMING_RATE_UNITS
-        else metric.replace(LATENCY_PREFIX, "latency, ").replace("_", " ")
-    )
+    name = "throughput"
+    if unit not in NAMING_RATE_UNITS:
+        name = metric.replace(LATENCY_PREFIX, "latency, ").replace("_", " ")
     return BarChart(
         id=id,
         title=title,
@@ -219,7 +223,10 @@ def iterate_comparison_bars(found: Comparison) -> Iterator[Bar]:
             continue
         reason = find_missing_bar_reason(each, found.unit)
         if reason or each.result.value is None:
-            tone = Tone.PLAIN if each.result.compliant else Tone.BAD
+            if each.result.compliant:
+                tone = Tone.PLAIN
+            else:
+                tone = Tone.BAD
             yield Bar(name=name, value=None, verdict=reason, tone=tone)
             continue
         yield build_value_bar(each, each.result.value, name, describe_bar_verdict(each))
@@ -233,7 +240,9 @@ def build_reference_bar(found: ComparedResult) -> Bar:
 
 def build_value_bar(found: ComparedResult, value: float, name: str, verdict: str) -> Bar:
     """Build the bar of a value with its interval, in the unit that is shown."""
-    factor = NS_PER_MS if found.result.unit == "ns" else 1.0
+    factor = 1.0
+    if found.result.unit == "ns":
+        factor = NS_PER_MS
     figure = table_rows.build_known_figure(found)
     between = format_known_interval(figure)
     return Bar(
@@ -254,7 +263,9 @@ def find_missing_bar_reason(found: ComparedResult, unit: str) -> str:
         return f"not comparable: {found.reasons[0]}"
     if found.result.unit != unit:
         return f"another unit: {found.result.unit}"
-    return "" if found.result.value is not None else "no value"
+    if found.result.value is not None:
+        return ""
+    return "no value"
 
 
 def describe_bar_verdict(found: ComparedResult) -> str:
@@ -262,7 +273,9 @@ def describe_bar_verdict(found: ComparedResult) -> str:
     if found.baseline:
         return "baseline"
     ratio = table_rows.format_ratio_cell(found)
-    times = "" if ratio == "-" else f": {ratio} times as fast"
+    times = ""
+    if ratio != "-":
+        times = f": {ratio} times as fast"
     if found.verdict in (SpeedVerdict.FASTER, SpeedVerdict.SLOWER):
         return f"separable, {found.verdict}{times}"
     return f"{found.verdict or SpeedVerdict.NOT_TESTED}{times}"

@@ -67,7 +67,10 @@ STEP_NOTE: Final = (
 def build_curve_section(curve: ScoredCurve, *, several: bool) -> Section:
     """Draw one curve; `several` means that the report has others, so that each names itself."""
     name = f"{curve.model}, {curve.system}"
-    tone = Tone.PLAIN if curve.compliant else Tone.CAUTION
+    if curve.compliant:
+        tone = Tone.PLAIN
+    else:
+        tone = Tone.CAUTION
     id = convert_to_slug(
         "-".join(("curve", curve.org, curve.submission, curve.system, curve.model))
     )
@@ -92,7 +95,9 @@ def describe_curve_extent(curve: ScoredCurve) -> str:
 
 def describe_point_runs(curve: ScoredCurve) -> str:
     """Say of how many runs a point's figures are."""
-    return "one run" if curve.runs == 1 else f"the mean of {curve.runs} runs"
+    if curve.runs == 1:
+        return "one run"
+    return f"the mean of {curve.runs} runs"
 
 
 def iterate_curve_charts(curve: ScoredCurve, id: str, origin: str) -> Iterator[Chart]:

@@ -32,7 +32,10 @@ def build_episode_section(result: IndexedResult, score: Result) -> Section | Non
         read_training_log(log, registry.load_round(score.round), None)
         for log in result.training_logs
     ]
-    example_records = runs[0].list_records(EXAMPLE) if runs else ()
+    if runs:
+        example_records = runs[0].list_records(EXAMPLE)
+    else:
+        example_records = ()
     if not example_records:
         return None
     where = f"episode-{score.workload}-{score.system}"
@@ -45,14 +48,13 @@ def build_episode_section(result: IndexedResult, score: Result) -> Section | Non
             notes=(Note(text=f"No example: {error}.", tone=Tone.CAUTION),),
         )
     epoch = example_records[-1].event.metadata.get(EPOCH_NUM)
+    intro = ""
+    if is_finite_number(epoch):
+        intro = f"After {episode.epoch_name} {epoch:g} of {format_run_label(0, runs)}."
     return Section(
         id=where,
         title=episode.title,
-        intro=(
-            f"After {episode.epoch_name} {epoch:g} of {format_run_label(0, runs)}."
-            if is_finite_number(epoch)
-            else ""
-        ),
+        intro=intro,
         charts=(
             build_winning_estimate_chart(episode, where),
             *build_epoch_score_charts(runs, score, episode.epoch_name, where),
@@ -110,7 +112,10 @@ def build_epoch_score_charts(
             for number, run in enumerate(runs)
             if (points := list_epoch_scores(run, metric))
         ]
-        target = score.target.get(metric)
+        marks = []
+        if (target := score.target.get(metric)) is not None:
+            goal = f"target {format_score_target(score, metric)}"
+            marks.append(Mark(name=goal, value=target, upright=False))
         if lines:
             ends = "; ".join(
                 f"{line.name.capitalize()}: {format_score_value(line.points[-1][1])} after"
@@ -128,17 +133,7 @@ def build_epoch_score_charts(
                     high=None if metric in score.quality.lower_is_better else 1.0,
                 ),
                 lines=tuple(lines),
-                marks=(
-                    ()
-                    if target is None
-                    else (
-                        Mark(
-                            name=f"target {format_score_target(score, metric)}",
-                            value=target,
-                            upright=False,
-                        ),
-                    )
-                ),
+                marks=tuple(marks),
             )
 
 

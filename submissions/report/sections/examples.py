@@ -93,7 +93,9 @@ def collect_accuracy_examples(
     examples = build_examples(answers, result.truth_folder, embedded, locate_cache_folder())
     samples = select_example_samples(examples, record.system.nonce)
     picked = [examples.example(sample) for sample in samples]
-    notes = [] if embedded else [Note(text=NO_PICTURE_NOTE)]
+    notes = []
+    if not embedded:
+        notes.append(Note(text=NO_PICTURE_NOTE))
     if (
         embedded
         and examples.kind is not ExampleKind.TEXT
@@ -113,16 +115,13 @@ def has_generated_data(truth: Path, record: ServedRun) -> bool:
         return False
     row = registry.load_round(record.system.round).benchmarks.get(record.system.workload)
     stamped = record.system.profile
-    half = (
-        next((half for profile, half in row.inference.items() if profile == stamped), None)
-        if row
-        else None
-    )
-    trained = (
-        next((half for profile, half in row.training.items() if profile == stamped), None)
-        if row
-        else None
-    )
+    if row:
+        half = next((half for profile, half in row.inference.items() if profile == stamped), None)
+    else:
+        half = None
+    trained = None
+    if row:
+        trained = next((half for profile, half in row.training.items() if profile == stamped), None)
     known = trained is None or trained.settings.keys() <= record.settings.keys()
     return bool(
         known and half and half.truth_sha256 and half.truth_sha256 == compute_folder_sha256(truth)
@@ -152,13 +151,15 @@ def build_examples_gallery(
 ) -> Gallery:
     """Describe the examples and how they were chosen."""
     good = sum(each.right is True for each in picked[:DRAWN_EXAMPLES])
-    worst = (
-        f" The last {len(picked) - DRAWN_EXAMPLES} are the worst among"
-        f" {min(len(examples), MAX_INSPECTED_SAMPLES):,}."
-        if len(picked) > DRAWN_EXAMPLES
-        else ""
-    )
-    run = result.scenario.label if result.scenario else "inference"
+    worst = ""
+    if len(picked) > DRAWN_EXAMPLES:
+        worst = (
+            f" The last {len(picked) - DRAWN_EXAMPLES} are the worst among"
+            f" {min(len(examples), MAX_INSPECTED_SAMPLES):,}."
+        )
+    run = "inference"
+    if result.scenario:
+        run = result.scenario.label
     text = (
         f"{min(DRAWN_EXAMPLES, len(picked))} of {len(examples):,} samples of the accuracy run of "
         f"{run}, drawn with the campaign's nonce {record.system.nonce[:12]} so that they cannot be "

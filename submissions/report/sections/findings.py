@@ -47,11 +47,9 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
         )
     for severity, title in SEVERITY_TITLES.items():
         rows = [format_finding_row(each) for each in findings if each.severity is severity]
-        more = (
-            f", the first {MAX_PAGE_FINDINGS} of which are listed"
-            if len(rows) > MAX_PAGE_FINDINGS
-            else ""
-        )
+        more = ""
+        if len(rows) > MAX_PAGE_FINDINGS:
+            more = f", the first {MAX_PAGE_FINDINGS} of which are listed"
         if rows:
             tables.append(
                 Table(
@@ -61,19 +59,21 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
                     folded=severity is Severity.INFO,
                 )
             )
-    intro = (
-        "For details of a rule, run podium explain RULE."
-        if findings
-        else ""
-        if problems
-        else "The judge found no problems."
-    )
+    if findings:
+        intro = "For details of a rule, run podium explain RULE."
+    elif problems:
+        intro = ""
+    else:
+        intro = "The judge found no problems."
     return Section(id=FINDINGS_SECTION_ID, title="Findings", intro=intro, tables=tuple(tables))
 
 
 def format_finding_row(finding: Finding) -> tuple[str, ...]:
     """Format one finding as a row."""
-    location = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    if finding.line is None:
+        location = finding.file
+    else:
+        location = f"{finding.file}:{finding.line}"
     return finding.rule, location, finding.found, finding.required, finding.advice, finding.source
 
 

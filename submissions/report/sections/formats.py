@@ -152,4 +152,6 @@ def select_system_accuracy(served: ServedScenarios) -> Mapping[str, float]:
 
 def find_offline_score(served: ServedScenarios) -> Result | None:
     """Return Offline's score, the one whose metric is a rate."""
-    return served[Scenario.OFFLINE][1] if Scenario.OFFLINE in served else None
+    if Scenario.OFFLINE in served:
+        return served[Scenario.OFFLINE][1]
+    return None

@@ -28,7 +28,9 @@ MAX_NAMED_ORGANISATIONS: Final = 2
 def find_workload_title(workload: str) -> str:
     """Return a workload's title, or its name if the round lacks the workload."""
     row = registry.load_round().benchmarks.get(workload)
-    return row.title if row else workload
+    if row:
+        return row.title
+    return workload
 
 
 def format_results_title(sides: Sequence[Result], *, several: bool = False) -> str:
@@ -36,11 +38,10 @@ def format_results_title(sides: Sequence[Result], *, several: bool = False) -> s
     report has several, and with the organisations of published results.
     """
     workloads = list(dict.fromkeys(each.workload for each in sides))
-    title = (
-        " and ".join(map(find_workload_title, workloads))
-        if len(workloads) <= 2
-        else f"{len(workloads)} workloads"
-    )
+    if len(workloads) <= 2:
+        title = " and ".join(map(find_workload_title, workloads))
+    else:
+        title = f"{len(workloads)} workloads"
     origins = list(
         dict.fromkeys(names.format_result_origin(each, several=several) for each in sides)
     )

@@ -84,30 +84,29 @@ def build_described_systems_section(sides: Sequence[Result], workload: str) -> S
 def build_machine_run_section(result: IndexedResult, score: Result, where: str) -> Section:
     """Draw the machine's telemetry during one run."""
     try:
-        readings, span = (
-            read_serving_telemetry(result, score)
-            if result.scenario
-            else read_training_telemetry(result)
-        )
+        if result.scenario:
+            readings, span = read_serving_telemetry(result, score)
+        else:
+            readings, span = read_training_telemetry(result)
     except JudgedError as error:
         return Section(
             id=where,
             title=score.scenario or "Training",
             notes=(Note(text=str(error), tone=Tone.CAUTION),),
         )
-    drawn = (
-        tuple(telemetry.build_telemetry_charts(readings, span, where)) if readings and span else ()
-    )
+    if readings and span:
+        drawn = tuple(telemetry.build_telemetry_charts(readings, span, where))
+    else:
+        drawn = ()
     lacking = telemetry.format_missing_panels(drawn)
-    text = (
-        NO_TELEMETRY_NOTE
-        if readings is None
-        else NO_READING_NOTE
-        if not drawn
-        else f"{lacking}: {MACHINE_SILENT_NOTE}"
-        if lacking
-        else ""
-    )
+    if readings is None:
+        text = NO_TELEMETRY_NOTE
+    elif not drawn:
+        text = NO_READING_NOTE
+    elif lacking:
+        text = f"{lacking}: {MACHINE_SILENT_NOTE}"
+    else:
+        text = ""
     return Section(
         id=where,
         title=score.scenario or "Training",
@@ -160,7 +159,9 @@ def compute_training_span(
         return telemetry.compute_readings_span(readings, telemetry.MINUTES_AXIS_UNIT)
     monotonic, utc = readings.clocks_ns
     begin = monotonic + int(start.event.time_ms) * NS_PER_MS - utc
-    end = None if run.minutes is None else begin + int(run.minutes * NS_PER_MINUTE)
+    end = None
+    if run.minutes is not None:
+        end = begin + int(run.minutes * NS_PER_MINUTE)
     return DrawnSpan(
         begin_ns=begin,
         end_ns=end,

@@ -47,7 +47,9 @@ def format_result_origin(side: Result, *, several: bool, machine: bool = False) 
         return ", ".join(
             filter(None, (score.org, score.system, format_side_machine(side) if machine else ""))
         )
-    return score.system if several else ""
+    if several:
+        return score.system
+    return ""
 
 
 def has_several_systems(sides: Sequence[Result]) -> bool:

@@ -69,11 +69,9 @@ def build_published_section(sides: Sequence[Result]) -> Section | None:
 
 def build_published_table(rows: Sequence[Result], name: str) -> Table:
     """Show the first rows, sorted by number of accelerators."""
-    more = (
-        f", the {MAX_PUBLISHED_ROWS} with the fewest accelerators"
-        if len(rows) > MAX_PUBLISHED_ROWS
-        else ""
-    )
+    more = ""
+    if len(rows) > MAX_PUBLISHED_ROWS:
+        more = f", the {MAX_PUBLISHED_ROWS} with the fewest accelerators"
     title = f"{name}: {len(rows)} published{more}"
     return build_shown_table(title, PUBLISHED_ROWS, rows[:MAX_PUBLISHED_ROWS], folded=True)
 
@@ -99,4 +97,6 @@ PUBLISHED_ROWS: Final[columns.Table[Result]] = columns.Table(
 
 def list_required_notes(any_published: bool) -> tuple[str, ...]:
     """Return the notes that must accompany such results."""
-    return (UNVERIFIED_NOTE, *(PUBLISHED_LEGEND if any_published else PUBLISHED_LEGEND[1:]))
+    if any_published:
+        return (UNVERIFIED_NOTE, *PUBLISHED_LEGEND)
+    return (UNVERIFIED_NOTE, *PUBLISHED_LEGEND[1:])

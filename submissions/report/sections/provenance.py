@@ -35,28 +35,29 @@ NO_LEDGER_NOTE: Final = (
 
 def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | None) -> Section:
     """Show the provenance of the results of one path; `bundle` is that path if it is a bundle."""
-    seal = read_seal_digest(bundle) if bundle else ""
+    seal = ""
+    if bundle:
+        seal = read_seal_digest(bundle)
     organised_results = [result for result in results if result.organisation_folder]
-    manifest = (
-        read_unpacked_manifest_or_none(organised_results[0].results_root)
-        if organised_results
-        else None
-    )
+    manifest = None
+    if organised_results:
+        manifest = read_unpacked_manifest_or_none(organised_results[0].results_root)
     ledgers = list(build_ledger_tables(organised_results))
-    signed = list(describe_bundle_signatures(bundle)) if bundle and seal else []
-    tables = [
-        *(
-            build_identity_tables(
-                manifest, seal, signed, order_repeated_commands(manifest, organised_results)
-            )
-            if manifest
-            else ()
-        ),
-        *ledgers,
-        *build_environment_tables(organised_results),
-        *(build_bundle_files_table(manifest) if manifest else ()),
-    ]
-    notes = [] if ledgers else [Note(text=NO_LEDGER_NOTE)]
+    if bundle and seal:
+        signed = list(describe_bundle_signatures(bundle))
+    else:
+        signed = []
+    tables = [*ledgers, *build_environment_tables(organised_results)]
+    if manifest:
+        commands = order_repeated_commands(manifest, organised_results)
+        tables = [
+            *build_identity_tables(manifest, seal, signed, commands),
+            *tables,
+            *build_bundle_files_table(manifest),
+        ]
+    notes = []
+    if not ledgers:
+        notes.append(Note(text=NO_LEDGER_NOTE))
     return Section(
         id="provenance",
         title="Provenance",
@@ -135,19 +136,18 @@ def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
     ]
     yield "signed", "; ".join(checked) or "not signed"
     stamps = sum(frame.kind is trailer.FrameKind.TIME for frame in seal_trailer.frames)
-    yield (
-        "time",
-        (
-            f"{stamps} time stamp{'s' if stamps != 1 else ''}; to check, run podium verify --ca"
-            if stamps
-            else "the machine's own clock only"
-        ),
-    )
+    time = "the machine's own clock only"
+    if stamps:
+        plural = "s" if stamps != 1 else ""
+        time = f"{stamps} time stamp{plural}; to check, run podium verify --ca"
+    yield "time", time
 
 
 def format_shell_command(words: object) -> str:
     """Format a command line for a shell."""
-    return shlex.join(map(str, words)) if isinstance(words, list | tuple) else str(words)
+    if isinstance(words, list | tuple):
+        return shlex.join(map(str, words))
+    return str(words)
 
 
 def build_environment_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
@@ -198,11 +198,9 @@ def format_environment_fields(fields: object) -> dict[str, str]:
 def build_bundle_files_table(manifest: Manifest) -> Iterator[Table]:
     """List the files of a bundle with their hashes."""
     rows = [(path, str(each.size), each.sha256) for path, each in sorted(manifest.files.items())]
-    more = (
-        f"; the first {MAX_LISTED_BUNDLE_FILES} are listed"
-        if len(rows) > MAX_LISTED_BUNDLE_FILES
-        else ""
-    )
+    more = ""
+    if len(rows) > MAX_LISTED_BUNDLE_FILES:
+        more = f"; the first {MAX_LISTED_BUNDLE_FILES} are listed"
     title = f"Files: {len(rows)}{more}"
     yield Table(
         title=title,

@@ -77,12 +77,18 @@ def build_scenario_section(result: IndexedResult, score: Result) -> Section:
         loadgen_runs.read_run_figures(folder, score.round)
         for folder in loadgen_runs.list_run_folders(result, score)
     ]
-    record = log_values.read_loadgen_run_record(runs[0].folder) if podium else None
-    row = find_scenario_row(record, result.scenario) if record else None
+    record = None
+    if podium:
+        record = log_values.read_loadgen_run_record(runs[0].folder)
+    row = None
+    if record:
+        row = find_scenario_row(record, result.scenario)
     where = f"{names.build_result_id(score)}-{score.scenario}"
     slowest = find_slowest_run(score)
     drawn = runs[slowest]
-    name = drawn.folder.name if len(score.runs) > 1 else ""
+    name = ""
+    if len(score.runs) > 1:
+        name = drawn.folder.name
     charts, notes = build_serving_charts(
         DrawnRun(
             figures=drawn,
@@ -95,11 +101,12 @@ def build_scenario_section(result: IndexedResult, score: Result) -> Section:
         )
     )
     tables = [
-        *([build_system_settings_table(record, score.metric)] if record else []),
         build_serving_runs_table(result, score, runs),
         *build_token_latency_tables(runs),
         *build_within_run_tables(score),
     ]
+    if record:
+        tables.insert(0, build_system_settings_table(record, score.metric))
     return Section(
         id=f"serving-{where}",
         title=str(score.scenario),
@@ -119,16 +126,19 @@ def find_slowest_run(score: Result) -> int:
 def find_scenario_row(record: ServedRun, scenario: Scenario | None) -> ScenarioRow | None:
     """Return the round's requirements for the scenario; None if the round lacks the workload."""
     row = registry.load_round(record.system.round).benchmarks.get(record.system.workload)
-    half = (
-        next(
+    if row:
+        half = next(
             (half for profile, half in row.inference.items() if profile == record.system.profile),
             None,
         )
-        if row
-        else None
-    )
-    found = half.scenarios.get(scenario) if half and scenario else None
-    return found.select_token_bounds(record.settings) if found else None
+    else:
+        half = None
+    found = None
+    if half and scenario:
+        found = half.scenarios.get(scenario)
+    if found:
+        return found.select_token_bounds(record.settings)
+    return None
 
 
 def find_estimated_percentile(score: Result) -> str:
@@ -137,7 +147,9 @@ def find_estimated_percentile(score: Result) -> str:
     """
     podium = not registry.load_round_kind(score.round).published
     estimated = podium and score.figure.tokens is None and score.metric.startswith(METRIC)
-    return score.metric.removeprefix(METRIC) if estimated else ""
+    if estimated:
+        return score.metric.removeprefix(METRIC)
+    return ""
 
 
 def build_estimate_mark(score: Result) -> Mark | None:
@@ -154,19 +166,22 @@ def build_estimate_mark(score: Result) -> Mark | None:
 def describe_served_scenario(score: Result, row: ScenarioRow | None) -> str:
     """Describe what was served, and the requirements."""
     percentile = find_estimated_percentile(score)
-    result = (
-        f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; it is above LoadGen's"
-        f" own {percentile} of the queries, since a few queries give little certainty."
-        if percentile
-        else ""
-    )
-    runs = f" The slowest of {len(score.runs)} runs counts." if len(score.runs) > 1 else ""
-    bound = (
-        f" {row.percentile:g} % of the queries must be answered within"
-        f" {format_metric_value(row.bound_ns, 'ns')}."
-        if row and row.bound_ns
-        else describe_token_bounds(row)
-    )
+    result = ""
+    if percentile:
+        result = (
+            f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; it is above LoadGen's"
+            f" own {percentile} of the queries, since a few queries give little certainty."
+        )
+    runs = ""
+    if len(score.runs) > 1:
+        runs = f" The slowest of {len(score.runs)} runs counts."
+    if row and row.bound_ns:
+        bound = (
+            f" {row.percentile:g} % of the queries must be answered within"
+            f" {format_metric_value(row.bound_ns, 'ns')}."
+        )
+    else:
+        bound = describe_token_bounds(row)
     least = {
         metric: f" of at least {format_score_value(value)}"
         for metric, value in score.target.items()
@@ -190,10 +205,11 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
         queries = None
         notes.append(Note(text=f"{error}, so nothing is drawn from it.", tone=Tone.CAUTION))
     if queries is None:
-        notes += [] if notes or not drawn_run.podium else [Note(text=NO_QUERY_RECORD_NOTE)]
-        return (
-            [] if drawn_run.scenario is Scenario.OFFLINE else list(build_loadgen_charts(drawn_run))
-        ), notes
+        if drawn_run.podium and not notes:
+            notes.append(Note(text=NO_QUERY_RECORD_NOTE))
+        if drawn_run.scenario is Scenario.OFFLINE:
+            return [], notes
+        return list(build_loadgen_charts(drawn_run)), notes
     if drawn_run.scenario is Scenario.SERVER:
         notes.append(Note(text=SERVER_CLOCK_NOTE))
     if drawn_run.scenario is Scenario.OFFLINE and not recorded.has_drawable_rate(queries):
@@ -205,11 +221,10 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
             )
         )
     sizes = recorded.compute_batch_size_shares(queries)
-    notes += (
-        [Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")]
-        if len(sizes) == 1
-        else []
-    )
+    if len(sizes) == 1:
+        notes.append(
+            Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")
+        )
     try:
         tokens = read_recorded_tokens(drawn_run.figures.folder, queries)
     except JudgedError as error:
@@ -239,11 +254,12 @@ def build_completion_rate_chart(
     queries: RecordedQueries, tokens: RecordedTokens | None, drawn_run: DrawnRun
 ) -> Chart:
     """Draw the rate of Offline over time: of tokens, if answers are generated."""
-    unit, weight_Q = (
-        (SAMPLE_RATE_UNIT, queries.samples_Q)
-        if tokens is None
-        else (TOKEN_RATE_UNIT, tokens.tokens_Q)
-    )
+    if tokens is None:
+        unit = SAMPLE_RATE_UNIT
+        points = recorded.compute_completion_rates(queries, queries.samples_Q)
+    else:
+        unit = TOKEN_RATE_UNIT
+        points = recorded.compute_completion_rates(queries, tokens.tokens_Q)
     return Chart(
         id=f"rate-{drawn_run.where}",
         title=f"Rate over time{drawn_run.run}",
@@ -256,7 +272,7 @@ def build_completion_rate_chart(
         lines=(
             Line(
                 name="rate",
-                points=tuple(recorded.compute_completion_rates(queries, weight_Q)),
+                points=tuple(points),
                 filled=True,
             ),
         ),
@@ -332,18 +348,19 @@ def build_latency_course_chart(queries: RecordedQueries, drawn_run: DrawnRun) ->
 def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun) -> Chart:
     """Draw the latency distribution, with the percentile that counts, the result and the bound."""
     percentiles = recorded.compute_latency_percentiles(queries.latency_Q)
-    wanted = drawn_run.row.percentile if drawn_run.row else 90.0
+    wanted = 90.0
+    if drawn_run.row:
+        wanted = drawn_run.row.percentile
     words = ", ".join(format_percentile_ms(percent, value) for percent, value in percentiles)
     marks = [
         Mark(name=format_percentile_ms(percent, value), value=value, upright=True)
         for percent, value in percentiles
         if percent in (50.0, wanted)
     ]
-    result = (
-        f" The {drawn_run.result.name} is LoadGen's {ESTIMATE_NAME} of p{wanted:g}."
-        if drawn_run.result
-        else ""
-    )
+    result = ""
+    if drawn_run.result:
+        result = f" The {drawn_run.result.name} is LoadGen's {ESTIMATE_NAME} of p{wanted:g}."
+        marks.append(drawn_run.result)
     return Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
@@ -361,11 +378,7 @@ def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun)
                 filled=True,
             ),
         ),
-        marks=(
-            *marks,
-            *([drawn_run.result] if drawn_run.result else []),
-            *build_latency_bound_marks(drawn_run.row, upright=True),
-        ),
+        marks=(*marks, *build_latency_bound_marks(drawn_run.row, upright=True)),
     )
 
 
@@ -390,6 +403,7 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     words = ", ".join(
         format_percentile_ms(percent, value) for percent, value in percentiles.items()
     )
+    marks = [drawn_run.result] if drawn_run.result else []
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
@@ -403,10 +417,7 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
                 dots=True,
             ),
         ),
-        marks=(
-            *([drawn_run.result] if drawn_run.result else []),
-            *build_latency_bound_marks(drawn_run.row, upright=True),
-        ),
+        marks=(*marks, *build_latency_bound_marks(drawn_run.row, upright=True)),
     )
 
 
@@ -471,11 +482,10 @@ def build_system_settings_table(record: ServedRun, metric: str) -> Table:
         "input": record.system.input,
     }
     batch = describe_record_batches(record)
-    ceiling = (
-        {}
-        if record.ceiling is None
-        else {"harness ceiling": f"{record.ceiling:,.0f} {get_rate_unit(metric)}"}
-    )
+    if record.ceiling is not None:
+        ceiling = {"harness ceiling": f"{record.ceiling:,.0f} {get_rate_unit(metric)}"}
+    else:
+        ceiling = {}
     requested = {
         key: value
         for key, value in record.settings.items()

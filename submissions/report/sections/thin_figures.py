@@ -39,7 +39,9 @@ def describe_thin_figure(chart: Chart) -> str:
         f" {format_axis_value(chart.x, x)}"
         for name, x, y in points[:MAX_TOLD_POINTS]
     ]
-    more = f" and {len(points) - len(told)} more" if len(points) > len(told) else ""
+    more = ""
+    if len(points) > len(told):
+        more = f" and {len(points) - len(told)} more"
     marks = "".join(f", {mark.name}" for mark in chart.marks)
     return f"{chart.title}: {'; '.join(told)}{more}{marks}. Too few points for a figure."
 

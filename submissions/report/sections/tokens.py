@@ -59,7 +59,10 @@ def build_token_latency_charts(
     """Draw one distribution; nothing if no answer has such a latency."""
     if not len(latency_Q):
         return
-    wanted = row.percentile if row else DEFAULT_PERCENTILE
+    if row:
+        wanted = row.percentile
+    else:
+        wanted = DEFAULT_PERCENTILE
     percentiles = recorded.compute_latency_percentiles(latency_Q)
     words = ", ".join(format_percentile_ms(percent, value) for percent, value in percentiles)
     marks = [
@@ -106,7 +109,9 @@ def describe_token_rates(score: Result) -> str:
     beside = [
         f"{name} {value}" for name, value in iterate_token_cells(score.figure.tokens, score.unit)
     ]
-    return f" Beside it: {', '.join(beside)}." if beside else ""
+    if beside:
+        return f" Beside it: {', '.join(beside)}."
+    return ""
 
 
 class RunTokenLatency(NamedTuple):

@@ -87,7 +87,9 @@ def iterate_result_points(results: Sequence[Result], source: str) -> Iterator[Me
 
 def find_shown_organisation(found: Result) -> str:
     """Return the organisation of a published result; podium's own are named by their system."""
-    return found.org if found.is_published else ""
+    if found.is_published:
+        return found.org
+    return ""
 
 
 def build_drawn_tradeoffs(
@@ -188,13 +190,19 @@ def name_series(point: TradeoffPoint, *, several: bool) -> str:
     means = [each for each in (point.engine, point.precision) if each]
     if several:
         means = [each for each in means if each not in point.system.split("-")]
-    return " ".join([*([point.system] if several or not means else []), *means])
+    if several or not means:
+        means.insert(0, point.system)
+    return " ".join(means)
 
 
 def name_point(point: TradeoffPoint) -> str:
     """Name one point."""
-    batch = "" if point.batch is None else f"batch {point.batch}"
-    flying = "" if point.in_flight is None else f"{point.in_flight} in flight"
+    batch = ""
+    if point.batch is not None:
+        batch = f"batch {point.batch}"
+    flying = ""
+    if point.in_flight is not None:
+        flying = f"{point.in_flight} in flight"
     return ", ".join(filter(None, (point.system, point.engine, point.precision, batch, flying)))
 
 

@@ -48,17 +48,16 @@ def build_training_section(result: IndexedResult, score: Result) -> Section:
         *build_token_quality_charts(drawn, score, where),
         *build_epoch_stats_charts(drawn.runs, where),
     ]
-    notes = (
-        ()
-        if charts
-        else (Note(text="The logs contain no evaluation that can be drawn.", tone=Tone.CAUTION),)
-    )
+    notes = []
+    if not charts:
+        missing = "The logs contain no evaluation that can be drawn."
+        notes.append(Note(text=missing, tone=Tone.CAUTION))
     return Section(
         id=f"training-{where}",
         title="Training",
         intro=describe_training_runs(score),
         charts=tuple(charts),
-        notes=notes,
+        notes=tuple(notes),
         tables=(build_training_runs_table(drawn, score), *build_convergence_tables(score)),
     )
 
@@ -69,13 +68,10 @@ def describe_training_runs(score: Result) -> str:
         f"{metric} {format_score_target(score, metric)}" for metric in score.target
     )
     reached = sum(run is not None for run in score.runs)
-    goal = f" to the target of {target}" if target else ""
-    return (
-        f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached the "
-        "target."
-        if target
-        else f"{len(score.runs)} runs."
-    )
+    if not target:
+        return f"{len(score.runs)} runs."
+    runs = f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}"
+    return f"{runs} to the target of {target}; {reached} reached the target."
 
 
 def build_quality_charts(drawn: DrawnTrainingSet, score: Result, where: str) -> Iterator[Chart]:
@@ -83,7 +79,10 @@ def build_quality_charts(drawn: DrawnTrainingSet, score: Result, where: str) -> 
     run.
     """
     axis = build_evaluation_axis(drawn)
-    over, after = ("time", "minutes") if axis.unit else (axis.name, drawn.progress_name)
+    if axis.unit:
+        over, after = "time", "minutes"
+    else:
+        over, after = axis.name, drawn.progress_name
     yield from build_quality_courses(
         [run.evaluations for run in drawn.runs], axis, (over, after), score, where
     )
@@ -121,9 +120,12 @@ def build_quality_courses(
             for number, run in enumerate(runs)
             if (points := list_drawn_scores(run, metric))
         ]
-        target = score.target.get(metric)
-        goal = None if target is None else format_score_target(score, metric)
-        target_phrase = "without a known target" if goal is None else f"with the target of {goal}"
+        marks = []
+        target_phrase = "without a known target"
+        if (target := score.target.get(metric)) is not None:
+            goal = format_score_target(score, metric)
+            marks.append(Mark(name=f"target {goal}", value=target, upright=False))
+            target_phrase = f"with the target of {goal}"
         last = "; ".join(
             f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
             f" {format_axis_position(line.points[-1][0], axis)} {after}"
@@ -137,22 +139,22 @@ def build_quality_courses(
             x=axis,
             y=Axis(name=metric, low=None if min(values) > FAR_FROM_ZERO * max(values) else 0.0),
             lines=tuple(lines),
-            marks=(
-                ()
-                if target is None
-                else (Mark(name=f"target {goal}", value=target, upright=False),)
-            ),
+            marks=tuple(marks),
         )
 
 
 def format_axis_position(value: float, axis: Axis) -> str:
     """Format a position on the axis of a training set: minutes, or progress."""
-    return format_whole_digits(value, SINGLE_RUN_DIGITS) if axis.unit else f"{value:,.12g}"
+    if axis.unit:
+        return format_whole_digits(value, SINGLE_RUN_DIGITS)
+    return f"{value:,.12g}"
 
 
 def format_run_label(number: int, runs: Sequence[object]) -> str:
     """Label a run."""
-    return f"run {number}" if len(runs) > 1 else "the run"
+    if len(runs) > 1:
+        return f"run {number}"
+    return "the run"
 
 
 def list_drawn_scores(run: Evaluations, metric: str) -> tuple[tuple[float, float], ...]:

@@ -14,16 +14,16 @@ from suite.result import Result, WithinRun
 
 def format_record_metric(name: str) -> str:
     """Name a metric that was computed from the query record."""
-    return (
-        f"measured {name.removeprefix(METRIC)}"
-        if name.startswith(METRIC)
-        else name.replace("_", " ")
-    )
+    if name.startswith(METRIC):
+        return f"measured {name.removeprefix(METRIC)}"
+    return name.replace("_", " ")
 
 
 def format_slice_end(value: float | None, unit: str) -> str:
     """Format an end of an interval over time slices; a dash if there is none."""
-    return UNKNOWN_CELL if value is None else format_metric_value(value, unit)
+    if value is None:
+        return UNKNOWN_CELL
+    return format_metric_value(value, unit)
 
 
 WITHIN_RUN_TABLE: Final[shown.Table[WithinRun]] = shown.Table(

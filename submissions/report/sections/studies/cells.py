@@ -13,17 +13,23 @@ NO_RESULT_NOTE: Final = (
 def format_generated_rate(samples: float | None, tokens: float | None) -> str:
     """Format a rate, of generated answers with that of their tokens."""
     rate = format_study_rate(samples)
-    return rate if tokens is None else f"{rate} ({tokens:,.1f} tokens/s)"
+    if tokens is None:
+        return rate
+    return f"{rate} ({tokens:,.1f} tokens/s)"
 
 
 def format_study_rate(value: float | None) -> str:
     """Format a rate; a dash if there is none."""
-    return "-" if value is None else f"{value:,.1f}"
+    if value is None:
+        return "-"
+    return f"{value:,.1f}"
 
 
 def format_ns_as_ms(value_ns: float | None) -> str:
     """Format a latency; a dash if there is none."""
-    return "-" if value_ns is None else f"{value_ns / NS_PER_MS:,.2f}"
+    if value_ns is None:
+        return "-"
+    return f"{value_ns / NS_PER_MS:,.2f}"
 
 
 def format_threads(threads: int) -> str:

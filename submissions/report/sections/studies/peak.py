@@ -45,7 +45,9 @@ def build_peak_chart(
     """Draw the share of queries over the bound against the rate, for every probe and run of a
     search.
     """
-    unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
+    unit = "samples per query"
+    if sought.scenario == Scenario.SERVER.label:
+        unit = "queries/s"
     kinds = {
         "probes": [each for each in attempts if each.purpose != RUN_PURPOSE],
         "VALID runs": [each for each in attempts if is_full_run_of_verdict(each, True)],
@@ -63,8 +65,12 @@ def build_peak_chart(
         if found
     )
     allowed = 100 - sought.percentile
-    valid = f"{format_plain_number(answer.valid)} {unit} VALID" if answer.valid else "no VALID rate"
-    invalid = f", {format_plain_number(answer.invalid)} INVALID" if answer.invalid else ""
+    valid = "no VALID rate"
+    if answer.valid:
+        valid = f"{format_plain_number(answer.valid)} {unit} VALID"
+    invalid = ""
+    if answer.invalid:
+        invalid = f", {format_plain_number(answer.invalid)} INVALID"
     description = f"{valid}{invalid}; {answer.runs} full runs, {answer.probes} probes."
     return Chart(
         id=f"study-{name}-peak",

@@ -55,13 +55,13 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_measured_section(read_measured_study(folder), folder.name)
     else:
         section = build_sweep_section(read_study_table(folder, Study), folder.name)
+    tables = [*section.tables]
+    if header.machine:
+        tables += build_study_machine_tables(header.machine)
     return replace(
         section,
         notes=(*build_noise_notes(folder, findings), *section.notes),
-        tables=(
-            *section.tables,
-            *(build_study_machine_tables(header.machine) if header.machine else ()),
-        ),
+        tables=tuple(tables),
     )
 
 
@@ -95,7 +95,9 @@ def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
 
 def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:
     """Yield the processor and the commands of a study, and the packages."""
-    count = f"{machine.processors} x " if machine.processors else ""
+    count = ""
+    if machine.processors:
+        count = f"{machine.processors} x "
     yield Table(
         title="Machine",
         columns=("what", "value"),

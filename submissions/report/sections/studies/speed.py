@@ -20,7 +20,10 @@ INPUT_SETTINGS: Final = {"onnx.shape.": "sizes of", "onnx.value.": "value of", "
 def build_speed_section(study: MeasuredStudy, name: str) -> Section:
     """Show a study of speed alone; the settings are those of its first run."""
     section = build_measured_section(study, name)
-    settings = study.first.record.settings if study.first else {}
+    if study.first:
+        settings = study.first.record.settings
+    else:
+        settings = {}
     return replace(
         section,
         notes=(Note(text=VERDICT_NOTE), *section.notes),

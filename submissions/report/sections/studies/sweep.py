@@ -36,57 +36,46 @@ POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
 
 def build_sweep_section(study: Study, name: str) -> Section:
     """Draw a sweep."""
-    charts = [
-        chart
-        for chart in (
-            build_throughput_chart(study, name),
-            build_efficiency_chart(study, name),
-            *([build_latency_rate_chart(study, name)] if study.within_ms is not None else []),
-            build_accuracy_speed_chart(study, name),
-        )
-        if chart.lines
-    ]
-    powered, scored = any(row.energy for row in study.rows), any(row.scores for row in study.rows)
-    columns = (
-        "engine",
-        "precision",
-        "batch",
-        *RATE_AND_LATENCY_COLUMNS,
-        *(POWER_COLUMNS if powered else ()),
-        *(("score",) if scored else ()),
-    )
-    rows = tuple(
-        (
-            row.engine,
-            row.precision,
-            str(row.batch),
-            *format_rate_and_latencies(row),
-            *(format_power_and_efficiency(row) if powered else ()),
-            *((format_study_scores(row),) if scored else ()),
-        )
-        for row in study.rows
-    )
-    numeric = (
-        2,
-        *range(3, 3 + len(RATE_AND_LATENCY_COLUMNS)),
-        *(
-            (3 + len(RATE_AND_LATENCY_COLUMNS), 5 + len(RATE_AND_LATENCY_COLUMNS))
-            if powered
-            else ()
-        ),
-    )
+    charts = [build_throughput_chart(study, name), build_efficiency_chart(study, name)]
+    if study.within_ms is not None:
+        charts.append(build_latency_rate_chart(study, name))
+    charts.append(build_accuracy_speed_chart(study, name))
     intro = (
         f"{study.subject} on {study.system}, {study.device}, {format_threads(study.threads)}, by"
         f" batch size. {NO_RESULT_NOTE}"
     )
-    table = Table(title="Points", columns=columns, rows=rows, numeric=numeric)
     return Section(
         id=f"study-{name}",
         title=f"Sweep of {study.subject}",
         intro=intro,
-        charts=tuple(charts),
-        tables=(table,),
+        charts=tuple(chart for chart in charts if chart.lines),
+        tables=(build_points_table(study),),
         notes=tuple(build_sweep_notes(study)),
+    )
+
+
+def build_points_table(study: Study) -> Table:
+    """Show each point; power and scores if any point has them."""
+    columns = ["engine", "precision", "batch", *RATE_AND_LATENCY_COLUMNS]
+    rows = [
+        [row.engine, row.precision, str(row.batch), *format_rate_and_latencies(row)]
+        for row in study.rows
+    ]
+    numeric = list(range(2, len(columns)))
+    if any(row.energy for row in study.rows):
+        numeric += [len(columns), len(columns) + 2]
+        columns += POWER_COLUMNS
+        for cells, row in zip(rows, study.rows, strict=True):
+            cells += format_power_and_efficiency(row)
+    if any(row.scores for row in study.rows):
+        columns.append("score")
+        for cells, row in zip(rows, study.rows, strict=True):
+            cells.append(format_study_scores(row))
+    return Table(
+        title="Points",
+        columns=tuple(columns),
+        rows=tuple(map(tuple, rows)),
+        numeric=tuple(numeric),
     )
 
 
@@ -162,7 +151,9 @@ def select_known_intervals(
     found: Sequence[tuple[float, float] | None],
 ) -> tuple[tuple[float, float] | None, ...]:
     """Return the intervals of a line's points; nothing if no point has one."""
-    return tuple(found) if any(found) else ()
+    if any(found):
+        return tuple(found)
+    return ()
 
 
 def get_batch(row: StudyRow) -> float:
@@ -177,17 +168,23 @@ def get_samples_per_second(row: StudyRow) -> float | None:
 
 def convert_mean_latency_to_ms(row: StudyRow) -> float | None:
     """Return the mean latency, ms."""
-    return None if row.mean_latency_ns is None else row.mean_latency_ns / NS_PER_MS
+    if row.mean_latency_ns is None:
+        return None
+    return row.mean_latency_ns / NS_PER_MS
 
 
 def convert_p99_to_ms(row: StudyRow) -> float | None:
     """Return p99 in ms; None for a point with too few queries."""
-    return None if row.p99_ns is None else row.p99_ns / NS_PER_MS
+    if row.p99_ns is None:
+        return None
+    return row.p99_ns / NS_PER_MS
 
 
 def find_row_efficiency(row: StudyRow) -> float | None:
     """Return samples/s/W of the system, or of all parts together; None if no power was read."""
-    return drawn.samples_per_s_per_w if (drawn := select_shown_energy(row.energy)) else None
+    if drawn := select_shown_energy(row.energy):
+        return drawn.samples_per_s_per_w
+    return None
 
 
 def find_first_score(row: StudyRow) -> float | None:
@@ -227,11 +224,10 @@ def build_latency_rate_chart(study: Study, name: str) -> Chart:
     applies to it.
     """
     budget = study.within_ms
-    tails = (
-        build_study_lines(study, get_samples_per_second, convert_p99_to_ms, "p99")
-        if budget is not None
-        else ()
-    )
+    if budget is not None:
+        tails = build_study_lines(study, get_samples_per_second, convert_p99_to_ms, "p99")
+    else:
+        tails = ()
     lines = (
         *build_study_lines(
             study, get_samples_per_second, convert_mean_latency_to_ms, "mean" if tails else ""
@@ -244,7 +240,10 @@ def build_latency_rate_chart(study: Study, name: str) -> Chart:
     description = describe_line_maxima(lines, "ms", "{} samples/s")
     if budget is not None:
         description += f" The budget is {budget:g} ms."
-    y = TAIL_LATENCY_AXIS if tails else MEAN_LATENCY_AXIS
+    if tails:
+        y = TAIL_LATENCY_AXIS
+    else:
+        y = MEAN_LATENCY_AXIS
     return Chart(
         id=f"study-{name}-trade",
         title="Latency against throughput",
@@ -285,11 +284,9 @@ def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str
 
 def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
     """Format the rate with its interval, and the latencies."""
-    ends = (
-        f"{format_study_rate(row.low)} to {format_study_rate(row.high)}"
-        if row.low and row.high
-        else "-"
-    )
+    ends = "-"
+    if row.low and row.high:
+        ends = f"{format_study_rate(row.low)} to {format_study_rate(row.high)}"
     return (
         format_generated_rate(row.samples_per_second, row.tokens_per_second),
         ends,
@@ -302,11 +299,9 @@ def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
     drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-", "-"
-    efficiency = (
-        "-"
-        if drawn.samples_per_s_per_w is None
-        else format_whole_digits(drawn.samples_per_s_per_w, 3)
-    )
+    efficiency = "-"
+    if drawn.samples_per_s_per_w is not None:
+        efficiency = format_whole_digits(drawn.samples_per_s_per_w, 3)
     return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
 
 

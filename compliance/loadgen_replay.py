@@ -115,7 +115,6 @@ class OlderMersenneTwister(MersenneTwister):
 
 
 def swap_elements(order: list[int], left: int, right: int) -> None:
-    """Swap two elements."""
     order[left], order[right] = order[right], order[left]
 
 

@@ -93,9 +93,8 @@ def write_data_manifest(
         found=dict(survey.found),
     )
     try:
-        manifest = DATA_MANIFEST_DECODER.decode(
-            msgspec.json.encode(manifest)
-        )  # as it will be read back: lists for tuples
+        # as it will be read back: lists for tuples
+        manifest = DATA_MANIFEST_DECODER.decode(msgspec.json.encode(manifest))
         manifest = msgspec.structs.replace(manifest, sha256=manifest.seal)
         if not is_manifest_kept(path, manifest):
             write_json(path, msgspec.to_builtins(manifest))

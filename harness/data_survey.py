@@ -97,9 +97,10 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
     after = data_manifest.compute_folder_stamps(data_set)
+    # except parts that the survey itself creates
     comparable_stamps = {
         name: place for name, place in after.items() if name in before or name not in data_set.parts
-    }  # except parts that the survey itself creates
+    }
     if changed := data_manifest.describe_data_changes(before, comparable_stamps):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
     if emptied := next((split for split, count in survey.samples.items() if not count), None):
@@ -122,12 +123,10 @@ def format_survey_summary(manifest: DataManifest) -> str:
 
 
 def count_data_files(manifest: DataManifest) -> int:
-    """Count the files of a data set."""
     return sum(place.files for place in manifest.places.values())
 
 
 def count_data_bytes(manifest: DataManifest) -> int:
-    """Count the bytes of a data set."""
     return sum(place.bytes for place in manifest.places.values())
 
 
@@ -160,7 +159,6 @@ def run_data_survey(workload: str, options: RunOptions, output_format: str) -> N
 
 
 def print_survey(manifest: DataManifest, path: Path, profile: Profile, output_format: str) -> None:
-    """Print the survey's results."""
     if output_format == "json":
         counted = {
             "samples": manifest.samples,

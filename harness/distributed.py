@@ -178,9 +178,8 @@ class RankGroup:
 
     def report_failure(self, sentence: str, *, lost: bool = False) -> None:
         """Report to the other ranks; the first failure is the one named."""
-        with suppress(
-            Exception
-        ):  # the store was lost with the process that held it: there is nobody left to tell
+        # the store was lost with the process that held it: there is nobody left to tell
+        with suppress(Exception):
             self._store.compare_set(FAILURE_KEY, "", json.dumps([self.rank, sentence, lost]))
 
     def find_failure(self) -> RankFailure | None:
@@ -333,9 +332,8 @@ def join_launched_ranks(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]
         counted,
         COLLECTIVE_TIMEOUT.total_seconds(),
     )
-    store = dist.PrefixStore(
-        attempt.name, shared
-    )  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
+    # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
+    store = dist.PrefixStore(attempt.name, shared)
     if device.startswith("cuda"):
         torch.cuda.set_device(device)  # NCCL uses the current device for its collectives
     backend = "nccl" if device.startswith("cuda") else "gloo"

@@ -219,9 +219,8 @@ def build_reading_options(
 
 def check_plugin_names(options: RunOptions) -> None:
     """Refuse a framework, engine or input pipeline that no installed package provides."""
-    if options.framework not in (
-        frameworks := set(iterate_known_frameworks())
-    ):  # before the engine: it defaults to the framework's own
+    # before the engine: it defaults to the framework's own
+    if options.framework not in (frameworks := set(iterate_known_frameworks())):
         raise build_unknown_name_error("framework", options.framework, frameworks)
     engines = registry.list_entry_points(registry.ENGINE_GROUP)
     if options.engine not in (*engines, AUTOMATIC_ENGINE):

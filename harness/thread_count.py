@@ -13,9 +13,8 @@ def resolve_thread_count(
     """Report CPU use by other programs and return threads per rank: as requested, else as the run
     began with, else this rank's share of the free cores.
     """
-    busy = ranks.share_value(
-        cpus.measure_busy_share() if ranks.leads else 0.0
-    )  # the other ranks block meanwhile, so their work is not counted as other programs'
+    # the other ranks block meanwhile, so their work is not counted as other programs'
+    busy = ranks.share_value(cpus.measure_busy_share() if ranks.leads else 0.0)
     threads = (
         requested
         or ranks.share_value(begun)

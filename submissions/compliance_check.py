@@ -57,9 +57,8 @@ def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
     if sha256 in JUDGED_BUNDLES:
         return rename_bundle_findings(JUDGED_BUNDLES[sha256], path)
     found = Judge().judge_path(str(path)).findings
-    if (
-        sha256 and compute_verdict(found) is Verdict.VALID
-    ):  # not cached if invalid: the cause may have been a full disk
+    # not cached if invalid: the cause may have been a full disk
+    if sha256 and compute_verdict(found) is Verdict.VALID:
         JUDGED_BUNDLES.clear()
         JUDGED_BUNDLES[sha256] = found, path
     return found

@@ -48,9 +48,8 @@ def render_github_report(results: Sequence[PathJudgement]) -> str:
     """Render one command per PATH with its verdict and one per finding, errors first: GitHub shows
     the first ten of each level of a step alone.
     """
-    relative = cache(
-        partial(format_relative_path, Path.cwd())
-    )  # a file may have hundreds of findings
+    # a file may have hundreds of findings
+    relative = cache(partial(format_relative_path, Path.cwd()))
     commands = [
         *(command for result in results for command in list_verdict_commands(result)),
         *(command for result in results for command in list_finding_commands(result, relative)),
@@ -181,7 +180,6 @@ def format_relative_path(here: Path, file: str) -> str:
 
 
 def format_workflow_command(name: str, message: str, **properties: str) -> str:
-    """Format one workflow command."""
     formatted = ",".join(
         f"{key}={encode_command_text(value, ':,')}" for key, value in properties.items()
     )

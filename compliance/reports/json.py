@@ -25,7 +25,6 @@ FINDING_FIELDS: Final = (
 
 
 def render_json_report(results: Sequence[PathJudgement]) -> str:
-    """Render the report."""
     return format_json({"results": [build_result_document(result) for result in results]})
 
 

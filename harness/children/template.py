@@ -101,9 +101,8 @@ class ForkTemplate:
             self.process = context.Process(
                 target=serve_forks, args=(far, (*COMMON_MODULES, *self.modules))
             )
-            Finalize(
-                None, self.end, exitpriority=0
-            )  # before multiprocessing waits for its children, in a child of its own too
+            # before multiprocessing waits for its children, in a child of its own too
+            Finalize(None, self.end, exitpriority=0)
             with far:
                 start_child_process(self.process)
         return self.process, self.pipe
@@ -244,9 +243,8 @@ def run_as_child(
         PROCESS_NAME_FILE.write_text(Path(sys.executable).name)
     os.environ.clear()
     os.environ.update(request.environment)
-    multiprocessing.set_start_method(
-        "spawn", force=True
-    )  # as in a new interpreter: what it starts later would be forks of many threads
+    # as in a new interpreter: what it starts later would be forks of many threads
+    multiprocessing.set_start_method("spawn", force=True)
     os.chdir(request.folder)
     os.sched_setaffinity(0, request.cores)
     numpy: Any = sys.modules.get("numpy")

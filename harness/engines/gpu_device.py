@@ -61,9 +61,8 @@ class CudaDevice:
         import torch
 
         self.device = torch.device(device)
-        torch.cuda.set_device(
-            self.device
-        )  # TensorRT builds and loads on the thread's current device
+        # TensorRT builds and loads on the thread's current device
+        torch.cuda.set_device(self.device)
         self.name = torch.cuda.get_device_name(self.device)
         self.capability = ".".join(map(str, torch.cuda.get_device_capability(self.device)))
 

@@ -162,9 +162,8 @@ class TorchExecutable:
                 torch.autocast(kind, dtype=lower, enabled=lower is not None),
             ):
                 results = convert_outputs_to_tuple(run(*map(self.place_input, inputs)))
-            return (
-                tuple(result.clone() for result in results) if self.recorded else results
-            )  # the graph's next replay overwrites them
+            # the graph's next replay overwrites them
+            return tuple(result.clone() for result in results) if self.recorded else results
 
         call = wrap_with_memory_report(TorchEngine.name, run_module)
         if self.gpu is None or not self.has_graphs:

@@ -27,9 +27,8 @@ def resolve_serving_devices(option: str) -> tuple[str, ...]:
     if not is_gpu_list(option):
         return (resolve_device(option),)
     wanted, count = parse_gpu_list(option), count_usable_gpus()
-    if (
-        not wanted and not count or wanted and wanted[-1][1] >= count
-    ):  # before the list is expanded: a slip may name billions
+    # before the list is expanded: a slip may name billions
+    if not wanted and not count or wanted and wanted[-1][1] >= count:
         raise build_missing_gpu_error(option, count)
     return format_gpu_names(
         number for low, high in wanted or ((0, count - 1),) for number in range(low, high + 1)

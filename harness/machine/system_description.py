@@ -328,13 +328,14 @@ def run_git(*arguments: str) -> str | None:
     if not (root / ".git").exists():
         return None
     try:
+        # killed with podium, a `status` that writes would leave its lock behind
         command = [
             "git",
             "--no-optional-locks",
             "-C",
             str(root),
             *arguments,
-        ]  # killed with podium, a `status` that writes would leave its lock behind
+        ]
         return subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=20
         ).stdout.strip()

@@ -263,7 +263,6 @@ def get_untrained_settings(job: TrainingJob) -> Mapping[str, HyperValue]:
 
 
 def count_folder_bytes(folder: Path) -> int:
-    """Return the bytes of a folder's files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -286,7 +285,7 @@ def build_training_estimate(
     most = training.row.max_epochs
     epoch_s = trial.epoch.estimate_epoch_s(int(str(facts[events.TRAIN_SAMPLES])))
     seconds, most_seconds = (
-        trial.prepared_s + runs * estimate_run_s(trial, epoch_s, blocks, epochs)
+        trial.prepared_s + runs * estimate_training_run_s(trial, epoch_s, blocks, epochs)
         for epochs in (expected or most, most)
     )
     each = f"{epoch_s:.1f} s each and {trial.evaluation_s:.1f} s an evaluation"
@@ -314,7 +313,7 @@ def find_expected_epochs(training: TrainingRequest) -> tuple[float | None, str]:
     return expected, request.round.find_source(path)
 
 
-def estimate_run_s(
+def estimate_training_run_s(
     trial: TrainingTrial, epoch_s: float, blocks: Sequence[Block], epochs: float
 ) -> float:
     """Estimate one run: epochs, the evaluations and checkpoints after their blocks, and the

@@ -139,7 +139,6 @@ def format_power_lines(track: PowerTrack, begin_ns: int, end_ns: int, node: int)
 def format_power_event(
     event_type: str, key: str, value: float | None, utc_ns: int, node: int
 ) -> str:
-    """Format one event."""
     event = {
         "namespace": "",
         "time_ms": utc_ns // NS_PER_MS,

@@ -341,9 +341,8 @@ def end_broken_run(
             f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
         ) from error
     if not failure:
-        job.ranks.report_failure(
-            reason
-        )  # before the log is finished: the others' collectives fail as soon as this rank is gone
+        # before the log is finished: the others' collectives fail as soon as this rank is gone
+        job.ranks.report_failure(reason)
     if job.ranks.leads:
         attempts.record_run_end(job, campaign, index, log, RunEnding.BROKEN)
         record_run_ending(job.working_entry.results, job.name, campaign, index, RunEnding.BROKEN)

@@ -59,9 +59,8 @@ def run_campaigns(
     for each in names:
         try:
             with raise_signals_in_block() as signals:
-                registry.load_workload(
-                    each
-                )  # validated before a results folder exists: a rejected request writes nothing
+                # validated before a results folder exists: a rejected request writes nothing
+                registry.load_workload(each)
                 requested_options.parse_requested_options(each, options, seed, runs, challenge)
                 with lock_results_folder(options.results):
                     bundle, failed_audits = run_single_campaign(
@@ -74,9 +73,8 @@ def run_campaigns(
             raise build_interruption_error(each, error) from error
         except (JudgedError, MissingError) as error:
             failures.append(error)
-            if (
-                signals.received is not None
-            ):  # it stopped for its own reason, and no other campaign is started
+            # it stopped for its own reason, and no other campaign is started
+            if signals.received is not None:
                 break
     if bundles:
         print_campaign_summary(bundles)
@@ -405,7 +403,6 @@ def run_podium_command(campaign: Campaign, name: str, *words: str) -> None:
 
 
 def print_campaign_step(campaign: Campaign, what: str) -> None:
-    """Print the campaign's current step."""
     print_progress_note(f"{campaign.workload}: {what}")
 
 
@@ -418,9 +415,8 @@ def print_campaign_summary(bundles: Sequence[Path]) -> None:
     with ExitStack() as stack:
         for bundle in bundles:
             with suppress(JudgedError):  # an unreadable bundle is reported with the scores
-                stack.enter_context(
-                    open_results(bundle)
-                )  # scores and report then reuse the unpacked, judged bundle
+                # scores and report then reuse the unpacked, judged bundle
+                stack.enter_context(open_results(bundle))
         print_scores(score_paths(bundles, problems), bundles)
         print_progress_note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
         write_bundle_reports(bundles)

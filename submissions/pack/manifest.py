@@ -52,7 +52,6 @@ def iterate_run_stamps(results: Iterable[IndexedResult]) -> Iterator[RunStamp]:
 
 
 def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
-    """Read the stamp of a training run."""
     found = log_values.read_training_values(log).stamps
     return RunStamp(
         result=result,
@@ -67,7 +66,6 @@ def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
 
 
 def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
-    """Read the stamp of a LoadGen run."""
     run = log_values.read_loadgen_run_record(folder)
     system = run.system
     return RunStamp(

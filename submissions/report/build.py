@@ -364,9 +364,8 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
     shown = provenance.build_provenance_section(
         [result for result, _ in subject.pairs], subject.path if subject.bundle else None
     )
-    if shown.tables or not all(
-        names.is_published_score(each) for _, each in subject.pairs
-    ):  # a published round files nothing of what this section shows
+    # a published round files nothing of what this section shows
+    if shown.tables or not all(names.is_published_score(each) for _, each in subject.pairs):
         yield shown
 
 

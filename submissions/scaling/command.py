@@ -136,7 +136,6 @@ def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
 
 
 def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str, Any]:
-    """Describe a published point with its predictions."""
     measured, left_out_ms = (
         point.compute_step_ms(read_scaling_data().images),
         predict_left_out_step(point),
@@ -159,7 +158,6 @@ def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str,
 
 
 def describe_predicted_step(point: TrainingPoint, parts: StepParts) -> dict[str, Any]:
-    """Describe a predicted step."""
     return {
         "devices": point.devices,
         "per_node": point.per_node,
@@ -219,9 +217,8 @@ def compute_logged_device_rate(log: Path) -> DeviceRate | None:
         return None
     throughput, each = median(rates), batch / ranks
     spent_ms = batch / throughput * MS_PER_S
-    overhead_ms = min(
-        fit_published_points().overhead_ms, spent_ms / 2
-    )  # the rest of the step must be work
+    # the rest of the step must be work
+    overhead_ms = min(fit_published_points().overhead_ms, spent_ms / 2)
     return DeviceRate(
         rate=each / ((spent_ms - overhead_ms) / MS_PER_S),
         devices=int(ranks),

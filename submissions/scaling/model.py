@@ -243,7 +243,6 @@ def compute_base_device_rate(
 
 
 def compute_root_mean(squares: Iterable[float], count: int) -> float:
-    """Return the root mean square."""
     return math.sqrt(sum(squares) / count)
 
 

@@ -62,9 +62,8 @@ def parse_signature_blob(blob: bytes, text: bytes) -> SshSignature:
     key, rest = split_ssh_string(blob[len(head) :])
     namespace, rest = split_ssh_string(rest)
     reserved, rest = split_ssh_string(rest)
-    _, rest = split_ssh_string(
-        rest
-    )  # the hash algorithm's name, which the inner signature contains too
+    # the hash algorithm's name, which the inner signature contains too
+    _, rest = split_ssh_string(rest)
     _, rest = split_ssh_string(rest)
     if not blob.startswith(head) or reserved or rest:
         raise JudgedError("its signature is not in the form that ssh-keygen writes")

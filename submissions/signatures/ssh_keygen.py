@@ -232,9 +232,8 @@ def verify_signature_file(
     allowed = ["-f", str(signers.allowed)]
     found = run_keygen(["-Y", "find-principals", "-s", str(file), *allowed], data)
     names = found.stdout.decode("utf-8", "replace").split()
-    if (
-        not names and claimed and "-CERT" in key
-    ):  # without a name ssh-keygen does not say why a certificate has no owner
+    # without a name ssh-keygen does not say why a certificate has no owner
+    if not names and claimed and "-CERT" in key:
         found = run_keygen(
             ["-Y", "verify", *allowed, "-I", claimed, "-n", SIGNATURE_NAMESPACE, "-s", str(file)],
             data,
@@ -262,9 +261,8 @@ def verify_unrevoked_signature(
     """
     found = verify_signature_file(file, data, signers, claimed)
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
-    if found.standing is SignatureStatus.BAD or (
-        found.signer is None and "-cert-" in kind
-    ):  # a certificate cannot vouch for itself
+    # a certificate cannot vouch for itself
+    if found.standing is SignatureStatus.BAD or (found.signer is None and "-cert-" in kind):
         return found
     allowed, name = signers.allowed, found.signer
     if name is None:  # ssh-keygen checks for revoked keys only if it knows the signer

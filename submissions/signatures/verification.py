@@ -71,7 +71,6 @@ def describe_sealed_bytes(found: OpenedBundle) -> Iterator[VerificationLine]:
 
 
 def describe_judge_verdict(found: OpenedBundle) -> Iterator[VerificationLine]:
-    """Report the judge's verdict."""
     round_description = (
         f"{found.manifest.round}, profile {found.manifest.profile} (podium"
         f" {found.manifest.version})"

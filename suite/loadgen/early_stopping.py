@@ -72,9 +72,8 @@ def estimate_early_stopping(queries: int, percentile: float) -> EarlyStoppingEst
     if queries < floor:
         return EarlyStoppingEstimate(queries_needed=floor, rank_from_top=None)
     low, high = 1, queries
-    while (
-        high - low > 1
-    ):  # the highest t that still passes: the more queries are over, the less is proven
+    # the highest t that still passes: the more queries are over, the less is proven
+    while high - low > 1:
         middle = (low + high) // 2
         if is_percentile_proven(queries - middle, middle, percentile):
             low, high = middle, high

@@ -57,7 +57,6 @@ def read_logged_records(folder: Path) -> Iterator[LoggedAnswer]:
 
 
 def decode_logged_answer(answer: LoggedAnswer) -> bytes:
-    """Decode an answer's bytes."""
     return decode_logged_bytes(answer.data, answer.qsl_idx)
 
 

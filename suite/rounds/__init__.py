@@ -322,7 +322,6 @@ class Benchmark:
 
 
 def format_profiles(profiles: tuple[Profile, ...]) -> str:
-    """Format a list of profiles."""
     if profiles:
         return f"profile {', '.join(profiles)} alone"
     return "no profile"

@@ -23,9 +23,8 @@ def decode_tensor(payload: bytes | memoryview, template: torch.Tensor) -> torch.
             f"{len(payload):,} bytes are not a tensor of {'x'.join(map(str, template.shape))}"
             f" {template.dtype}"
         )
-    return torch.frombuffer(bytearray(payload), dtype=template.dtype).view(
-        template.shape
-    )  # a copy: torch shares memory only where it may write
+    # a copy: torch shares memory only where it may write
+    return torch.frombuffer(bytearray(payload), dtype=template.dtype).view(template.shape)
 
 
 def prefix_sample_number(sample: int, content: bytes) -> bytes:

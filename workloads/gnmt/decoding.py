@@ -24,16 +24,18 @@ from workloads.gnmt.scoring import GNMT_END_ID, GNMT_PAD_ID, GNMT_START_ID
 # layers, V vocabulary.
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
+# mlcommons/training, rnn_translator, train.py: beam size, length penalty, coverage penalty
 EVALUATION_BEAM_RULE: Final = (
     5,
     0.6,
     0.1,
-)  # mlcommons/training, rnn_translator, train.py: beam size, length penalty, coverage penalty
+)
+# mlcommons/inference v0.5, wmt16_gnmt_4_layer.json: the same three
 SERVING_BEAM_RULE: Final = (
     10,
     1.0,
     0.0,
-)  # mlcommons/inference v0.5, wmt16_gnmt_4_layer.json: the same three
+)
 
 
 def build_gnmt_beam(rule: tuple[int, float, float], max_length: int) -> BeamParameters:

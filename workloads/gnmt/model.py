@@ -27,10 +27,11 @@ GNMT_FRAMEWORK: Final = "torch"
 MAX_INITIAL_WEIGHT: Final = (
     0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
 )
+# seq2seq/utils.py, init_lstm_; attention.py
 ZERO_BIAS_SUFFIXES: Final = (
     "bias_hh_l0",
     "attention.bias",
-)  # seq2seq/utils.py, init_lstm_; attention.py
+)
 MASKED_ATTENTION_SCORE: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest value
 
 

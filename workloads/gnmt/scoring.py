@@ -16,12 +16,13 @@ from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.common.text.token_answers import unpack_token_ids
 
 GNMT_VOCABULARY_FILE: Final = "vocabulary.txt"
+# mlcommons/training, rnn_translator, config.py; the last one includes its backslash
 GNMT_SPECIAL_TOKENS: Final = (
     "<pad>",
     "<unk>",
     "<s>",
     "<\\s>",
-)  # mlcommons/training, rnn_translator, config.py; the last one includes its backslash
+)
 GNMT_PAD_ID, GNMT_UNKNOWN_ID, GNMT_START_ID, GNMT_END_ID = range(4)
 SUBWORD_JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one continues
 

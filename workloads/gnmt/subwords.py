@@ -76,9 +76,8 @@ class GNMTSubwords:
     def train_on_sentences(cls, sentences: Sequence[str], merges: int) -> "GNMTSubwords":
         """Learn merges from all sentences of both languages, then count the resulting pieces."""
         text = io.StringIO()
-        with redirect_stderr(
-            io.StringIO()
-        ):  # a progress bar, and a message that no pair is repeated
+        # a progress bar, and a message that no pair is repeated
+        with redirect_stderr(io.StringIO()):
             learn_bpe(sentences, text, merges)
         bpe = BPE(io.StringIO(text.getvalue()))
         piece_counts = Counter(

@@ -15,7 +15,6 @@ GNMT_TRIAL_TOKENS = 3
 
 
 def build_gnmt_trial_network(device: str) -> model.GNMTNetwork:
-    """Build the network."""
     layers, width = GNMT_TRIAL_LAYERS_AND_WIDTH
     return model.GNMTNetwork(vocabulary=16, width=width, layers=layers).to(device)
 

@@ -33,11 +33,12 @@ from workloads.maskrcnn.scenes import MASKRCNN_SCENES
 # the file, C 3 colour channels, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
+# T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
 BGR_MEAN_C: Final = (
     102.9801,
     115.9465,
     122.7717,
-)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
+)
 PADDING_MULTIPLE_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
 
 

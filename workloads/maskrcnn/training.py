@@ -216,9 +216,10 @@ def build_seeded_maskrcnn(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         built = model.MaskRCNNNetwork(description, build_region_counts(run.settings))
+    # a closed row requires a hash
     untrained = (
         recipe.start_weights == start_weights.MASKRCNN_RANDOM_START and not recipe.start_sha256
-    )  # a closed row requires a hash
+    )
     if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.load_msra_weights(
             built.backbone.body, recipe.start_weights, recipe.start_sha256

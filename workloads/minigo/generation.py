@@ -215,9 +215,8 @@ def _set_up_game_worker(parent: int, device: str, precision: Precision) -> None:
     """Set up a worker. The parent handles signals, between groups of games; a worker ends when its
     parent dies, even if the parent was killed.
     """
-    mixed_precision.prepare_training_precision(
-        device, precision
-    )  # else cuDNN would use TF32 here but not in the parent
+    # else cuDNN would use TF32 here but not in the parent
+    mixed_precision.prepare_training_precision(device, precision)
     # a signal to the whole process group would otherwise interrupt the parent's generation before
     # it is saved
     defer_worker_end()

@@ -25,10 +25,11 @@ MINIGO_BATCH_NORM_MOMENTUM: Final = 0.05  # dual_net.py: batch-norm's decay 0.95
 MINIGO_BATCH_NORM_EPSILON: Final = 1e-5  # dual_net.py
 POLICY_HEAD_CHANNELS: Final = 2  # dual_net.py: policy head's 1x1 convolution
 VALUE_HEAD_CHANNELS: Final = 1  # dual_net.py: value head's
+# limits that a description is checked against before memory is allocated
 MAX_DESCRIBED_FILTERS, MAX_DESCRIBED_BLOCKS = (
     1024,
     64,
-)  # limits that a description is checked against before memory is allocated
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

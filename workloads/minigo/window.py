@@ -16,10 +16,11 @@ from workloads.minigo.go.games import SelfPlayExamples
 
 # Legend: B positions of a batch, E examples, F planes, P points, A actions.
 WINDOW_STATE_FILE: Final = "window.npz"
+# kind of random draws, distinct from that of generation.py
 BATCH_STREAM, WINDOW_SHUFFLE_STREAM = (
     3,
     4,
-)  # kind of random draws, distinct from that of generation.py
+)
 SAMPLED_SYMMETRIES: Final = 8
 
 

@@ -138,9 +138,8 @@ def check_classifier_weights(
             }
     except (OSError, SafetensorError) as error:
         raise RequestError(f"--weights {weights}: {' '.join(str(error).split())}") from error
-    batch_counters = {
-        key for key in network_weights if key.endswith("num_batches_tracked")
-    }  # older files lack the counter
+    # older files lack the counter
+    batch_counters = {key for key in network_weights if key.endswith("num_batches_tracked")}
     if mismatched := sorted((set(shapes) ^ set(network_weights)) - batch_counters) or sorted(
         key for key in shapes if shapes[key] != tuple(network_weights[key].shape)
     ):

@@ -76,10 +76,11 @@ class LabelledPredictor(NoisePredictor):
         self._predict_classes([self._blank] * self._batch)
 
     def _predict_classes(self, pictures: Sequence[torch.Tensor]) -> Sequence[bytes]:
+        # the network takes whole batches
         full_batch = [
             *pictures,
             *[pictures[-1]] * (self._batch - len(pictures)),
-        ]  # the network takes whole batches
+        ]
         with self._stream.enter_inference():
             (logit_NK,) = self._call(self._batcher.copy_to_device(full_batch))
             best_NA = logit_NK[: len(pictures)].topk(scoring.TOP_CLASS_COUNT).indices

@@ -21,18 +21,20 @@ from workloads.resnet50.images import embedded
 from workloads.resnet50.images.imagenet import ImageNetSplit
 
 # Legend: N images of a batch. T: mlcommons/training.
+# T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
 REFERENCE_CROP_ASPECTS: Final = (
     0.75,
     1.33,
-)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
+)
 MAX_REFERENCE_CROP_TRIES: Final = 100  # as above: max_attempts
 MIN_COVERED_SHARE: Final = (
     0.1  # as above: min_object_covered; without an object box, the whole image is the object
 )
+# Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
 UNIFORM_CROP_ASPECTS: Final = (
     3 / 4,
     4 / 3,
-)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
+)
 MAX_UNIFORM_CROP_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
 CROP_EXTENT_EPSILON: Final = 1e-7  # tensorflow, sample_distorted_bounding_box_op.cc: kEps
 CENTRE_CROP_PERCENT: Final = (

@@ -56,9 +56,8 @@ def render_embedded_image(labels: list[int], sample: int) -> tuple[str, int, tup
     except ImportError:
         return "", 0, ()
     label = labels[sample]
-    picture = embedded.draw_embedded_image(
-        "val", label, sample - labels.index(label)
-    )  # sorted by class, like the set's folders
+    # sorted by class, like the set's folders
+    picture = embedded.draw_embedded_image("val", label, sample - labels.index(label))
     return encode_data_url(picture), embedded.EMBEDDED_IMAGE_SIDE_PX, embedded.EMBEDDED_CLASSES
 
 

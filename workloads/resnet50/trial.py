@@ -18,7 +18,6 @@ RESNET50_TRIAL_CLASSES = 4
 
 
 def build_trial_classifier() -> nn.Module:
-    """Build the network."""
     return nn.Sequential(
         TrialStem(),
         nn.AdaptiveAvgPool2d(1),

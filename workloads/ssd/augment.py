@@ -14,6 +14,7 @@ from workloads.ssd.colours import ColourChange, ColourChanges
 
 # Legend: O objects, T crops, 4 left, top, right, bottom as fractions of the image.
 WHOLE_PICTURE_CROP: Final = -1.0
+# SSDCropping.sample_options: the whole image, five overlaps, any crop
 MIN_CROP_IOU_CHOICES: Final = (
     WHOLE_PICTURE_CROP,
     0.1,
@@ -22,15 +23,16 @@ MIN_CROP_IOU_CHOICES: Final = (
     0.7,
     0.9,
     0.0,
-)  # SSDCropping.sample_options: the whole image, five overlaps, any crop
+)
 MIN_CROP_SIDE_SHARE: Final = 0.3  # of the image; SSDCropping.__call__
 CROP_ASPECT_RANGE: Final = (0.5, 2.0)  # width to height
+# SSDTransformer, ColorJitter
 MAX_BRIGHTNESS_CHANGE, MAX_CONTRAST_CHANGE, MAX_SATURATION_CHANGE, MAX_HUE_CHANGE = (
     0.125,
     0.5,
     0.5,
     0.05,
-)  # SSDTransformer, ColorJitter
+)
 
 
 def sample_augmented_view(

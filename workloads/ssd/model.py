@@ -25,13 +25,14 @@ from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, SSDConfigur
 # background.
 SSD_NAME: Final = "ssd"
 SSD_MAP_CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the six maps
+# ssd300.py, _build_additional_features: inside the extra blocks
 EXTRA_BLOCK_CHANNELS: Final = (
     256,
     256,
     128,
     128,
     128,
-)  # ssd300.py, _build_additional_features: inside the extra blocks
+)
 RESNET34_SHA256_PREFIX: Final = "333f7ec4"  # SHA-256 prefix of torchvision's resnet34-333f7ec4.pth
 BATCH_NORM_COUNTER_SUFFIX: Final = "num_batches_tracked"  # torchvision's file predates this counter
 MAX_QUOTED_ERROR_WORDS: Final = 20

@@ -116,7 +116,6 @@ class TextWithVocabulary:
 
 
 def count_sentence_subtokens(sentences: Sequence[Sentence]) -> Ints:
-    """Count the subtokens of each sentence."""
     return np.fromiter(map(len, sentences), np.int64, len(sentences))
 
 

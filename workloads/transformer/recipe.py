@@ -18,10 +18,11 @@ from workloads.common.setting_values import (
 
 TRUNCATE_CHOICE: Final = "truncate"
 MICRO_TOKENS_SETTING: Final = "data.micro_tokens"
+# mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
 SHORTEST_BUCKET_TOKENS, BUCKET_GROWTH_FACTOR = (
     8,
     1.1,
-)  # mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
+)
 
 
 def build_inverse_root_schedule(base: float, width: int, warm_up_steps: int) -> RateSchedule:

@@ -177,7 +177,6 @@ def build_convergence_point(
 
 
 def iterate_list_entries(value: object) -> Iterable[object]:
-    """Return the entries of a list."""
     if isinstance(value, list):
         return value
     return []

@@ -329,7 +329,6 @@ def find_system_description(home: Path, system: str) -> Path:
 
 
 def list_system_descriptions(home: Path) -> list[Path]:
-    """List an organisation's system descriptions."""
     return sorted((home / "systems").glob("*.json"))
 
 

@@ -159,9 +159,8 @@ class AnswerCounter:
         text = self.carry + chunk
         at = single_until = 0
         while not self.tally.broken:
-            if (
-                self.begun and at >= single_until
-            ):  # even if some need separate parsing, later ones may not
+            # even if some need separate parsing, later ones may not
+            if self.begun and at >= single_until:
                 end = self.count_short_answers(text, at)
                 at, single_until = end, single_until if end > at else end + MAX_ANSWERS_RUN_BYTES
                 continue

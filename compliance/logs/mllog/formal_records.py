@@ -22,7 +22,6 @@ def collect_formal_keys() -> frozenset[str]:
 
 
 def collect_round_keys(name: str) -> set[str]:
-    """Collect the keys of one round."""
     kind = registry.load_round_kind(name)
     collect, load = (registry.load_kind_part(kind, part) for part in ("formal_keys", "load"))
     return collect(load(name)) if collect and load else set()

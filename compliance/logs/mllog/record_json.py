@@ -137,9 +137,8 @@ def recover_record_object(
         )
         return None
     loose = parse_lenient_object(front)
-    if loose is not None and not has_fault_in_formal_key(
-        loose
-    ):  # mlcommons/logging writes NaN as Python does
+    # mlcommons/logging writes NaN as Python does
+    if loose is not None and not has_fault_in_formal_key(loose):
         source.add_parse_error(
             ParseErrorKind.FOREIGN,
             f"invalid JSON: {format_excerpt(text)}",
@@ -190,9 +189,8 @@ def parse_python_dict(text: str) -> dict[str, Any] | None:
     if len(text) > MAX_LITERAL_LENGTH or not text.lstrip().startswith("{"):
         return None
     try:
-        with warnings.catch_warnings(
-            action="ignore", category=SyntaxWarning
-        ):  # suppress Python's warnings about the parsed text
+        # suppress Python's warnings about the parsed text
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
             table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None

@@ -43,7 +43,6 @@ def run_precision_trial(provider: str, precision: Precision, options: Mapping[st
 
 
 def build_float_product(element: int) -> onnx.GraphProto:
-    """Build a product of floats."""
     right = helper.make_tensor(
         "right", element, [MATRIX_SIDE, MATRIX_SIDE], np.ones(MATRIX_SIDE * MATRIX_SIDE)
     )

@@ -179,9 +179,10 @@ class OnnxRuntimeExecutable:
         options.graph_optimization_level = getattr(
             onnxruntime.GraphOptimizationLevel, GRAPH_OPTIMISATION_LEVELS[level]
         )
+        # a stranger's file may fail, and the error is raised
         options.log_severity_level = (
             LOG_FATAL_ONLY if network.framework == ONNX_FRAMEWORK else LOG_ERRORS_ONLY
-        )  # a stranger's file may fail, and the error is raised
+        )
         self.network, self.device = network, plan.device
         self.session = load_onnx_session(
             PROVIDER_NAMES[provider], path, options, build_provider_options(provider, plan)

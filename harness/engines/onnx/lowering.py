@@ -147,7 +147,6 @@ def keep_operators_in_fp32(model: onnx.ModelProto, kinds: Collection[str]) -> No
 
 
 def round_to_bf16(value: Any, name: str) -> onnx.TensorProto:
-    """Round an array to BF16."""
     import ml_dtypes
     from onnx import numpy_helper
 

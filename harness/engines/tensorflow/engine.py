@@ -59,18 +59,16 @@ class TensorFlowExecutable:
         from harness.engines.tensorflow import saved_model
 
         limit_tensorflow_threads(plan.threads)
-        tf.config.experimental.enable_tensor_float_32_execution(
-            False
-        )  # enabled by default, and would be reported as fp32
+        # enabled by default, and would be reported as fp32
+        tf.config.experimental.enable_tensor_float_32_execution(False)
         self.device = format_tensorflow_device(plan.device)
         self.compiled = bool(plan.options.get(XLA_OPTION))
         path, wanted = (
             saved_model.ensure_saved_model(network, plan.cache),
             saved_model.build_input_signature(network),
         )
-        self.model = tf.saved_model.load(
-            str(path)
-        )  # keep the model alive: its functions depend on it
+        # keep the model alive: its functions depend on it
+        self.model = tf.saved_model.load(str(path))
         self.run = self.model.run.get_concrete_function(*wanted)
         if self.compiled:
             self.run = tf.function(

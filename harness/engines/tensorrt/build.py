@@ -124,9 +124,8 @@ def build_serialised_engine(
     """
     trt, start_s = library.module, time.monotonic()
     builder = trt.Builder(log)
-    definition = builder.create_network(
-        1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
-    )  # the only kind in 11.x, which ignores the flag
+    # the only kind in 11.x, which ignores the flag
+    definition = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
     parse_onnx_network(library, log, definition, source, request)
     config = build_engine_config(library, builder, definition, request)
     timings = open_timing_cache(library, config, request, timings_folder)
@@ -195,9 +194,8 @@ def build_engine_config(
     trt, config = library.module, builder.create_builder_config()
     set_build_target(library, config, request.target.capability)
     config.builder_optimization_level = request.level
-    (config.set_flag if request.tf32 else config.clear_flag)(
-        trt.BuilderFlag.TF32
-    )  # set unless cleared
+    # set unless cleared
+    (config.set_flag if request.tf32 else config.clear_flag)(trt.BuilderFlag.TF32)
     if request.workspace_mib:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, request.workspace_mib * MIB)
     used_names = [definition.get_input(place).name for place in range(definition.num_inputs)]

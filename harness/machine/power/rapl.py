@@ -67,9 +67,8 @@ class Rapl:
             for file in zone.glob("constraint_*_*_uw")
             if CONSTRAINT_FILE.fullmatch(file.name) and (each := sysfs.find_sysfs_number(file))
         ]:
-            facts["limit_w"] = (
-                max(limits) / UW_PER_W
-            )  # the short-term limit is above the long-term one
+            # the short-term limit is above the long-term one
+            facts["limit_w"] = max(limits) / UW_PER_W
         name = f"{self.name}:{scope}"
         self.paths[name] = counter
         yield Channel(

@@ -64,7 +64,6 @@ def list_readable_channels(root: Path) -> list[str]:
 
 
 def probe_power_source(name: str, root: Path) -> dict[str, Any]:
-    """Probe one source."""
     source = registry.load_power_source(name)
     try:
         answer = source.probe(root)

@@ -95,9 +95,8 @@ class SourceChannels:
             except OSError as error:
                 failed.append(error)
                 continue
-            if (
-                reading.t_ns > self.last_ns[number]
-            ):  # a program that prints its own lines may have no new one
+            # a program that prints its own lines may have no new one
+            if reading.t_ns > self.last_ns[number]:
                 self.last_ns[number] = reading.t_ns
                 yield SampledReading(t_ns=reading.t_ns, channel=number, value=reading.value)
         if len(failed) == len(self.found):

@@ -116,7 +116,6 @@ def copy_session_files(folder: Path, run: Path) -> None:
 
 
 def print_session_energy(session: PowerSession) -> None:
-    """Print a session's energy."""
     (energy,), _ = session.energy
     mean = energy.mlperf_mean_w or 0.0
     model = replace_unprintable(str(session.readings.tracks[energy.name].facts["model"]))

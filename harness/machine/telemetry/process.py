@@ -181,10 +181,8 @@ class RunSampler:
         """
         if self.process is None:
             return
-        process, self.process = (
-            self.process,
-            None,
-        )  # a signal from here on must not have a second word said
+        # a signal from here on must not have a second word said
+        process, self.process = self.process, None
         if (answer := process.send_request(message, SAMPLER_STOP_LIMIT_S)) == DONE:
             keep_idle_sampler(process)
             return
@@ -218,9 +216,8 @@ def plan_sampling(
 ) -> SamplingPlan:
     """Plan this node's sampling: the host, the GPUs of its ranks, and `more`."""
     ranks = read_launcher_variable("LOCAL_WORLD_SIZE", 1)
-    root_pid = (
-        os.getpid() if ranks == 1 else os.getppid()
-    )  # torchrun's agent started all ranks of the node
+    # torchrun's agent started all ranks of the node
+    root_pid = os.getpid() if ranks == 1 else os.getppid()
     openings = [
         SourceOpening(function=f"{TELEMETRY_MODULE}.host:open_host", options={"root_pid": root_pid})
     ]

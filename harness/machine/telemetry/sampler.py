@@ -106,9 +106,8 @@ class SegmentSampler:
                 [channel.name for channel in channels],
                 [channel.kind for channel in channels],
             )
-            due_ns = now + (
-                source.period_ms * NS_PER_MS if ChannelKind.STATE in kinds[:1] else 0
-            )  # counters and power need a reading before the run
+            # counters and power need a reading before the run
+            due_ns = now + (source.period_ms * NS_PER_MS if ChannelKind.STATE in kinds[:1] else 0)
             self.turns.append(
                 SourceSchedule(
                     source=source,

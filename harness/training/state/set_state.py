@@ -142,9 +142,8 @@ def begin_training_set(
     else:
         place = entry
         elsewhere = list_unfinished_logs(entry.results, workload)
-        state = locate_state_folder(
-            entry.results, workload
-        )  # first: without it, the rest cannot be mistaken for a set to resume
+        # first: without it, the rest cannot be mistaken for a set to resume
+        state = locate_state_folder(entry.results, workload)
         moved = move_to_superseded(
             [state, *list_set_files(logs), *elsewhere], results=entry.results
         )

@@ -65,7 +65,6 @@ def draw_example_picture(example: Example, which: str) -> Markup:
 
 
 def format_outline_label(outline: Outline) -> str:
-    """Label an object."""
     if outline.score is not None:
         return f"{outline.label} {outline.score:.2f}"
     return outline.label
@@ -91,7 +90,6 @@ def draw_outline(outline: Outline, unit: float) -> Markup:
 
 
 def draw_mask_polygon(points: tuple[float, ...], colour: str, unit: float) -> Markup:
-    """Draw one polygon of a mask."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(points[::2], points[1::2], strict=False))
     return Markup(
         '<polygon points="{}" fill="{}" fill-opacity="0.35" stroke="{}" stroke-width="{:.3f}"/>'

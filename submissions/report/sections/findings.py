@@ -69,7 +69,6 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
 
 
 def format_finding_row(finding: Finding) -> tuple[str, ...]:
-    """Format one finding as a row."""
     if finding.line is None:
         location = finding.file
     else:

@@ -62,7 +62,6 @@ def build_formats_section(
 
 
 def identify_engine_and_precision(served: ServedScenarios) -> tuple[str, str]:
-    """Return the engine and precision of a system."""
     side = next(iter(served.values()))[1]
     return side.engine or UNKNOWN_CELL, side.precision or UNKNOWN_CELL
 

@@ -144,7 +144,6 @@ def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
 
 
 def format_shell_command(words: object) -> str:
-    """Format a command line for a shell."""
     if isinstance(words, list | tuple):
         return shlex.join(map(str, words))
     return str(words)
@@ -254,7 +253,6 @@ def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
 
 
 def describe_step_subject(step: LedgerStep) -> str:
-    """Describe the subject of a ledger step."""
     return " ".join(filter(None, (step.what, step.of))) or f"{len(step.files)} files"
 
 

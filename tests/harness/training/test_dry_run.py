@@ -15,7 +15,7 @@ from podium_fakes.drive import options
 from harness.training.dry_run import (
     EpochTimes,
     TrainingTrial,
-    estimate_run_s,
+    estimate_training_run_s,
     find_expected_epochs,
     is_measured_enough,
     record_step_time,
@@ -161,7 +161,7 @@ def test_evaluations_and_checkpoints_come_after_blocks() -> None:
         exported_bytes=0,
     )
     blocks = [range(1, 3), range(3, 5), range(5, 7)]
-    assert estimate_run_s(trial, 100.0, blocks, 3.5) == 3.5 * 100 + 2 * 12 + 2 + 5
+    assert estimate_training_run_s(trial, 100.0, blocks, 3.5) == 3.5 * 100 + 2 * 12 + 2 + 5
 
 
 def test_expected_epochs_are_those_of_the_rows_own_hyper_parameters(tmp_path: Path) -> None:

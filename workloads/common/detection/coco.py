@@ -32,9 +32,8 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-MAX_ANNOTATION_FILE_BYTES: Final = (
-    4 << 30
-)  # maximum size of an annotation file in bytes; COCO's largest has 470 MB
+# maximum size of an annotation file in bytes; COCO's largest has 470 MB
+MAX_ANNOTATION_FILE_BYTES: Final = 4 << 30
 TRUTH_ANNOTATIONS_FILE: Final = (
     "annotations.json"  # file name of the annotations in a result's truth
 )
@@ -60,9 +59,8 @@ class CocoImage:
     height: int
 
 
-class CocoAnnotation(
-    msgspec.Struct, frozen=True, kw_only=True
-):  # a dataclass does not allow a default for Raw
+# a dataclass does not allow a default for Raw
+class CocoAnnotation(msgspec.Struct, frozen=True, kw_only=True):
     """An object, or with `iscrowd` a region of many objects."""
 
     id: int

@@ -148,7 +148,6 @@ class DetectionExamples:
 
 
 def convert_mask_to_polygons(mask: bytes, image: CocoImage) -> tuple[tuple[float, ...], ...]:
-    """Return the polygons around a mask."""
     from workloads.common.detection.mask_outlines import trace_mask_polygons
 
     drawn_HW = rle.decode_segmentation_mask(

@@ -58,9 +58,8 @@ def select_block_survivors(overlap_NN: Tensor) -> Tensor:
     """Return which boxes of a block survive, best first; `overlap` marks pairs of which only one
     can survive.
     """
-    suppresses_NN = overlap_NN.float().triu_(
-        1
-    )  # a float product is many times faster than a boolean one
+    # a float product is many times faster than a boolean one
+    suppresses_NN = overlap_NN.float().triu_(1)
     stays_N = torch.ones(len(overlap_NN), dtype=torch.bool)
     while not torch.equal(stays_N, again_N := stays_N.float() @ suppresses_NN == 0):
         stays_N = again_N

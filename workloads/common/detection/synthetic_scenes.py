@@ -243,7 +243,6 @@ def place_scene_object(
 
 
 def compute_outline_area(points_PD: Floats) -> float:
-    """Compute the area of an outline."""
     x, y = points_PD.T
     return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
 

@@ -116,9 +116,8 @@ def _is_compile_supported(device_type: str) -> bool:
     return bool(importlib.import_module(COMPILER_MODULE).is_compile_supported(device_type))
 
 
-DECLARED_OPERATORS: Final = (
-    _declare_operator_schemas()
-)  # kept alive: the schemas disappear with the library object
+# kept alive: the schemas disappear with the library object
+DECLARED_OPERATORS: Final = _declare_operator_schemas()
 
 with _leave_compiler_out():
     import torchvision  # its import needs the schemas above

@@ -84,7 +84,6 @@ class DaliReader(Generic[K, N, C]):
 def wait_for_dali_batch(
     graph: "DaliGraph", picture_NHWC: "Future[torch.Tensor]", notes: C
 ) -> tuple[torch.Tensor, C]:
-    """Wait for a batch to finish."""
     return graph.keep_memory_until_used(picture_NHWC.result()), notes
 
 
@@ -134,9 +133,8 @@ class DaliGraph:
                 ),
             )
             return copied
-        with torch.cuda.stream(
-            self.stream
-        ):  # synchronising this stream does not wait for the training step
+        # synchronising this stream does not wait for the training step
+        with torch.cuda.stream(self.stream):
             copied = feed_ndarray(
                 dense,
                 torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device),

@@ -61,7 +61,6 @@ class Lars(torch.optim.Optimizer):
         return loss
 
     def _update_layers(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
-        """Update some layers at once."""
         updates = [weight.grad for weight in weights if weight.grad is not None]
         if group["adapt"]:
             ratios = compute_trust_ratios(weights, updates, group)

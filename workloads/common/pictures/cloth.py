@@ -30,10 +30,11 @@ MAX_THREAD_TINT: Final = 25.0  # how far a channel may be from a thread's level
 THREAD_SHARPNESS: Final = 2.0  # of the border between two threads
 RAG_CORNERS_RANGE: Final = (5, 9)
 MAX_FIGURE_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
+# of one of the ground's two cloths, which is neither level nor upright
 GROUND_SLANT_RANGE_DEG: Final = (
     33.0,
     57.0,
-)  # of one of the ground's two cloths, which is neither level nor upright
+)
 LAMP_BRIGHTNESS_SHARE: Final = 0.3  # light falls by this share to one side, and rises to the other
 GRAIN_LEVELS_RANGE: Final = (3.0, 8.0)
 
@@ -165,9 +166,8 @@ def draw_cloth_outline(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> 
     if not all(size):
         return
     window_CHW = picture_HWC.transpose(2, 0, 1)[:, down, across]
-    change_CHW = cloth.compute_colours(
-        size
-    )  # changed in place: half of the time goes into new arrays otherwise
+    # changed in place: half of the time goes into new arrays otherwise
+    change_CHW = cloth.compute_colours(size)
     change_CHW -= window_CHW
     change_CHW *= compute_pixel_coverage(points_PD - (across.start, down.start), size)
     window_CHW += change_CHW

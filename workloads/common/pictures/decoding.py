@@ -13,11 +13,12 @@ from workloads.common.device_constants import keep_constant_on_device
 
 # Legend: N images of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
 # enough to vectorise.
+# ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 IMAGENET_MEAN_C: Final = (
     0.485,
     0.456,
     0.406,
-)  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
+)
 IMAGENET_STD_C: Final = (0.229, 0.224, 0.225)
 
 BYTE_MEAN_C: Final = tuple((np.array(IMAGENET_MEAN_C, np.float32) * 255).tolist())

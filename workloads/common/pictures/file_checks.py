@@ -167,9 +167,8 @@ def measure_complete_picture(content: bytes, *, deep: bool) -> Extent | None:
         with Image.open(BytesIO(content)) as picture:
             if deep:
                 picture.load()
-            is_complete = (
-                picture.format != "JPEG" or JPEG_END_MARKER in content[-JPEG_TAIL_BYTES:]
-            )  # one of ImageNet's .JPEG files is a PNG
+            # one of ImageNet's .JPEG files is a PNG
+            is_complete = picture.format != "JPEG" or JPEG_END_MARKER in content[-JPEG_TAIL_BYTES:]
             return picture.size if is_complete else None
     except (
         OSError,

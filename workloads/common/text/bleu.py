@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 SACREBLEU_SCALE: Final = 100.0  # sacrebleu's scale
+# compute_bleu.py, UnicodeRegex
 T2T_SPACING_RULES: Final = (
     (r"([^\d])(\p{P})", r"\1 \2 "),
     (r"(\p{P})([^\d])", r" \1 \2"),
     (r"(\p{S})", r" \1 "),
-)  # compute_bleu.py, UnicodeRegex
+)
 
 
 class BleuForm(StrEnum):
@@ -66,9 +67,8 @@ def _build_bleu_metric(form: BleuForm) -> "BLEU":
     if form is BleuForm.TOKENS:
         return BLEU(tokenize="none", smooth_method="none", force=True)
     if form is BleuForm.SACREBLEU:
-        return BLEU(
-            lowercase=True, tokenize="intl", smooth_method="exp", force=True
-        )  # force: no warning about tokenised periods
+        # force: no warning about tokenised periods
+        return BLEU(lowercase=True, tokenize="intl", smooth_method="exp", force=True)
     metric = BLEU(lowercase=True, tokenize="none", smooth_method="exp", force=True)
     metric.tokenizer_signature = "t2t"  # `t2t_words` has tokenised the texts
     return metric

@@ -19,10 +19,11 @@ from workloads.common.text.bleu import BleuForm, format_bleu_signature
 TEXT_TRAIN_SPLIT, TEXT_TEST_SPLIT = TEXT_SPLITS = ("train", "test")
 CORPUS_SIZE_KEY: Final = "corpus"
 """Pairs of training text before a length limit drops some."""
+# the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
 SOURCE_SUFFIX, TARGET_SUFFIX = (
     "en",
     "de",
-)  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
+)
 MAX_NAMED_LINES: Final = 5  # broken lines listed in a message; the rest are counted
 LATIN1_TEXT_BYTES: Final = frozenset(range(0xA0, 0xFE))
 """Bytes beyond ASCII of Western European text in ISO 8859-1: without control characters, and
@@ -122,9 +123,8 @@ def read_raw_lines(path: Path) -> list[bytes]:
     """
     content = read_text_bytes(path)
     refuse_archive(path)
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(
-        b"\n"
-    )  # Unicode's other line ends occur within sentences of WMT
+    # Unicode's other line ends occur within sentences of WMT
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     code = "utf-16" if content.startswith(UTF16_MARKS) else guess_unmarked_utf16(lines)
     if code:
         raise RequestError(

@@ -12,9 +12,8 @@ REFERENCES_FILE: Final = "references.txt"
 def read_references(truth: Path) -> list[str]:
     """Read one reference per line; ValueError if there is none."""
     path = truth / REFERENCES_FILE
-    lines = (
-        path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
-    )  # Unicode's other line ends occur within sentences of WMT
+    # Unicode's other line ends occur within sentences of WMT
+    lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
     if lines == [""]:
         raise ValueError(f"{path}: no references")
     return lines

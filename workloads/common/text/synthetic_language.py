@@ -34,6 +34,7 @@ TARGET_SOUNDS: Final = (
     ("ch", "h", "j", "q", "sh", "v", "w", "x", "z", "zh"),
     ("ae", "ie", "oo", "uu", "y"),
 )
+# 330 words
 (
     NOUN_COUNT,
     VERB_COUNT,
@@ -50,7 +51,7 @@ TARGET_SOUNDS: Final = (
     12,
     8,
     4,
-)  # 330 words
+)
 NAME_SYLLABLE_COUNT: Final = 20
 TENSE_ENDINGS: Final = (("s", "", "ish"), ("d", "d", "osh"), ("", "", "ash"))
 """Endings of the source's verb in singular and plural, and of the target's: present, past,

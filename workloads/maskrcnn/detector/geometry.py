@@ -29,10 +29,11 @@ TorchvisionBoxCoder: Any = detection._utils.BoxCoder
 LAST_PIXEL_WIDTH_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's index to its far edge
 PYRAMID_STRIDES: Final = (4, 8, 16, 32, 64)  # T, e2e_mask_rcnn_R_50_FPN_1x.yaml: RPN.ANCHOR_STRIDE
 POOLED_STRIDES: Final = PYRAMID_STRIDES[:4]  # POOLER_SCALES of ROI_BOX_HEAD and ROI_MASK_HEAD
+# modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
 CANONICAL_SIDE_PX, CANONICAL_LEVEL = (
     224,
     4,
-)  # modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
+)
 LEVEL_EPSILON: Final = 1e-6  # as above: eps
 
 

@@ -33,9 +33,8 @@ PYRAMID_LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, str
 MASK_THRESHOLD: Final = (
     0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
 )
-MAX_PASTED_PIXELS: Final = (
-    1 << 26
-)  # of pasted masks in memory at once: a hundred of COCO's largest images, 256 MiB of floats
+# of pasted masks in memory at once: a hundred of COCO's largest images, 256 MiB of floats
+MAX_PASTED_PIXELS: Final = 1 << 26
 # around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py,
 # Masker
 MASK_MARGIN_PX: Final = 1

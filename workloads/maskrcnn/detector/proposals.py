@@ -19,10 +19,11 @@ from workloads.maskrcnn.detector.geometry import (
 Tensor = torch.Tensor
 detection: Any = torchvision.models.detection
 RegionProposalNetwork: Any = detection.rpn.RegionProposalNetwork
+# T:maskrcnn, config/defaults.py: RPN.FG_IOU_THRESHOLD, BG_IOU_THRESHOLD
 ANCHOR_FOREGROUND_IOU, ANCHOR_BACKGROUND_IOU = (
     0.7,
     0.3,
-)  # T:maskrcnn, config/defaults.py: RPN.FG_IOU_THRESHOLD, BG_IOU_THRESHOLD
+)
 ANCHOR_POSITIVE_SHARE: Final = 0.5  # RPN.POSITIVE_FRACTION
 PROPOSAL_NMS_IOU: Final = 0.7  # RPN.NMS_THRESH
 PROPOSAL_CODER_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0)  # rpn/rpn.py: weights of its BoxCoder

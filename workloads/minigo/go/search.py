@@ -138,9 +138,8 @@ class SearchForest:
         for number in range(at_once):
             if len(unfinished := games[left_N[games] > number]):
                 path = self._walk_to_leaves(unfinished)
-                path.add_visits(
-                    self, 1, -1.0 if at_once > 1 else 0.0
-                )  # a virtual loss, until the leaf is evaluated
+                # a virtual loss, until the leaf is evaluated
+                path.add_visits(self, 1, -1.0 if at_once > 1 else 0.0)
                 paths.append(path)
         leaf_N = np.concatenate([path.leaf_N for path in paths]) if paths else np.zeros(0, np.int64)
         leaves = np.unique(leaf_N)

@@ -41,7 +41,6 @@ def read_embedded_positions() -> Iterator[tuple[str, list[int], int, str]]:
 
 
 def encode_game_record(moves: list[int], winner: str) -> bytes:
-    """Return a game record as text."""
     game = sgf.Sgf_game(size=EMBEDDED_BOARD_SIDE)
     game.get_root().set("KM", EMBEDDED_KOMI)
     game.get_root().set("RE", f"{winner}+")
@@ -73,7 +72,6 @@ def write_embedded_positions(folder: Path) -> None:
 
 
 def format_record_file_name(number: int) -> str:
-    """Return the file name of a record."""
     return f"position_{number:04d}.sgf"
 
 

@@ -16,12 +16,13 @@ import tensorflow as tf
 Tensor: TypeAlias = Any
 """tf.Tensor; TensorFlow publishes no usable type information."""
 Floats: TypeAlias = npt.NDArray[np.float32]
+# He et al. 2015, table 1, 50-layer: bottlenecks of conv2_x to conv5_x
 BOTTLENECKS_PER_STAGE: Final = (
     3,
     4,
     6,
     3,
-)  # He et al. 2015, table 1, 50-layer: bottlenecks of conv2_x to conv5_x
+)
 RESNET50_BATCH_NORM_EPSILON: Final = 1e-5  # torch.nn.BatchNorm2d
 CONVOLUTION_KERNEL_DIMENSIONS: Final = 4
 TORCH_BATCH_COUNTER_SUFFIX: Final = "num_batches_tracked"
@@ -40,7 +41,6 @@ def convert_resnet50_weights(state: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def convert_weight_layout(value: Floats) -> Floats:
-    """Convert one weight."""
     return np.ascontiguousarray(
         value.transpose(2, 3, 1, 0) if value.ndim == CONVOLUTION_KERNEL_DIMENSIONS else value.T
     )

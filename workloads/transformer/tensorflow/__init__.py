@@ -4,6 +4,5 @@ PyTorch.
 
 import os
 
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # warnings and errors only; read when tensorflow is imported
+# warnings and errors only; read when tensorflow is imported
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

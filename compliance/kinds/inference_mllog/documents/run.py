@@ -164,10 +164,11 @@ def read_mllog_run(
 ) -> MllogRun:
     """Read a run's detail log and summary."""
     source = SourceFile(folder / DETAIL_LOG, leniency=MLLOG_FILE_LENIENCY)
+    # LoadGen writes three of its lines twice
     summary_source = SourceFile(
         folder / SUMMARY_LOG,
         leniency={**MLLOG_FILE_LENIENCY, ParseErrorKind.DUPLICATE: Severity.INFO},
-    )  # LoadGen writes three of its lines twice
+    )
     return MllogRun(
         folder=folder,
         mode=mode,

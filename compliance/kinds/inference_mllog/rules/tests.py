@@ -73,7 +73,6 @@ MAX_TEST_OUTPUT_BYTES: Final = 1 << 20
 
 
 def read_test_output(path: Path) -> str:
-    """Read the output of a script."""
     return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
 
 

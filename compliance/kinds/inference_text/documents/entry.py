@@ -315,7 +315,6 @@ def compute_inferred_summary_result(
 
 
 def parse_summary_scenario(summary: LegacySummary) -> Scenario | None:
-    """Return the scenario stated in a summary."""
     stated = summary.values.get("Scenario")
     if stated:
         return match_scenario_folder(stated.text.replace(" ", ""))

@@ -204,7 +204,6 @@ def recompute_top1(
 
 
 def read_entry_measurements(position: EntryPosition | None) -> MeasurementsFolder | None:
-    """Read the measurements of an entry in a tree."""
     if position is None:
         return None
     return read_measurements_folder(

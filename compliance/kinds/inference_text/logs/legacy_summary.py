@@ -70,9 +70,8 @@ def read_legacy_summary(source: SourceFile) -> LegacySummary:
     source.leniency = LEGACY_LOADGEN_LENIENCY
     summary = LegacySummary()
     text = read_source_text(source, MAX_SUMMARY_BYTES)
-    if is_utf16_text(
-        text.lstrip("\ufffd").encode("utf-8", "replace")
-    ):  # a byte order mark is not UTF-8
+    # a byte order mark is not UTF-8
+    if is_utf16_text(text.lstrip("\ufffd").encode("utf-8", "replace")):
         source.add_parse_error(
             ParseErrorKind.RECORD, "UTF-16 text", "text with one byte per character"
         )
@@ -122,7 +121,6 @@ def trim_result_name(name: str) -> str:
 def store_legacy_value(
     source: SourceFile, part: dict[str, LogValue], name: str, value: LogValue
 ) -> None:
-    """Store one value."""
     first_value = part.setdefault(name, value)
     if first_value is not value:
         source.add_parse_error(

@@ -39,7 +39,6 @@ def build_accuracy_text_fault(
     line: int | None = None,
     severity: Severity | None = None,
 ) -> Fault:
-    """Build a fault in accuracy.txt."""
     return entry.build_fault(
         found, required, line, file=entry.claims.source.path, severity=severity
     )

@@ -89,9 +89,8 @@ def answers(run: TextRun) -> Iterator[Fault]:
         or run.round.filing.truncated_accuracy_bytes is not None
     ):
         return
-    if (
-        run.performance and not tally.answers
-    ):  # the accuracy folder contains the answers of both halves
+    # the accuracy folder contains the answers of both halves
+    if run.performance and not tally.answers:
         return
     total = run.find_number("qsl_reported_total_count")
     sizes = run.row.accuracy_samples if run.row else ()

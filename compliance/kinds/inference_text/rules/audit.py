@@ -62,7 +62,6 @@ def build_verdict_line_fault(
     required: str,
     severity: Severity | None = None,
 ) -> Fault:
-    """Build the fault for a line."""
     return Fault(
         file=source.path,
         line=text.count("\n", 0, match.start()) + 1,
@@ -218,9 +217,10 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
         else:
             spelt = str(wanted).lower()
         if logged is None or logged.text != spelt:
+            # the result's own seeds: no test took place
             unchanged = logged is not None and logged.text == str(
                 getattr(test.round.loadgen, name, None)
-            )  # the result's own seeds: no test took place
+            )
             found = f"{name} {logged.text if logged else 'missing'}"
             yield test.run.build_fault(
                 found,

@@ -209,9 +209,8 @@ def check_generated_schedule(run: TextRun) -> Iterator[Fault]:
             made.line,
         )
     requested = run.find_number("effective_min_query_count") or 0
-    ended = (
-        run.phase is not None and run.phase.natural_end is not None
-    )  # the earliest revisions generated more than they sent
+    # the earliest revisions generated more than they sent
+    ended = run.phase is not None and run.phase.natural_end is not None
     if (
         run.scenario is Scenario.SERVER
         and not ended

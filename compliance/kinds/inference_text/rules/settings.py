@@ -209,9 +209,8 @@ def special(run: TextRun) -> Iterator[Fault]:
     weight = None
     if not run.closed:
         weight = Severity.WARNING
-    if (
-        run.detail.audit
-    ):  # some accepted entries have one without effect; forbidden changes are checked below
+    # some accepted entries have one without effect; forbidden changes are checked below
+    if run.detail.audit:
         yield run.build_fault(
             "an audit.config that may have changed the settings",
             "the settings of a result",

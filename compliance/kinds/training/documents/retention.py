@@ -30,9 +30,8 @@ def select_retained_records(
     If a log has more different events than the limit, the excess ones are not kept.
     """
     records = iter(records)
-    first = list(
-        islice(records, min(MAX_RUN_EVENTS, MAX_REPEATED_RECORDS, MAX_EVENT_NAMES))
-    )  # no limit is exceeded among these
+    # no limit is exceeded among these
+    first = list(islice(records, min(MAX_RUN_EVENTS, MAX_REPEATED_RECORDS, MAX_EVENT_NAMES)))
     run = [record for record in first if record.key in RUN_EVENTS]
     index = LogIndex(first)
     dropped: Counter[str] = Counter()

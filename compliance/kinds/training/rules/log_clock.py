@@ -95,7 +95,6 @@ def span(log: PublishedLog) -> Iterator[Fault]:
 
 
 def get_record_time_ns(record: PublishedRecord) -> int:
-    """Return the time of a record."""
     return record.time_ns
 
 

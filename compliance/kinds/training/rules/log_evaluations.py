@@ -117,9 +117,8 @@ def checkpoint(log: PublishedLog) -> Iterator[Fault]:
         ),
         default=0.0,
     )
-    if (
-        trained is not None and trained < MIN_TRAINED_SHARE * wanted <= 2 * counted
-    ):  # blocks that end below half of it have another unit
+    # blocks that end below half of it have another unit
+    if trained is not None and trained < MIN_TRAINED_SHARE * wanted <= 2 * counted:
         found = (
             f"run_stop after about {trained:.6g} of the first passing checkpoint's {wanted:.12g}"
         )

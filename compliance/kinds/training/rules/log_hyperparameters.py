@@ -77,9 +77,8 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     )
     missing = [key for key in required if not log.counts.get(key)]
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
-    otherwise = (
-        Severity.WARNING if unchecked and len(missing) > len(required) // 2 else None
-    )  # a log with its own names, which no checker has read
+    # a log with its own names, which no checker has read
+    otherwise = Severity.WARNING if unchecked and len(missing) > len(required) // 2 else None
     for key in missing:
         yield log.build_fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.find_record, required)):
@@ -249,9 +248,8 @@ def rates(log: PublishedLog) -> Iterator[Fault]:
         (ACCUMULATION_STEPS_KEY, is_step_count, "a whole number above 0"),
     ):
         wrong = next((record for record in log.list_records(key) if not holds(record.value)), None)
-        judged = log.closed and any(
-            constraint.key == key for constraint in log.row.constraints
-        )  # checked by log.legality, except for fractions of a step
+        # checked by log.legality, except for fractions of a step
+        judged = log.closed and any(constraint.key == key for constraint in log.row.constraints)
         if wrong and not (judged and (not is_finite_number(wrong.value) or wrong.value <= 0)):
             sure = log.closed and wrong.value is not None and key in log.row.required
             yield log.build_fault(

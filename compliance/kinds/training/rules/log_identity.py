@@ -115,9 +115,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
             *(key for key in OPTIONAL_NAME_EVENTS if key not in keys and log.counts.get(key)),
         )
     missing = sum(not log.counts.get(key) for key in keys)
-    otherwise = (
-        Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
-    )  # a log without any of these
+    # a log without any of these
+    otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
     for key in keys:
         records = log.list_records(key)
         if not records:
@@ -308,9 +307,8 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
         return
     for key in log.round.events.samples:
         if not log.counts.get(key):
-            unchecked = (
-                Severity.WARNING if Dialect.SECONDS in log.dialects else None
-            )  # no checker has read such logs
+            # no checker has read such logs
+            unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None
             yield log.build_fault(f"no {key}", "a record", severity=unchecked)
         for record in log.list_records(key):
             stated = parse_finite_number(record.value)

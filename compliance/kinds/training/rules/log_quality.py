@@ -255,9 +255,8 @@ def target(log: PublishedLog) -> Iterator[Fault]:
             last.entry.line,
         )
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:
-        accepted = (
-            Severity.WARNING if Dialect.SECONDS in log.dialects else None
-        )  # the one such log among the accepted ones
+        # the one such log among the accepted ones
+        accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None
         found = (
             f"status {log.status}, but the last evaluation, {format_short_value(last.entry.value)},"
             f" reaches {goal}"

@@ -187,9 +187,8 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
         other = next(
             (known for known, told, _ in earlier if has_nearly_equal_results(results, told)), None
         )
-        if (
-            other and not list_distinct_scores(log) == list_distinct_scores(other) != ()
-        ):  # already an error
+        # already an error
+        if other and not list_distinct_scores(log) == list_distinct_scores(other) != ():
             found = f"results that differ from those of {other.path.name} only in the last digits"
             yield log.build_fault(
                 found, "a separate run", events.EVAL_ACCURACY, severity=Severity.WARNING

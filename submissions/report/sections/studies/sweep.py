@@ -49,12 +49,12 @@ def build_sweep_section(study: Study, name: str) -> Section:
         title=f"Sweep of {study.subject}",
         intro=intro,
         charts=tuple(chart for chart in charts if chart.lines),
-        tables=(build_points_table(study),),
+        tables=(build_sweep_points_table(study),),
         notes=tuple(build_sweep_notes(study)),
     )
 
 
-def build_points_table(study: Study) -> Table:
+def build_sweep_points_table(study: Study) -> Table:
     """Show each point; power and scores if any point has them."""
     columns = ["engine", "precision", "batch", *RATE_AND_LATENCY_COLUMNS]
     rows = [
@@ -157,7 +157,6 @@ def select_known_intervals(
 
 
 def get_batch(row: StudyRow) -> float:
-    """Return the batch size."""
     return float(row.batch)
 
 
@@ -306,5 +305,4 @@ def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
 
 
 def format_study_scores(row: StudyRow) -> str:
-    """Format the scores."""
     return " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())

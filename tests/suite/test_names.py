@@ -117,15 +117,17 @@ def is_participle(word: str) -> bool:
 
 def count_names() -> dict[str, list[str]]:
     names: list[str] = []
-    places = defaultdict[str, set[Path]](set)
+    places = defaultdict[tuple[str, str], set[Path]](set)
     for path, module in list_modules():
+        package = path.relative_to(ROOT).parts[0]
         functions = (node for node in ast.walk(module) if isinstance(node, Function))
         names += [each.name for each in functions if is_verb_phrase_due(each)]
         for each in module.body:
-            if isinstance(each, Function) and is_verb_phrase_due(each):
-                places[each.name.strip("_")].add(path)
+            is_public = isinstance(each, Function) and not each.name.startswith("_")
+            if is_public and is_verb_phrase_due(each):
+                places[package, each.name].add(path)
     return {
-        "shared": [f"{name} ({len(at)} files)" for name, at in places.items() if len(at) > 1],
+        "shared": [f"{name} in {package}" for (package, name), at in places.items() if len(at) > 1],
         "participles": [name for name in names if is_participle(split_name(name)[0])],
         "prepositions": [name for name in names if split_name(name)[0] in PREPOSITIONS],
         "one word": [name for name in names if len(split_name(name)) == 1],

@@ -82,7 +82,9 @@ def format_known_value(figure: KnownFigure) -> str:
     """Format a value with its unit and the digits that are known."""
     if figure.value is None or figure.as_published:
         return format_metric_value(figure.value, figure.unit)
-    unit = "ms" if figure.unit == "ns" else figure.unit
+    unit = "ms"
+    if figure.unit != "ns":
+        unit = figure.unit
     return f"{figure.format_known_number(figure.value)} {unit}".removesuffix(f" {UNITLESS}")
 
 
@@ -124,7 +126,9 @@ def describe_row_verdict(row: Result) -> str:
     """Say whether a result is compliant, or that nobody can tell here."""
     if row.judgement.unjudged:
         return "not judged"
-    return "yes" if row.compliant else "no"
+    if row.compliant:
+        return "yes"
+    return "no"
 
 
 def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tuple[str, str]]:
@@ -133,11 +137,10 @@ def iterate_token_cells(tokens: "TokenFigures | None", unit: str) -> Iterator[tu
     """
     if tokens is None:
         return
-    rate, rate_unit = (
-        (tokens.answers_per_s, SAMPLE_RATE_UNIT)
-        if unit == TOKEN_RATE_UNIT
-        else (tokens.tokens_per_s, TOKEN_RATE_UNIT)
-    )
+    if unit == TOKEN_RATE_UNIT:
+        rate, rate_unit = tokens.answers_per_s, SAMPLE_RATE_UNIT
+    else:
+        rate, rate_unit = tokens.tokens_per_s, TOKEN_RATE_UNIT
     if rate is not None:
         yield rate_unit, format_metric_value(rate, "").rstrip()
     for name, found in (("TTFT", tokens.ttft_ns), ("TPOT", tokens.tpot_ns)):
@@ -149,7 +152,9 @@ def format_metric_name(row: Result) -> str:
     """Format a metric for display, with the percentile of a latency."""
     if row.metric.startswith(LATENCY_PREFIX):
         return f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
-    return row.unit if row.unit in NAMING_RATE_UNITS else row.metric.replace("_", " ")
+    if row.unit in NAMING_RATE_UNITS:
+        return row.unit
+    return row.metric.replace("_", " ")
 
 
 def format_score_value(score: float) -> str:
@@ -172,8 +177,12 @@ def format_named_score(metric: str, score: float) -> str:
 
 def describe_tries(score: Result) -> str:
     """Count the attempts at a result if there were more than it has runs; empty otherwise."""
-    expected = len(score.runs) if score.scenario else 1
-    return f"{score.attempts} tries" if score.attempts and score.attempts > expected else ""
+    expected = 1
+    if score.scenario:
+        expected = len(score.runs)
+    if score.attempts and score.attempts > expected:
+        return f"{score.attempts} tries"
+    return ""
 
 
 def format_score_target(row: Result, metric: str) -> str:

@@ -242,7 +242,9 @@ def move_campaign_into_place(
     for weights in (staged_folder / CHECKPOINTS_FOLDER / workload).glob("*"):
         target = results_folder / weights.relative_to(staged_folder)
         # the weights are the same: only the record is new
-        record = CHECKPOINT_RECORD if target.exists() else ""
+        record = ""
+        if target.exists():
+            record = CHECKPOINT_RECORD
         move_campaign_part(results_folder, weights / record, target / record)
     if not move.displaced:
         move_to_superseded(

@@ -353,13 +353,13 @@ def build_curve_comparison_section(
 
 def build_curve_tile(curve: ScoredCurve, *, several: bool) -> Tile:
     """Return the headline of a curve: its peak."""
-    unfit = "" if curve.compliant else ". Not compliant"
+    unfit = ". Not compliant"
+    if curve.compliant:
+        unfit = ""
     known = find_peak_interval(curve)
-    tested = (
-        "not tested"
-        if known is None
-        else f"{format_figure(known.low)} to {format_figure(known.high)}"
-    )
+    tested = "not tested"
+    if known is not None:
+        tested = f"{format_figure(known.low)} to {format_figure(known.high)}"
     return Tile(
         name=f"{curve.model}: peak",
         value=format_figure(curve.peak),

@@ -82,11 +82,9 @@ def build_result_tiles(sides: Sequence[Result], *, several: bool = False) -> Ite
     for each in sides:
         score = each
         value, _, unit = RESULT_COLUMNS["value"].format_cell(score).partition(" ")
-        percentile = (
-            score.metric.removeprefix(LATENCY_PREFIX)
-            if score.metric.startswith(LATENCY_PREFIX)
-            else ""
-        )
+        percentile = ""
+        if score.metric.startswith(LATENCY_PREFIX):
+            percentile = score.metric.removeprefix(LATENCY_PREFIX)
         prefix = f"{score.workload}: " if workloads else ""
         yield Tile(
             name=f"{prefix}{score.scenario or 'Time to train'}",
@@ -103,12 +101,13 @@ def format_tile_note(side: Result) -> str:
     score = side
     between = RESULT_COLUMNS["interval"].format_cell(score)
     estimated = f"LoadGen's {ESTIMATE_NAME}" if find_estimated_percentile(score) else ""
-    certain = (
-        f"{between}, {len(score.runs)} runs"
-        if between
-        else explain_missing_interval(len(score.runs))
-        or f"{len(score.runs)} equal runs, no interval"
-    )
+    if between:
+        certain = f"{between}, {len(score.runs)} runs"
+    else:
+        certain = (
+            explain_missing_interval(len(score.runs))
+            or f"{len(score.runs)} equal runs, no interval"
+        )
     scores = (
         (
             format_named_score(name, value),

@@ -403,7 +403,10 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     words = ", ".join(
         format_percentile_ms(percent, value) for percent, value in percentiles.items()
     )
-    marks = [drawn_run.result] if drawn_run.result else []
+    if drawn_run.result:
+        marks = [drawn_run.result]
+    else:
+        marks = []
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",

@@ -78,7 +78,9 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     missing = [key for key in required if not log.counts.get(key)]
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
     # a log with its own names, which no checker has read
-    otherwise = Severity.WARNING if unchecked and len(missing) > len(required) // 2 else None
+    otherwise = None
+    if unchecked and len(missing) > len(required) // 2:
+        otherwise = Severity.WARNING
     for key in missing:
         yield log.build_fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.find_record, required)):

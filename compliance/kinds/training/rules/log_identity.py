@@ -116,7 +116,9 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
         )
     missing = sum(not log.counts.get(key) for key in keys)
     # a log without any of these
-    otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
+    otherwise = None
+    if log.round.rules.loose and missing > len(keys) // 2:
+        otherwise = Severity.WARNING
     for key in keys:
         records = log.list_records(key)
         if not records:
@@ -308,7 +310,9 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
     for key in log.round.events.samples:
         if not log.counts.get(key):
             # no checker has read such logs
-            unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None
+            unchecked = None
+            if Dialect.SECONDS in log.dialects:
+                unchecked = Severity.WARNING
             yield log.build_fault(f"no {key}", "a record", severity=unchecked)
         for record in log.list_records(key):
             stated = parse_finite_number(record.value)

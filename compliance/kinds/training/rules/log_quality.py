@@ -256,7 +256,9 @@ def target(log: PublishedLog) -> Iterator[Fault]:
         )
     elif log.status in log.round.rules.run_statuses[1:] and log.reached:
         # the one such log among the accepted ones
-        accepted = Severity.WARNING if Dialect.SECONDS in log.dialects else None
+        accepted = None
+        if Dialect.SECONDS in log.dialects:
+            accepted = Severity.WARNING
         found = (
             f"status {log.status}, but the last evaluation, {format_short_value(last.entry.value)},"
             f" reaches {goal}"

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from suite.errors import RequestError
+from workloads.common.weights import SkippedInitialisation
 from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.llama.checkpoint import (
     CONFIG_FILE,
@@ -135,7 +136,8 @@ def load_llama_checkpoint(
         dtype: type of the network's numbers; a file in another one is converted.
     """
     shape = read_llama_shape(folder, expected)
-    with torch.device("meta"):
+    # initial values would load PyTorch's compiler, even where there is no memory for them
+    with torch.device("meta"), SkippedInitialisation():
         network = LlamaNetwork(shape)
     try:
         with ExitStack() as files:

@@ -1,6 +1,8 @@
 """Checkpoints: round trips, what transformers makes of them, and damaged ones."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +57,19 @@ def change_document(path: Path, **changes: Any) -> None:
 def test_a_checkpoint_comes_back(network: LlamaNetwork, exported: Path) -> None:
     assert have_equal_weights(load_llama_checkpoint(exported, SHAPE), network)
     assert read_end_tokens(exported) == (END, OTHER_END)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_loaded_without_the_compiler(exported: Path) -> None:
+    """Its import takes more than a second of each process that serves."""
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from workloads.llama.weights import load_llama_checkpoint\n"
+        "load_llama_checkpoint(Path(sys.argv[1]))\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program, exported], check=True)
 
 
 def test_equal_weights_have_one_hash(network: LlamaNetwork, exported: Path, tmp_path: Path) -> None:

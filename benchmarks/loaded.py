@@ -35,7 +35,7 @@ from harness.machine.system_description import read_cpu_model  # noqa: E402
 from harness.serving.infer import serve_workload  # noqa: E402
 from suite.loadgen.scenario import Scenario  # noqa: E402
 
-BURST_S: Final = choose_size((0.3, 3.0), (0.05, 0.1))
+BURST_S: Final = choose_size((0.3, 3.0), (0.2, 0.2))
 """Loops run for so long, and then nothing does: shorter and longer than a look, and than a run."""
 MIN_DURATION_MS: Final = choose_size(1000, 100)
 WORK_KIB: Final = 256
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument(
         "--loops",
         type=int,
-        default=2 * len(os.sched_getaffinity(0)),
+        default=choose_size(2 * len(os.sched_getaffinity(0)), 1),
         help="busy loops at a time, at most",
     )
     parser.add_argument(

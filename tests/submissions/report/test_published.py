@@ -1,5 +1,6 @@
 """Reports of published rounds: what the judge has read is on the page."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from submissions.report.exports import iterate_section_charts, render_document_m
 pytestmark = pytest.mark.corpus
 
 
+@cache
 def read_report(folder: str) -> tuple[Document, Part]:
     path: Path = CORPUS / folder
     if not path.is_dir():
@@ -107,7 +109,7 @@ def test_tokens_have_their_latencies() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["inference_v0.5/closed", "inference_v0.7/closed", "inference_v6.0/closed"]
+    "folder", ["inference_v0.5", "inference_v0.7/closed", "inference_v6.0/closed"]
 )
 def test_served_results_have_loadgens_verdict_and_accuracy(folder: str) -> None:
     """Each round has its own files; the page said that LoadGen gave no verdict."""
@@ -120,7 +122,13 @@ def test_served_results_have_loadgens_verdict_and_accuracy(folder: str) -> None:
         if len(table.columns) > 3
         for row in table.rows
     )
-    assert all(" of " in tile.note for tile in part.tiles), "accuracy against its target"
+    closed = [
+        tile
+        for tile, headline in zip(part.tiles, part.headlines, strict=True)
+        if headline["division"] == "closed"
+    ]
+    assert closed
+    assert all(" of " in tile.note for tile in closed), "accuracy against its target"
 
 
 def test_systems_of_one_name_have_ids_of_their_own() -> None:

@@ -459,7 +459,7 @@ def engine(entry: InferenceEntry) -> Iterator[Fault]:
     record it.
 
     Source: house rule: each podium engine describes what it built under its own name and version;
-    engine_package of run.json.
+    engine_package of system.json.
     Advice: keep the files that podium infer wrote; rename an engine of another package.
     """
     record, measurements = entry.record, entry.measurements

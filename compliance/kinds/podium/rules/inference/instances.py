@@ -77,7 +77,7 @@ def find_instance_count_fault(run: LoadGenRun, record: ServedRun) -> Fault | Non
         return run.build_fault(
             f"device {record.system.device}",
             "GPUs in ascending order, each once, such as cuda:0-3,6",
-            file=RUN_RECORD,
+            file=run.system_source.path,
         )
     each = requested if len(devices) == 1 else requested or 1
     counts = Counter(instance.device or record.system.device for instance in record.instances)

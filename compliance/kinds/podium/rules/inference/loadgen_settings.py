@@ -10,7 +10,7 @@ from compliance.kinds.podium.rules.inference.loadgen_summary import EQUAL_ISSUE_
 from compliance.logs.loadgen.setting_names import EQUAL_SAMPLE_SETTINGS, LOADGEN_SEEDS
 from compliance.rules import rule
 from compliance.verdict import About, Fault
-from suite.files.layout import compute_bound_seed
+from suite.files.layout import SYSTEM_RECORD, compute_bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import is_same_value
 from suite.workload import Mode
@@ -347,11 +347,12 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
     for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
         if run.find_value(key) is not None and run.find_value(key) != total:
             yield run.build_fault(
-                f"{run.find_value(key)} samples", f"{total}, as in {run.folder.name}/run.json", key
+                f"{run.find_value(key)} samples", f"{total}, as in {SYSTEM_RECORD}", key
             )
     wanted = run.inference.accuracy_samples if run.inference else None
     if wanted is not None and total != wanted:
-        yield run.build_fault(f"an accuracy set of {total}", f"{wanted}", file="run.json")
+        file = run.system_source.path
+        yield run.build_fault(f"an accuracy set of {total}", f"{wanted}", file=file)
     samples_in_memory = run.find_number("effective_performance_sample_count")
     least = min(run.inference.performance_samples, total) if run.inference else 0
     if samples_in_memory is not None and samples_in_memory < least:

@@ -62,6 +62,14 @@ def build_record_fault(
     return replace(run.build_fault(found, required, file=RUN_RECORD), severity=severity)
 
 
+def build_setting_fault(
+    run: LoadGenRun, key: str, found: str, required: str, severity: Severity | None = None
+) -> Fault:
+    """Build a fault about a setting, in the record that has it: the system's or the run's."""
+    file = run.system_source.path if is_system_setting(key) else RUN_RECORD
+    return replace(run.build_fault(found, required, file=file), severity=severity)
+
+
 def build_system_fault(entry: InferenceEntry, found: str, required: str) -> Fault:
     """Build a fault in system.json."""
     return entry.build_fault(found, required, file=entry.runs[0].system_source.path)
@@ -184,7 +192,7 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
         if isinstance(description, Mapping) and description.get("precision", served) != served:
             yield entry.build_fault(
                 f"engine_description: network {network} in {description['precision']}",
-                f"{served}, as in run.json",
+                f"{served}, as in {SYSTEM_RECORD}",
                 file=entry.measurements_path,
             )
 
@@ -196,8 +204,9 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
     Advice: do not edit run.json.
     """
+    range_faults = (fault for run in entry.runs for fault in check_setting_ranges(run))
+    yield from dict.fromkeys(range_faults)  # runs share the settings of their system
     for run in entry.runs:
-        yield from check_setting_ranges(run)
         for name in (
             "loadgen.min_duration_ms",
             MIN_QUERIES_SETTING,
@@ -209,9 +218,8 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
                 run.find_number(key),
             )
             if run.record and logged is not None and not is_echoed_setting(name, found, logged):
-                yield build_record_fault(
-                    run, f"{name} {found}", f"{logged / units:g}, as {key} in the detail log"
-                )
+                required = f"{logged / units:g}, as {key} in the detail log"
+                yield build_setting_fault(run, name, f"{name} {found}", required)
 
 
 def check_setting_ranges(run: LoadGenRun) -> Iterator[Fault]:
@@ -220,7 +228,7 @@ def check_setting_ranges(run: LoadGenRun) -> Iterator[Fault]:
         return
     for key, setting in collect_workload_settings(run.round, run.row).items():
         if problem := find_range_problem(setting, run.record.settings.get(key)):
-            yield build_record_fault(run, f"{key}: {problem}", describe_range(setting))
+            yield build_setting_fault(run, key, f"{key}: {problem}", describe_range(setting))
 
 
 @rule("entry.legality", InferenceEntry, About.RULES)
@@ -233,28 +241,31 @@ def legality(entry: InferenceEntry) -> Iterator[Fault]:
     the settings that the round leaves free.
     Advice: serve again with the required value, or use a profile of the open division.
     """
-    for run in entry.runs:
-        if (
-            run.record is None
-            or run.inference is None
-            or run.inference.division is not Division.CLOSED
-        ):
-            continue
-        values = resolve_recorded_settings(run)
-        for key, setting in collect_workload_settings(
-            entry.round, entry.round.benchmark(run.record.system.workload)
-        ).items():
-            if key in values and key not in run.record.settings and not setting.free:
-                yield build_record_fault(
-                    run,
-                    f"no {key} among the settings",
-                    f"{values[key]!r}, which is the assumed value",
-                    Severity.WARNING,
-                )
-        for violation in check_served_settings(
-            entry.round, run.record.system.workload, Profile(run.record.system.profile), values
-        ):
-            yield build_record_fault(run, f"{violation.key} {violation.found}", violation.required)
+    faults = (fault for run in entry.runs for fault in check_run_legality(run))
+    yield from dict.fromkeys(faults)  # runs share the settings of their system
+
+
+def check_run_legality(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield the settings of a run that the closed division does not allow."""
+    record = run.record
+    if record is None or run.inference is None or run.inference.division is not Division.CLOSED:
+        return
+    values = resolve_recorded_settings(run)
+    row = run.round.benchmark(record.system.workload)
+    for key, setting in collect_workload_settings(run.round, row).items():
+        if key in values and key not in record.settings and not setting.free:
+            yield build_setting_fault(
+                run,
+                key,
+                f"no {key} among the settings",
+                f"{values[key]!r}, which is the assumed value",
+                Severity.WARNING,
+            )
+    for violation in check_served_settings(
+        run.round, record.system.workload, Profile(record.system.profile), values
+    ):
+        found = f"{violation.key} {violation.found}"
+        yield build_setting_fault(run, violation.key, found, violation.required)
 
 
 def resolve_recorded_settings(run: LoadGenRun) -> Mapping[str, Any]:
@@ -341,8 +352,9 @@ def check_equal_settings(
         if chosen(key) and can_affect_run(key, label, Mode.PERFORMANCE)
     ):
         if not is_equal_setting(own.get(key), other.get(key)):
-            yield build_record_fault(
+            yield build_setting_fault(
                 run,
+                key,
                 f"{key} {format_recorded_setting(own, key)}",
                 f"{format_recorded_setting(other, key)}, as in {name}",
             )

@@ -19,7 +19,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite import registry
 from suite.audits.tokens import TokenCheck, find_token_contradictions
-from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, SYSTEM_RECORD, TOKEN_RECORD_FILE
 from suite.loadgen.headline import (
     FIRST_TOKEN_KEY,
     OUTPUT_TOKEN_KEY,
@@ -289,7 +289,7 @@ def check_longest_answer(run: LoadGenRun) -> Iterator[Fault]:
     if longest > most:
         yield run.build_fault(
             f"an answer of {longest:,} tokens",
-            f"at most {most}, {MAX_NEW_TOKENS_SETTING} in run.json",
+            f"at most {most}, {MAX_NEW_TOKENS_SETTING} in {SYSTEM_RECORD}",
             file=TOKEN_RECORD_FILE,
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from harness.commands.onnx_options import ONNX_FILES_OPTION, SHAPE_OPTION, VALUE_OPTION
+from harness.commands.study import REPEATS_OPTION
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
@@ -172,9 +173,14 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
     show_default=True,
     help="Seed for the measuring order.",
 )
+@REPEATS_OPTION
 @build_format_option("text", "json", "csv")
 def sweep(
-    workloads: tuple[str, ...], networks: tuple[str, ...], output_format: str, **values: Any
+    workloads: tuple[str, ...],
+    networks: tuple[str, ...],
+    repeats: int,
+    output_format: str,
+    **values: Any,
 ) -> None:
     """Measure throughput and latency of WORKLOADS, bare networks and ONNX files for each batch
     size, engine and precision.
@@ -192,7 +198,8 @@ def sweep(
     with report_missing_modules():
         from harness.serving.sweep.command import run_sweep
 
-        run_sweep(*build_sweep_request(workloads, networks, values), output_format)
+        request, options = build_sweep_request(workloads, networks, values)
+        run_sweep(request, options, repeats, output_format)
 
 
 def build_sweep_request(

@@ -17,7 +17,8 @@ from suite.loadgen.headline import SAMPLE_RATE_UNIT
 from suite.loadgen.token_figures import TokenFigures
 from suite.measurement.intervals import Interval
 from suite.result import Figure, MadeWith, Result, ResultOrigin, ResultPlace
-from suite.studies.documents import SWEEP_KIND, Study, StudyRow
+from suite.studies.measured import MeasuredStudy, read_measured_study
+from suite.studies.sweep import SWEEP_KIND, StudyRow, list_sweep_rows
 
 
 def is_study_path(path: Path) -> bool:
@@ -41,23 +42,23 @@ def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list
                 f"{path}: the study does not pass `podium check`, so its rates have no cost:"
                 f" {errors[0]}"
             )
-        study: Study = read_study_table(folder, Study)
+        study = read_measured_study(folder)
     except JudgedError as error:
         problems.append(replace_unprintable(str(error)))
         return []
-    rows = [row for row in study.rows if row.samples_per_second]
+    rows = [row for row in list_sweep_rows(study) if row.samples_per_second]
     if not rows:
         problems.append(f"{replace_unprintable(str(path))}: contains no rate")
     return list(compute_study_row_costs(path, study, rows, prices, problems))
 
 
 def compute_study_row_costs(
-    path: Path, study: Study, rows: list[StudyRow], prices: Prices, problems: list[str]
+    path: Path, study: MeasuredStudy, rows: list[StudyRow], prices: Prices, problems: list[str]
 ) -> Iterator[Result]:
     """Yield the cost of each row; a system without a price is added to `problems`."""
     for row in rows:
         system = row.folder.partition("/")[0]
-        price = prices.find_price(system, study.system)
+        price = prices.find_price(system, study.record.stamps.system)
         if price is None:
             problems.append(
                 f"{replace_unprintable(str(path))}: no [[system]] of the prices matches"
@@ -68,16 +69,16 @@ def compute_study_row_costs(
         yield replace(result, cost=compute_cost(result, price, prices))
 
 
-def convert_study_row(path: Path, study: Study, row: StudyRow) -> Result:
+def convert_study_row(path: Path, study: MeasuredStudy, row: StudyRow) -> Result:
     """Convert a row of a study to a result, which nobody judges."""
     interval = None
     if row.low and row.high:
         interval = Interval(low=row.low, high=row.high)
     return Result(
         place=ResultPlace(
-            profile=study.profile or "",
+            profile="" if study.request.bare else study.record.stamps.profile,
             system=row.folder.partition("/")[0],
-            workload=study.subject,
+            workload=study.record.stamps.workload,
         ),
         origin=ResultOrigin(source=str(path), study=recognise_path(path).path.name),
         figure=Figure(

@@ -10,7 +10,8 @@ from compliance.verdict import Finding, Severity
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.records import EnergyRecord
 from suite.result import Machine
-from suite.studies.documents import Study
+from suite.studies.measured import MeasuredStudy
+from suite.studies.sweep import list_sweep_rows
 from suite.units import MS_PER_S, NS_PER_MS, W_PER_KW
 
 BATCH_LATENCY: Final = "mean latency of a query"
@@ -54,21 +55,22 @@ class MeasuredPoint:
 
 
 def iterate_study_points(
-    folder: Path, study: Study, findings: Sequence[Finding]
+    folder: Path, study: MeasuredStudy, findings: Sequence[Finding]
 ) -> Iterator[MeasuredPoint]:
     """Yield the rows of a sweep; none of them counts if the judge found an error in it."""
     broken = any(
         each.severity is Severity.ERROR and Path(each.file).is_relative_to(folder)
         for each in findings
     )
-    for row in study.rows:
+    stamps, bare = study.record.stamps, study.request.bare
+    for row in list_sweep_rows(study):
         if not row.samples_per_second or not row.mean_latency_ns:
             continue
         yield MeasuredPoint(
-            group=(study.subject, study.profile or "bare network"),
+            group=(stamps.workload, "bare network" if bare else stamps.profile),
             source=str(folder),
-            system=study.system,
-            machine=Machine(accelerators=0 if study.device == CPU_DEVICE else 1),
+            system=stamps.system,
+            machine=Machine(accelerators=0 if stamps.device == CPU_DEVICE else 1),
             hardware=describe_study_hardware(study),
             engine=row.engine,
             precision=row.precision,
@@ -79,18 +81,19 @@ def iterate_study_points(
             high=row.high,
             latency_ms=row.mean_latency_ns / NS_PER_MS,
             latency=BATCH_LATENCY,
-            priced_names=(row.folder.partition("/")[0], study.system),
+            priced_names=(row.folder.partition("/")[0], stamps.system),
             energy=row.energy,
             compliant=not broken,
         )
 
 
-def describe_study_hardware(study: Study) -> str:
+def describe_study_hardware(study: MeasuredStudy) -> str:
     """Describe the device of a sweep: the processors, if it is none of its own."""
-    if study.device != CPU_DEVICE or study.machine is None or not study.machine.processor:
-        return study.device
-    count = f"{study.machine.processors} x " if study.machine.processors else ""
-    return f"{count}{study.machine.processor}"
+    device, machine = study.record.stamps.device, study.record.machine
+    if device != CPU_DEVICE or not machine.processor:
+        return device
+    count = f"{machine.processors} x " if machine.processors else ""
+    return f"{count}{machine.processor}"
 
 
 def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:

@@ -25,6 +25,7 @@ from suite.studies.points import (
     average_figures,
     describe_figures,
 )
+from suite.studies.rates import StudyStamps
 from suite.studies.run_facts import RunFacts
 from suite.workload import Mode
 
@@ -87,6 +88,21 @@ class StudiedSystem(Protocol):
     @property
     def is_remote(self) -> bool:
         """Return whether servers behind a network answer."""
+        ...
+
+    @property
+    def is_bare(self) -> bool:
+        """Return whether it is a bare network, without training and data."""
+        ...
+
+    @property
+    def can_be_scored(self) -> bool:
+        """Return whether its answers can be scored."""
+        ...
+
+    @property
+    def reference_accuracy(self) -> Mapping[str, float]:
+        """Return the reference accuracy of its checkpoint; empty without one."""
         ...
 
     @property
@@ -192,6 +208,7 @@ class StudiedRow:
     """What the last command asked for."""
     answer: Any
     """Of the whole study."""
+    stamps: StudyStamps
 
     @property
     def point(self) -> Any:
@@ -219,6 +236,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Of its command."""
     request: ClassVar[type[Any]]
     point: ClassVar[type[Any]]
+    single_run_remark: ClassVar[str] = "one run per point: no intervals"
+    """What is said of a table whose points have one run each."""
     table: ClassVar[Table[StudiedRow]]
     """The columns of its rows, for the terminal, CSV and the report."""
     chart: ClassVar[tuple[str, str] | None] = None
@@ -229,6 +248,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Whether it measures one process only, or servers."""
     reads_power: ClassVar[bool] = False
     """Whether power is read beside its runs."""
+    reads_idle_power: ClassVar[bool] = False
+    """Whether the power of the idle machine is read before the first run."""
     follows_advice: ClassVar[bool] = False
     """Whether runs are treated as those of a result: their energy is told, and one that does not
     count is made again with what LoadGen's rules advise. The last one stays if none counts;
@@ -314,6 +335,12 @@ class StudyKind(ABC, Generic[R, P, F]):
     @abstractmethod
     def describe_run(self, request: R, point: P) -> PlannedRun:
         """Describe the LoadGen run of a point."""
+
+    def guess_speed(self, point: P, done: Sequence[StudiedPoint[P, F]]) -> float | None:
+        """Return roughly how many samples/s a point will have, by those before it; None: the system
+        is probed.
+        """
+        return None
 
     def guess_settings(
         self, point: P, speed: ServedSpeed, last: RunFacts | None

@@ -11,8 +11,16 @@ import msgspec
 from suite import registry
 from suite.errors import JudgedError
 from suite.files.layout import is_inside_folder
-from suite.files.untrusted_files import describe_parse_failure, read_untrusted_file
-from suite.studies.documents import POINT_FILE, STUDY_FILE
+from suite.files.untrusted_files import (
+    UnreadableError,
+    describe_parse_failure,
+    read_untrusted_file,
+)
+from suite.measurement import power_readings
+from suite.measurement.power_readings import MeasuredWork
+from suite.measurement.widest import select_widest_energies
+from suite.records import EnergyRecord
+from suite.studies.documents import IDLE_TELEMETRY_FILE, POINT_FILE, STUDY_FILE
 from suite.studies.kind import StudiedRow, StudyKind
 from suite.studies.points import (
     MeasuredRun,
@@ -41,7 +49,6 @@ FIGURE_EXCEPTIONS: Final = (
     RecursionError,
 )
 """Exceptions that a kind of study may raise: requests, points and records are untrusted."""
-ONE_RUN_REMARK: Final = "one run per point: no intervals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,8 @@ class MeasuredStudy:
     """Whether all that was asked for is measured."""
     first: RunFacts | None
     """Of the first run; None without one."""
+    idle: tuple[EnergyRecord, ...] = ()
+    """What the machine drew before the first run, never subtracted; empty if it was not read."""
 
     @property
     def request(self) -> Any:
@@ -70,7 +79,12 @@ class MeasuredStudy:
     def rows(self) -> Sequence[StudiedRow]:
         """Return the rows of the table."""
         return tuple(
-            StudiedRow(studied=each, request=self.request, answer=self.answer)
+            StudiedRow(
+                studied=each,
+                request=self.request,
+                answer=self.answer,
+                stamps=self.record.stamps,
+            )
             for each in self.points
         )
 
@@ -124,7 +138,28 @@ def compute_study(
         answer=kind.compute_answer(asked, points),
         is_finished=all(each.step is None for each in walks),
         first=read_run_facts(folder / places[0]) if places else None,
+        idle=read_idle_power(folder),
     )
+
+
+def read_idle_power(folder: Path) -> tuple[EnergyRecord, ...]:
+    """Return what the idle machine of a study drew; nothing if it was not read."""
+    try:
+        found = power_readings.read_power_readings(folder / IDLE_TELEMETRY_FILE)
+    except UnreadableError:
+        return ()
+    window = power_readings.find_covered_window(found)
+    if window is None:
+        return ()
+    return power_readings.build_energy_records(found, *window, MeasuredWork(samples=0))[0]
+
+
+def describe_idle_power(study: MeasuredStudy) -> Sequence[str]:
+    """Return the line about the idle machine, if its power was read."""
+    return [
+        f"idle: {idle.average_w:,.1f} W ({idle.name}, {idle.grade_description}), not subtracted"
+        for idle in select_widest_energies(study.idle)[:1]
+    ]
 
 
 def decode_requests(
@@ -192,6 +227,7 @@ def describe_study(study: MeasuredStudy) -> dict[str, Any]:
         "request": asdict(study.request),
         "answer": answer,
         "points": [dict(study.kind.describe_row(each)) for each in study.rows],
+        **({"idle": [asdict(each) for each in study.idle]} if study.idle else {}),
         "finished": study.is_finished,
         "machine": asdict(study.record.machine),
     }
@@ -201,7 +237,7 @@ def describe_point_repeats(study: MeasuredStudy) -> str:
     """Say how often the points were measured."""
     counts = sorted({len(each.runs) for each in study.points if each.runs})
     if not counts or counts == [1]:
-        return ONE_RUN_REMARK
+        return study.kind.single_run_remark
     told = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return f"{told} runs per point, \u00b1 of the 95 % interval by Student's t"
 
@@ -209,8 +245,4 @@ def describe_point_repeats(study: MeasuredStudy) -> str:
 def describe_subject(study: MeasuredStudy) -> str:
     """Say in a line what was measured, and how often."""
     stamps = study.record.stamps
-    engine = f", {stamps.engine} {stamps.precision}" if stamps.engine else ""
-    return (
-        f"{stamps.workload} ({stamps.profile}){engine}: {study.kind.note};"
-        f" {describe_point_repeats(study)}"
-    )
+    return f"{stamps.describe_system()}: {study.kind.note}; {describe_point_repeats(study)}"

@@ -37,6 +37,16 @@ class StudyStamps:
     version: str
     """Version of podium."""
 
+    def describe_system(self) -> str:
+        """Name what was measured: workload, profile, engine and number format; of several systems
+        their machine.
+        """
+        what = f"{self.workload} ({self.profile})"
+        if not self.engine:
+            threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
+            return f"{what} on {self.system}, {self.device}, {threads}"
+        return f"{what}, {self.engine} {self.precision}"
+
 
 RUN_STAMP_FIELDS: Final = (
     "workload",

@@ -14,6 +14,7 @@ from suite.files.layout import (
     QUERY_RECORD_FILE,
     ROOM_RECORD_FILE,
     START_RECORD_FILE,
+    TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
 )
 from suite.files.npy_files import map_npy_array
@@ -22,7 +23,8 @@ from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS, QueryTimes
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
-from suite.records import ServedRun, read_served_run
+from suite.measurement.run_energy import read_loadgen_power
+from suite.records import EnergyRecord, ServedRun, read_served_run
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.workload import Scores
 
@@ -52,6 +54,8 @@ class RunFacts(DetailLog):
     """When each prompt began, in the order of `tokens`."""
     rooms_ns: Any = None
     """When a place was free for each prompt, towards servers."""
+    folder: Path
+    """Of the run."""
     scores: Scores | None = None
     """Of an accuracy run, by the workload's scorer; None if its answers cannot be scored."""
 
@@ -59,6 +63,18 @@ class RunFacts(DetailLog):
     def has_answers(self) -> bool:
         """Return whether it is an accuracy run, which answers every sample once."""
         return self.values.get(MODE_KEY) == ACCURACY_MODE
+
+    def compute_energy(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
+        """Compute the energy by each power channel, and why a channel gives none; both empty if no
+        power was read.
+        """
+        try:
+            found = read_loadgen_power(self.folder, self.find_scenario(), self.values.get)
+        except UnreadableError as error:
+            return (), () if error.missing else (f"{TELEMETRY_FILE}: {error.reason}",)
+        if not (found.readings.tracks or found.readings.absent):
+            return (), ()
+        return found.compute_energy()
 
 
 def read_run_facts(folder: Path) -> RunFacts:
@@ -73,6 +89,7 @@ def read_run_facts(folder: Path) -> RunFacts:
         scores = score_study_answers(record.system.workload, answers, locate_study_truth(folder))
     queries, tokens = (find_array(folder / each) for each in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE))
     return RunFacts(
+        folder=folder,
         record=record,
         values=log.values,
         errors=log.errors,

@@ -50,13 +50,7 @@ def kept(results: Path) -> dict[str, dict[str, Any]]:
                 for path in results.glob("studies/**/point.json")
                 if ".partial" not in str(path)
             ]
-            return {str(path.relative_to(results)): measured(path) for path in found}
-
-
-def measured(record: Path) -> dict[str, Any]:
-    """Read a record; a point whose interval is wide may have been killed before its longer run."""
-    document: dict[str, Any] = json.loads(record.read_text())
-    return {name: value for name, value in document.items() if name != "times"}
+            return {str(path.relative_to(results)): json.loads(path.read_text()) for path in found}
 
 
 def killed(

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
-from suite.studies.documents import select_shown_energy
+from suite.studies.sweep import SweepFigures
 
 METER = EnergyRecord(
     name="meter",
@@ -45,7 +45,9 @@ def test_a_sum_of_parts_comes_before_its_best_part() -> None:
     the better grade.
     """
     for order in permutations((GPU, PACKAGE, CORES, SUM)):
-        assert select_shown_energy(order) == SUM and select_widest_energies(order) == (SUM,)
+        assert SweepFigures(energy=order).shown_energy == SUM and select_widest_energies(order) == (
+            SUM,
+        )
 
 
 def test_the_system_comes_first_and_one_part_stands_for_what_it_contains() -> None:
@@ -53,7 +55,8 @@ def test_the_system_comes_first_and_one_part_stands_for_what_it_contains() -> No
         "meter",
         "rapl:package0",
     ]
-    assert select_shown_energy((CORES,)) == CORES and select_shown_energy(()) is None
+    assert SweepFigures(energy=(CORES,)).shown_energy == CORES
+    assert SweepFigures().shown_energy is None
 
 
 def test_parts_that_nobody_added_are_no_whole() -> None:

@@ -2,7 +2,6 @@
 outside the submission tree.
 """
 
-import hashlib
 import math
 import os
 from collections.abc import Mapping
@@ -16,10 +15,8 @@ import msgspec
 
 from harness.children.process import load_ahead
 from harness.machine.device import resolve_device
-from harness.machine.power.selection import choose_power_sources
-from harness.request import RunRequest, check_request_folders
+from harness.request import check_request_folders
 from harness.serving.automatic_engine import format_engine_figures, try_network_engines
-from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.onnx_file.network import (
     INFERENCE_MODULE,
@@ -27,30 +24,30 @@ from harness.serving.onnx_file.network import (
     open_onnx_networks,
 )
 from harness.serving.onnx_file.shapes import parse_named_shapes, parse_named_values
-from harness.serving.setup import LocalHost, ServingSetup, read_batching_settings
+from harness.serving.setup import ServingSetup, read_batching_settings
 from harness.serving.studies.driver import locate_study_folder, measure_system
 from harness.serving.studies.system import ServedSystem, StudyOptions
 from harness.serving.sweep.subjects import (
-    RANDOM_WEIGHTS_SEED,
     ServedNetwork,
     build_network_run,
+    build_network_setup,
     check_network_options,
     check_single_process,
+    describe_network_weights,
 )
-from suite import __version__, registry
+from suite import registry
 from suite.cli import RunOptions
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord
-from suite.rounds import Benchmark, Division, InferenceRow, Profile, ScenarioRow
+from suite.rounds import Division, InferenceRow, Profile, ScenarioRow
 from suite.rounds.settings import read_chosen_settings
 from suite.studies.measured import convert_from_json
 from suite.studies.records import find_study_record
 from suite.studies.speed import SPEED, SpeedRequest
 from suite.terms import AUTOMATIC_ENGINE, Precision
 from suite.units import NS_PER_MS
-from suite.workload import Run, Workload
+from suite.workload import Run
 
 DURATIONS_MS: Final[Mapping[Profile, int]] = {
     Profile.SMOKE: 5_000,
@@ -70,10 +67,6 @@ LEAST_BOUND_MS: Final = 15.0
 the pauses of a shared machine would be measured.
 """
 BOUND_STEPS: Final = (1, 2, 5, 10)
-NO_PART: Final = ""
-"""Parts of a workload that a file lacks, and nobody asks for: it is not trained, and its system
-under test is built from the file.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,31 +150,10 @@ def set_up_file_serving(network: OnnxNetwork, options: RunOptions) -> ServingSet
     batch = choose_served_batch(network, chosen)
     threads = run.threads or len(os.sched_getaffinity(0))
     run = replace(run, threads=threads, settings={**run.settings, BATCH_SETTING: batch})
+    weights = describe_network_weights(network.name, network, run, None)
     row = build_file_row(run.profile, bound_ns=None)
-    request = RunRequest(
-        name=network.name,
-        options=options,
-        workload=Workload(name=network.name, training=NO_PART, inference=NO_PART, score=NO_PART),
-        round=run.round,
-        row=build_file_benchmark(network, run, row),
-        profile=run.profile,
-        settings=run.settings,
-        chosen=chosen,
-        devices=(device,),
-        framework=network.framework,
-        engine=options.engine,
-        precision=precision,
-    )
-    return ServingSetup(
-        request=request,
-        row=row,
-        entry=request.build_entry(row.division, options.engine, precision),
-        checkpoint=describe_file_weights(network, run),
-        system=build_file_system(network, engine, run),
-        threads=run.threads,
-        power=choose_power_sources(options.power, options.meter, run.settings),
-        host=LocalHost(),
-    )
+    system = build_file_system(network, engine, run)
+    return build_network_setup(network.name, options, system, weights, row)
 
 
 def choose_served_batch(network: OnnxNetwork, chosen: Mapping[str, Any]) -> int:
@@ -206,42 +178,6 @@ def build_file_system(network: OnnxNetwork, engine: Engine[Any], run: Run) -> Lo
         run=run,
         checkpoint=Path(),
         batching=read_batching_settings(run.settings),
-    )
-
-
-def describe_file_weights(network: OnnxNetwork, run: Run) -> ExportedCheckpoint:
-    """Describe the file as a checkpoint; its nonce binds each run to the shapes and the data."""
-    inputs = repr(sorted(network.describe_inputs().items())).encode()
-    record = CheckpointRecord(
-        workload=network.name,
-        round=run.round.name,
-        profile=run.profile.value,
-        framework=network.framework,
-        sha256=network.graph.sha256,
-        nonce=hashlib.sha256(inputs).hexdigest()[:32],
-        seed=RANDOM_WEIGHTS_SEED,
-        run_index=0,
-        training_log="",
-        target_reached=False,
-        scores={},
-        reference_accuracy={},
-        settings={},
-        version=__version__,
-        origin=f"the ONNX file {network.graph.path.name}",
-    )
-    return ExportedCheckpoint(folder=network.graph.path.parent, record=record)
-
-
-def build_file_benchmark(network: OnnxNetwork, run: Run, row: InferenceRow) -> Benchmark:
-    """Return the row of the round that a file lacks."""
-    return Benchmark(
-        title=network.graph.path.name,
-        training_name=network.name,
-        inference_name=network.name,
-        metrics={},
-        settings=run.round.settings,
-        training={},
-        inference={run.profile: row},
     )
 
 

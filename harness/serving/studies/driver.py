@@ -2,14 +2,15 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.serving.automatic_engine import settle_engine
+from harness.serving.studies.idle import measure_idle_power
 from harness.serving.studies.remaining_work import describe_kept_points, describe_remaining_work
 from harness.serving.studies.result_runs import take_result_run
 from harness.serving.studies.resume import StudyProgress, begin_study
@@ -31,6 +32,7 @@ from suite.studies.documents import STUDIES_FOLDER
 from suite.studies.kind import StudiedRow, StudyKind
 from suite.studies.measured import (
     MeasuredStudy,
+    describe_idle_power,
     describe_study,
     describe_subject,
     read_measured_run,
@@ -65,22 +67,27 @@ def measure_system(
     not come about, or for a study in vain.
     """
     is_text = study_options.output_format == "text"
-    folder = locate_study_folder(kind, system, study_options)
-    try:
-        with (
-            raise_signals_in_block(),
-            lock_results_folder(system.setup.entry.results),
-            redirect_stdout(sys.stdout if is_text else sys.stderr),
-        ):
-            study = measure_study_points(kind, system, study_options, folder)
-    except Interrupted as error:
-        raise type(error)(
-            f"{system.workload}: {error}; what was measured is kept, and the same command continues"
-        ) from error
+    with hold_study_results(system), redirect_stdout(sys.stdout if is_text else sys.stderr):
+        sessions = open_study_sessions(kind, (system,), study_options)
+        ((study, folder),) = measure_studies(sessions, study_options.repeats)
     print_study(study, folder, study_options.output_format)
     if why := kind.describe_failure(study.answer):
         raise JudgedError(why)
     return study, folder
+
+
+@contextmanager
+def hold_study_results(system: ServedSystem) -> Iterator[None]:
+    """Lock the results folder of a system while its study is measured; a signal says how the study
+    continues.
+    """
+    try:
+        with raise_signals_in_block(), lock_results_folder(system.setup.entry.results):
+            yield
+    except Interrupted as error:
+        raise type(error)(
+            f"{system.workload}: {error}; what was measured is kept, and the same command continues"
+        ) from error
 
 
 def locate_study_folder(
@@ -92,17 +99,34 @@ def locate_study_folder(
     return results / STUDIES_FOLDER / name
 
 
-def measure_study_points(
-    kind: StudyKind[Any, Any, Any],
-    system: ServedSystem,
-    study_options: StudyOptions,
-    study_folder: Path,
-) -> MeasuredStudy:
-    """Measure all points that the plan wants, and save after each; what is there stays."""
-    earlier = find_study_record(study_folder)
-    threads = earlier.stamps.threads if earlier else system.result_threads
-    system.settle_threads(threads)
-    return measure_settled_points(kind, system, study_options, study_folder)
+def open_study_sessions(
+    kind: StudyKind[Any, Any, Any], systems: Sequence[ServedSystem], study_options: StudyOptions
+) -> list[StudySession]:
+    """Resolve a study of each system, with the same CPU threads; RequestError and MissingError if a
+    point that is known now cannot be set up.
+    """
+    folders = [locate_study_folder(kind, each, study_options) for each in systems]
+    earlier = next(filter(None, map(find_study_record, folders)), None)
+    begun = earlier.stamps.threads if earlier else systems[0].result_threads
+    for system in systems:
+        system.settle_threads(begun)
+        begun = system.setup.threads
+    return [
+        open_study_session(kind, system, study_options, folder)
+        for system, folder in zip(systems, folders, strict=True)
+    ]
+
+
+def measure_studies(
+    sessions: Sequence[StudySession], repeats: int
+) -> list[tuple[MeasuredStudy, Path]]:
+    """Measure studies, their points in turn, and save after each; what is there stays."""
+    first, folders = sessions[0], [each.study_folder for each in sessions]
+    under_way = [begin_settled_study(each, repeats) for each in sessions]
+    if first.kind.reads_idle_power:
+        measure_idle_power(folders, first.system.setup.power, first.system.setup.device)
+    measure_missing_runs(under_way)
+    return [(read_measured_study(folder), folder) for folder in folders]
 
 
 def measure_settled_points(
@@ -112,37 +136,67 @@ def measure_settled_points(
     study_folder: Path,
 ) -> MeasuredStudy:
     """Measure all points of a system whose threads are settled."""
-    request = kind.build_request(study_options.values, system)
-    for point in kind.list_known_points(request):
-        system.require_setup(kind.describe_run(request, point))
-    session = StudySession(kind=kind, system=system, request=request, study_folder=study_folder)
-    stamps = build_study_stamps(kind, system)
-    progress = begin_study(session, stamps, study_options.repeats)
-    origin = f" ({stamps.origin})" if stamps.origin else ""
-    print_progress_note(f"{system.workload}: {kind.note}{origin}")
-    if sentence := describe_kept_points(progress):
-        click.echo(sentence)
-    if sentence := describe_remaining_work(progress):
-        print_progress_note(f"{system.workload}: {sentence}")
-    measure_missing_runs(progress)
+    session = open_study_session(kind, system, study_options, study_folder)
+    measure_missing_runs([begin_settled_study(session, study_options.repeats)])
     return read_measured_study(study_folder)
 
 
-def measure_missing_runs(progress: StudyProgress) -> None:
-    """Measure the next run of the plan until there is none."""
-    session, kind = progress.session, progress.session.kind
-    if progress.runs:
-        count = len(progress.runs)
+def open_study_session(
+    kind: StudyKind[Any, Any, Any],
+    system: ServedSystem,
+    study_options: StudyOptions,
+    study_folder: Path,
+) -> StudySession:
+    """Resolve what is asked of a system; RequestError and MissingError if a point that is known now
+    cannot be set up.
+    """
+    request = kind.build_request(study_options.values, system)
+    for point in kind.list_known_points(request):
+        system.require_setup(kind.describe_run(request, point))
+    return StudySession(kind=kind, system=system, request=request, study_folder=study_folder)
+
+
+def begin_settled_study(session: StudySession, repeats: int) -> StudyProgress:
+    """Begin a study, or continue the one that is there, and say which."""
+    stamps = build_study_stamps(session.kind, session.system)
+    progress = begin_study(session, stamps, repeats)
+    origin = f" ({stamps.origin})" if stamps.origin else ""
+    print_progress_note(f"{session.system.workload}: {session.kind.note}{origin}")
+    if count := len(progress.runs):
         click.echo(f"continuing after {count} run{'s' * (count != 1)}")
-    while True:
-        step = walk_plan(kind, session.request, progress.repeats, progress.points).step
-        if step is None:
-            return
-        studied = measure_step(progress, step)
-        progress.save_record()
-        answer = kind.compute_answer([session.request], progress.points)
-        row = StudiedRow(studied=studied, request=session.request, answer=answer)
-        click.echo(f"  {kind.describe_point(row)}")
+    if sentence := describe_kept_points(progress):
+        click.echo(sentence)
+    if sentence := describe_remaining_work(progress):
+        print_progress_note(f"{session.system.workload}: {sentence}")
+    return progress
+
+
+def measure_missing_runs(under_way: Sequence[StudyProgress]) -> None:
+    """Measure the next run of each study in turn until no plan has one."""
+    left = list(under_way)
+    while left:
+        left = [each for each in left if measure_next_run(each)]
+
+
+def measure_next_run(progress: StudyProgress) -> bool:
+    """Measure the next run of a plan; false if there is none."""
+    session, kind = progress.session, progress.session.kind
+    step = walk_plan(kind, session.request, progress.repeats, progress.points).step
+    if step is None:
+        return False
+    studied = measure_step(progress, step)
+    progress.tried_again = [
+        each for each in progress.tried_again if not kind.is_same_point(each.point, studied.point)
+    ]
+    progress.save_record()
+    row = StudiedRow(
+        studied=studied,
+        request=session.request,
+        answer=kind.compute_answer([session.request], progress.points),
+        stamps=progress.stamps,
+    )
+    click.echo(f"  {kind.describe_point(row)}")
+    return True
 
 
 def measure_step(progress: StudyProgress, step: NextStep[Any, Any]) -> StudiedPoint[Any, Any]:
@@ -171,7 +225,7 @@ def measure_planned_run(
     session, kind = progress.session, progress.session.kind
     number = progress.runs[-1].number + 1 if progress.runs else 1
     if not (kind.takes_results and take_result_run(session, step, number)):
-        measure_counted_run(session, step, number)
+        measure_counted_run(session, step, number, progress.points)
     place = session.locate_run(step.point, step.repeat).relative_to(session.study_folder)
     run = read_measured_run(kind, session.request, session.study_folder, place.as_posix())
     progress.runs.append(run)
@@ -193,8 +247,5 @@ def print_study(study: MeasuredStudy, folder: Path, output_format: str) -> None:
 def format_study_lines(study: MeasuredStudy) -> Sequence[str]:
     """Format a study as text: what it is, its table, and what the points say."""
     table = study.kind.table.format_aligned_text(study.rows)
-    return (
-        describe_subject(study),
-        table,
-        *study.kind.describe_answer(study.request, study.answer, study.points),
-    )
+    told = study.kind.describe_answer(study.request, study.answer, study.points)
+    return (describe_subject(study), table, *told, *describe_idle_power(study))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from harness.serving.studies.runs import StudySession, is_run_of_system
+from harness.serving.studies.runs import StudySession, is_run_of_system, lacks_power
 from harness.serving.study_machine import describe_study_machine
 from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX
@@ -45,6 +45,9 @@ class StudyProgress:
     repeats: int
     runs: list[MeasuredRun[Any, Any]]
     failed: list[StudiedPoint[Any, Any]]
+    """Points that could not be measured."""
+    tried_again: list[StudiedPoint[Any, Any]]
+    """Those that an earlier command could not measure, until this one has."""
 
     @property
     def points(self) -> list[StudiedPoint[Any, Any]]:
@@ -60,7 +63,8 @@ class StudyProgress:
             runs=tuple(each.folder for each in self.runs),
             machine=describe_study_machine(self.session.study_folder),
             failed=tuple(
-                FailedPoint(point=convert_to_json(each.point), why=each.why) for each in self.failed
+                FailedPoint(point=convert_to_json(each.point), why=each.why)
+                for each in (*self.failed, *self.tried_again)
             ),
         )
         write_study_record(self.session.study_folder, record)
@@ -123,6 +127,10 @@ def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> Stu
         session, before = adopted, earlier.requests
     kept, strange = recover_runs(session, repeats)
     move_to_superseded(strange, results=results)
+    failed = read_earlier_failures(session, earlier if before else None)
+    points = collect_points(session.kind, kept, failed)
+    asked = walk_plan(session.kind, session.request, repeats, points).done
+    again = [each for each in failed if any(each is one for one in asked)]
     own = SavedRequest(request=convert_to_json(session.request), repeats=repeats)
     progress = StudyProgress(
         session=session,
@@ -130,7 +138,8 @@ def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> Stu
         requests=(*(each for each in before if each != own), own),
         repeats=repeats,
         runs=kept,
-        failed=list_other_failures(session, repeats, kept, earlier if before else None),
+        failed=[each for each in failed if each not in again],
+        tried_again=again,
     )
     progress.save_record()
     return progress
@@ -142,24 +151,16 @@ def convert_to_json(record: Any) -> dict[str, Any]:
     return converted
 
 
-def list_other_failures(
-    session: StudySession,
-    repeats: int,
-    runs: Sequence[MeasuredRun[Any, Any]],
-    earlier: StudyRecord | None,
+def read_earlier_failures(
+    session: StudySession, earlier: StudyRecord | None
 ) -> list[StudiedPoint[Any, Any]]:
-    """Return the points of earlier commands that could not be measured and that this one does not
-    ask for; those that it does are tried again.
-    """
+    """Read the points that earlier commands could not measure; none if there is no study."""
     if earlier is None:
         return []
     try:
-        failed = decode_failed_points(session.kind, earlier)
+        return decode_failed_points(session.kind, earlier)
     except msgspec.ValidationError:
         return []
-    points = collect_points(session.kind, runs, failed)
-    asked = walk_plan(session.kind, session.request, repeats, points).done
-    return [each for each in failed if not any(each is one for one in asked)]
 
 
 def recover_runs(
@@ -201,7 +202,8 @@ def recover_run(session: StudySession, folder: Path) -> MeasuredRun[Any, Any] | 
     is_own = folder == session.locate_run(point, saved.repeat)
     if figures is None or not is_own or not is_run_of_system(session, point, facts):
         return None
-    if not session.kind.is_complete(session.request, point, facts):
+    is_complete = session.kind.is_complete(session.request, point, facts)
+    if not is_complete or lacks_power(session, point, facts):
         return None
     place = folder.relative_to(session.study_folder).as_posix()
     return build_measured_run(place, saved, point, figures)

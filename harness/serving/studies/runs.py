@@ -21,6 +21,7 @@ from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
+    ProbedSpeed,
     estimate_answering_s,
     estimate_minimum_s,
 )
@@ -49,10 +50,11 @@ from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.studies.kind import PlannedRun, StudyKind
-from suite.studies.points import NextStep
+from suite.studies.points import NextStep, StudiedPoint
 from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
 from suite.studies.records import PointRecord, write_point_record
 from suite.studies.run_facts import RunFacts, read_run_facts
+from suite.units import NS_PER_S
 from suite.workload import Mode
 
 MAX_POINT_RUNS: Final = 4
@@ -97,6 +99,8 @@ class PointAttempt:
 
     left: int = MAX_POINT_RUNS
     """Runs that may be made yet."""
+    guessed: float | None
+    """Samples/s by the points before; None: the system is probed."""
     last: RunFacts | None = None
     advised: dict[str, float] = field(default_factory=dict)
     """Settings that LoadGen's rules advise."""
@@ -110,11 +114,16 @@ class UncountedRunError(Exception):
         self.facts = facts
 
 
-def measure_counted_run(session: StudySession, step: NextStep[Any, Any], number: int) -> None:
+def measure_counted_run(
+    session: StudySession,
+    step: NextStep[Any, Any],
+    number: int,
+    done: Sequence[StudiedPoint[Any, Any]],
+) -> None:
     """Run a point until its run counts; JudgedError if none does, unless the kind keeps the
     last one.
     """
-    attempt = PointAttempt()
+    attempt = PointAttempt(guessed=session.kind.guess_speed(step.point, done))
     while attempt.left:
         attempt.left -= 1
         try:
@@ -162,7 +171,10 @@ def run_point_once(
     setup = session.system.require_setup(planned)
     if planned.mode is Mode.ACCURACY:
         keep_ground_truth(session, setup)
-    probe_result = session.system.require_probe(setup, planned.mode)
+    if attempt.guessed is None:
+        probe_result = session.system.require_probe(setup, planned.mode)
+    else:
+        probe_result = build_guessed_probe(attempt.guessed)
     guessed = kind.guess_settings(point, probe_result.probe, attempt.last)
     changed = {**guessed, **attempt.advised}
     schedule = build_step_schedule(setup, planned, probe_result, changed)
@@ -173,8 +185,9 @@ def run_point_once(
         has_starts=planned.has_starts,
         power=setup.power if reads_run_power(kind, planned.mode) else ChosenPower(),
     )
-    title = kind.name_point(point).replace("-", " ")
-    lasts_s = estimate_run_s(schedule, probe_result)
+    system = f"{planned.engine} {planned.precision}, " if planned.engine else ""
+    title = system + kind.name_point(point).replace("-", " ")
+    lasts_s = estimate_point_s(schedule, probe_result)
     with (
         WaitProgress(title, lasts_s, about=planned.mode is Mode.ACCURACY) as shown,
         run_loadgen_in_child(job, shown.show_elapsed) as (partial, outcome),
@@ -222,6 +235,7 @@ def keep_ground_truth(session: StudySession, setup: ServingSetup) -> None:
     shutil.rmtree(partial, ignore_errors=True)  # of a killed run
     partial.mkdir(parents=True)
     session.system.require_probe(setup, Mode.ACCURACY, partial)
+    session.system.complete_ground_truth(partial)
     partial.rename(truth)
     sync_to_disk(truth.parent)
 
@@ -231,7 +245,16 @@ def reads_run_power(kind: StudyKind[Any, Any, Any], mode: Mode) -> bool:
     return kind.reads_power and mode is Mode.PERFORMANCE
 
 
-def estimate_run_s(schedule: LoadGenSchedule, probe_result: ProbeResult) -> float:
+def build_guessed_probe(samples_per_second: float) -> ProbeResult:
+    """Return what a probe would say of a system of that speed."""
+    sample_ns = NS_PER_S / samples_per_second
+    speed = ProbedSpeed(
+        samples_per_second=samples_per_second, latency_ns=sample_ns, query_latency_ns=sample_ns
+    )
+    return ProbeResult(sample_count=0, built={}, calibrated={}, probe=speed)
+
+
+def estimate_point_s(schedule: LoadGenSchedule, probe_result: ProbeResult) -> float:
     """Return roughly how long a run lasts."""
     if schedule.mode is Mode.ACCURACY:
         return estimate_answering_s(schedule, probe_result.sample_count, probe_result.probe)
@@ -300,6 +323,13 @@ def print_run_remarks(
         *(hint.sentence for hint in hints),
     ):
         click.echo(f"  {sentence}")
+
+
+def lacks_power(session: StudySession, point: Any, facts: RunFacts) -> bool:
+    """Return whether the user names what power is read from, and the run says nothing of it."""
+    mode = session.kind.describe_run(session.request, point).mode
+    is_wanted = reads_run_power(session.kind, mode) and session.system.setup.power.requested
+    return bool(is_wanted) and facts.compute_energy() == ((), ())
 
 
 def is_run_of_system(session: StudySession, point: Any, facts: RunFacts) -> bool:

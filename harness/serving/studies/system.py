@@ -2,6 +2,7 @@
 settings.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +45,7 @@ class SetupKey:
 
     engine: str
     precision: str
+    mode: Mode
     settings: tuple[tuple[str, HyperValue], ...]
 
 
@@ -106,6 +108,21 @@ class ServedSystem:
         return self.setup.host.network is not None
 
     @property
+    def is_bare(self) -> bool:
+        """Return whether it is a bare network; no workload is."""
+        return False
+
+    @property
+    def can_be_scored(self) -> bool:
+        """Return whether its answers can be scored; all workloads' can."""
+        return True
+
+    @property
+    def reference_accuracy(self) -> Mapping[str, float]:
+        """Return the reference accuracy of the checkpoint."""
+        return self.setup.checkpoint.record.reference_accuracy
+
+    @property
     def latency_budget_ms(self) -> float | None:
         """Return the budget within which vendors state the workload's throughput."""
         return self.setup.request.row.latency_budget_ms
@@ -160,6 +177,7 @@ class ServedSystem:
         settled = self.setup.add_description().settle_threads(earlier)
         if settled.threads != self.setup.threads:
             self.probes.clear()
+            self.setups.clear()
         self.setup = settled
 
     def require_setup(self, planned: PlannedRun) -> ServingSetup:
@@ -170,15 +188,13 @@ class ServedSystem:
         if not own and not planned.engine:
             return self.setup
         key = SetupKey(
-            engine=planned.engine, precision=planned.precision, settings=tuple(own.items())
+            engine=planned.engine,
+            precision=planned.precision,
+            mode=planned.mode,
+            settings=tuple(own.items()),
         )
         if key not in self.setups:
-            made = set_up_serving(
-                self.request_name,
-                self.build_run_options(planned),
-                self.study_options.checkpoint,
-                self.study_options.site,
-            )
+            made = self.set_up_run(self.build_run_options(planned), planned.mode)
             if planned.engine:
                 made.check_precision()
             self.setups[key] = replace(made, description=self.setup.description).copy_with_threads(
@@ -186,9 +202,19 @@ class ServedSystem:
             )
         return self.setups[key]
 
+    def complete_ground_truth(self, truth: Path) -> None:
+        """Write what the ground truth of accuracy runs needs besides what the workload writes:
+        nothing.
+        """
+
+    def set_up_run(self, options: RunOptions, mode: Mode) -> ServingSetup:
+        """Set up what a run measures."""
+        checkpoint, site = self.study_options.checkpoint, self.study_options.site
+        return set_up_serving(self.request_name, options, checkpoint, site)
+
     def build_run_options(self, planned: PlannedRun) -> RunOptions:
         """Return the options of a run: the command's, with its engine and its settings."""
-        added = (f"{name}={value}" for name, value in planned.system_settings.items())
+        added = (f"{name}={json.dumps(value)}" for name, value in planned.system_settings.items())
         options = replace(self.options, assignments=(*self.options.assignments, *added))
         if not planned.engine:
             return options

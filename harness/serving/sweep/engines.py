@@ -10,17 +10,16 @@ from dataclasses import replace
 import click
 
 from harness.engine_choice import list_candidate_engines
-from harness.machine.device import resolve_device
 from harness.serving.automatic_engine import (
     format_engine_figures,
     try_network_engines,
     try_workload_engines,
 )
+from harness.serving.studies.system import StudyOptions
 from harness.serving.sweep.subjects import (
     SweepOptions,
-    SweptSubject,
-    set_up_sweep_subjects,
     set_up_swept_network,
+    set_up_swept_systems,
 )
 from suite import registry
 from suite.cli import RunOptions
@@ -43,7 +42,8 @@ def settle_sweep_engines(options: RunOptions, request: SweepOptions) -> SweepOpt
     common = [name for name in candidates[0] if all(name in names for names in candidates)]
     if len(common) > 1:
         own = replace(request, engines=(common[0],))
-        list(set_up_sweep_subjects(options, own))  # an invalid request is refused before any trial
+        study_options = StudyOptions(values={}, checkpoint=request.checkpoint)
+        set_up_swept_systems(options, study_options, own)  # refuses an invalid request, untried
         tried = list(try_sweep_engines(asked, request, common))
         common = [name for name in common if all(name in trials for trials in tried)]
         common.sort(key=lambda name: math.prod(each[name].slowness for each in tried))
@@ -61,12 +61,12 @@ def try_sweep_engines(
             trials = try_workload_engines(workload, options, candidates, request.checkpoint)
             yield show_engine_figures(workload, trials)
         for network in request.networks:
-            subjects = {
-                name: set_up_network(network, replace(options, engine=name), request).subject
+            setups = {
+                name: set_up_swept_network(network, replace(options, engine=name), request)
                 for name in candidates
             }
-            systems = {name: each.system for name, each in subjects.items()}
-            weights = subjects[candidates[0]].identity.weights
+            systems = {name: each.system for name, each in setups.items()}
+            weights = setups[candidates[0]].checkpoint.record.sha256
             yield show_engine_figures(
                 network, try_network_engines(network, options, systems, weights)
             )
@@ -88,12 +88,6 @@ def list_network_engines(network: str, options: RunOptions, request: SweepOption
         registry.list_entry_points(registry.ENGINE_GROUP), key=lambda name: (name != own, name)
     ):
         with suppress(MissingError, RequestError):
-            set_up_network(network, replace(options, engine=name), request)
+            set_up_swept_network(network, replace(options, engine=name), request)
             found.append(name)
     return found
-
-
-def set_up_network(network: str, options: RunOptions, request: SweepOptions) -> SweptSubject:
-    """Set up a bare network with the sweep's weights."""
-    device = resolve_device(options.device)
-    return set_up_swept_network(network, options, device, request)

@@ -2,52 +2,59 @@
 engine and precision.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from harness.children.process import load_ahead
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.onnx.file_versions import check_runtime_reads
-from harness.machine import cpus
 from harness.machine.device import resolve_device
-from harness.machine.power.selection import choose_power_sources as choose_power
-from harness.machine.system_description import build_system_name
-from harness.request import locate_cache_folder
-from harness.serving.loadgen.batching import BatchingSettings
+from harness.machine.power.selection import choose_power_sources
+from harness.request import RunRequest, locate_cache_folder
+from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.loadgen.session import LoadedSystem
 from harness.serving.onnx_file.network import INFERENCE_MODULE, OnnxNetwork
-from harness.serving.setup import set_up_serving
-from harness.serving.sweep.points import SWEEP_PERCENTILE, SweepSubject
-from harness.serving.sweep.study_files import read_sweep_study
+from harness.serving.setup import (
+    LocalHost,
+    ServingSetup,
+    read_batching_settings,
+    set_up_serving,
+)
+from harness.serving.studies.system import ServedSystem, StudyOptions
 from suite import __version__, registry
 from suite.cli import RunOptions
-from suite.console.screen import print_progress_note
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
-from suite.files.layout import compute_file_sha256, convert_to_slug
+from suite.files.layout import compute_file_sha256
 from suite.loadgen.scenario import Scenario
-from suite.rounds import Round, ScenarioRow
+from suite.records import CheckpointRecord
+from suite.rounds import Benchmark, Division, InferenceRow, Round, ScenarioRow
 from suite.rounds.settings import read_chosen_settings
 from suite.studies.bare_network import BareNetwork, ChecksWeights, Labelled
-from suite.studies.documents import (
-    SAMPLES_LIST_FILE,
-    STUDIES_FOLDER,
-    STUDY_TRUTH_FOLDER,
-    PointIdentity,
-    build_batch_settings,
-)
+from suite.studies.documents import SAMPLES_LIST_FILE, STUDIES_FOLDER, STUDY_TRUTH_FOLDER
+from suite.studies.sweep import SWEEP_PERCENTILE
 from suite.terms import QUANTISED, Precision
-from suite.workload import Inference, Run
+from suite.workload import Inference, Mode, Run, Workload
 
-SINGLE_SAMPLE_BATCHING: Final = BatchingSettings(workers=1, max_batch=1, window_us=0)
-SCORING_BATCH_SIZE: Final = 32
-"""Samples of a batch in which a bare network is scored; it changes no answer."""
 PROCESS_SETTINGS: Final = "sut."
 """Begin of settings that divide cores among the processes of a workload."""
 RANDOM_WEIGHTS_SEED: Final = 0
 """Seed of random weights and of noise."""
+NO_PART: Final = ""
+"""Parts of a workload that a bare network lacks, and nobody asks for: it is not trained, and its
+system under test is built by itself.
+"""
+LOOP_ROW: Final = ScenarioRow(percentile=SWEEP_PERCENTILE, min_duration_ms=0, min_queries=1)
+"""The plan decides how long a closed loop takes."""
+NETWORK_ROW: Final = InferenceRow(
+    division=Division.OPEN,
+    performance_samples=1,
+    scenarios={Scenario.MULTI_STREAM: LOOP_ROW, Scenario.OFFLINE: LOOP_ROW},
+)
+"""Of a bare network, of which the round has no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,110 +106,190 @@ class LabelledNetwork:
         return self.network.over_data(run, self.data, self.weights, engine)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectScoring:
-    """What scores a subject once."""
+@dataclass(slots=True, kw_only=True)
+class SweptWorkload(ServedSystem):
+    """A workload, whose points need no rules of the round."""
 
-    system: LoadedSystem
-    rules: ScenarioRow
-    """Offline's."""
-    samples: str = ""
-    """Of a bare network: what it is scored on, a line for each."""
+    def set_up_run(self, options: RunOptions, mode: Mode) -> ServingSetup:
+        """Set up the workload, with the conditions of a closed loop."""
+        return set_up_swept_workload(self.request_name, options, self.study_options.checkpoint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweptSubject:
-    """One subject in one engine and precision, with what scores it."""
+@dataclass(slots=True, kw_only=True)
+class SweptNetwork(ServedSystem):
+    """A bare network."""
 
-    subject: SweepSubject
-    scoring: SubjectScoring | None = None
-    reference: Mapping[str, float] = field(default_factory=dict)
-    """Reference accuracy of a workload's checkpoint."""
+    request: SweepOptions
+    data: Path | None
+    """Labelled samples that it is scored on."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Return that it is a bare network."""
+        return True
+
+    @property
+    def can_be_scored(self) -> bool:
+        """Return whether there are labelled samples."""
+        return self.data is not None
+
+    def set_up_run(self, options: RunOptions, mode: Mode) -> ServingSetup:
+        """Set up the network over noise, or over the labelled samples."""
+        made = set_up_swept_network(self.request_name, options, self.request)
+        if mode is Mode.ACCURACY and self.data is not None:
+            return set_up_network_scoring(made, self.request, self.data)
+        return made
+
+    def complete_ground_truth(self, truth: Path) -> None:
+        """Write the list of the samples that the network is scored on."""
+        if self.data is not None:
+            listing = list_labelled_samples(self.request_name, self.request, self.data)
+            (truth / SAMPLES_LIST_FILE).write_text(listing, "utf-8")
 
 
-def build_study_path(results: Path, name: str) -> Path:
-    """Return the folder of a subject's study."""
-    return results.absolute() / STUDIES_FOLDER / name
+def set_up_swept_workload(name: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:
+    """Set up a workload; RequestError and MissingError as for `podium infer`."""
+    made = set_up_serving(name, options, checkpoint)
+    made.require_scenario_rules(Scenario.OFFLINE)
+    scenarios = {**made.row.scenarios, Scenario.MULTI_STREAM: LOOP_ROW}
+    return replace(made, row=replace(made.row, scenarios=scenarios))
 
 
-def set_up_swept_workload(
-    name: str, options: RunOptions, checkpoint: Path | None, seconds: float
-) -> SweptSubject:
-    """Set up a workload in the engine and precision of `options`; RequestError and MissingError as
-    for `podium infer`.
+def set_up_swept_network(name: str, options: RunOptions, request: SweepOptions) -> ServingSetup:
+    """Set up a bare network; RequestError for an unknown name, MissingError for an engine that does
+    not run here.
     """
-    serving_setup = set_up_serving(name, options, checkpoint)
-    run = serving_setup.system.run
-    identity = build_point_identity(
-        run,
-        subject=name,
-        weights=serving_setup.checkpoint.record.sha256,
-        profile=run.profile.value,
-        engine=options.engine,
-        seconds=seconds,
-    )
-    identity = replace(identity, threads=serving_setup.threads)
-    folder = build_series_path(identity, options)
-    loadgen = run.round.loadgen
-    subject = SweepSubject(
-        system=serving_setup.system,
-        loadgen=loadgen,
-        log_seed=serving_setup.log_seed,
-        identity=identity,
-        folder=folder,
-        power=serving_setup.power,
-    )
-    scoring = SubjectScoring(
-        system=serving_setup.system, rules=serving_setup.require_scenario_rules(Scenario.OFFLINE)
-    )
-    return SweptSubject(
-        subject=subject,
-        scoring=scoring,
-        reference=serving_setup.checkpoint.record.reference_accuracy,
-    )
-
-
-def set_up_swept_network(
-    name: str, options: RunOptions, device: str, request: SweepOptions, data: Path | None = None
-) -> SweptSubject:
-    """Set up a bare network on a device, and its scoring if there is data; RequestError for an
-    unknown name, MissingError for an engine that does not run here.
-    """
-    network, engine, precision = (
-        request.load_network(name),
-        registry.load_engine(options.engine),
-        Precision(options.precision or Precision.FP32),
-    )
-    weights = request.weights
+    network, engine = request.load_network(name), registry.load_engine(options.engine)
+    device = resolve_device(options.device)
+    precision = Precision(options.precision or Precision.FP32)
     check_network_options(network, engine, options.engine, device, precision)
-    check_network_weights(network, weights)
+    check_network_weights(network, request.weights)
     load_ahead((name_serving_module(network),))
     run = build_network_run(network, options, device, precision)
-    identity = build_point_identity(
-        run,
-        subject=name,
-        weights=identify_network_weights(network, weights),
-        profile=None,
-        engine=options.engine,
-        seconds=request.seconds,
-    )
-    served = ServedNetwork(network=network, weights=weights)
     system = LoadedSystem(
-        workload=served, engine=engine, run=run, checkpoint=Path(), batching=SINGLE_SAMPLE_BATCHING
+        workload=ServedNetwork(network=network, weights=request.weights),
+        engine=engine,
+        run=run,
+        checkpoint=Path(),
+        batching=read_batching_settings(run.settings),
     )
-    folder = build_series_path(identity, options)
-    power = choose_power(options.power, options.meter, run.settings)
-    subject = SweepSubject(
+    weights = describe_network_weights(name, network, run, request.weights)
+    return build_network_setup(name, options, system, weights, NETWORK_ROW)
+
+
+def build_network_setup(
+    name: str,
+    options: RunOptions,
+    system: LoadedSystem,
+    weights: ExportedCheckpoint,
+    row: InferenceRow,
+) -> ServingSetup:
+    """Build the set-up of a bare network, which has no workload and no row of the round."""
+    run = system.run
+    request = RunRequest(
+        name=name,
+        options=options,
+        workload=Workload(name=name, training=NO_PART, inference=NO_PART, score=NO_PART),
+        round=run.round,
+        row=Benchmark(
+            title=name,
+            training_name=name,
+            inference_name=name,
+            metrics={},
+            settings=run.round.settings,
+            training={},
+            inference={run.profile: row},
+        ),
+        profile=run.profile,
+        settings=run.settings,
+        chosen=read_chosen_settings(run.round.settings, options.config, options.assignments),
+        devices=(run.device,),
+        framework=run.framework,
+        engine=options.engine,
+        precision=run.precision,
+    )
+    return ServingSetup(
+        request=request,
+        row=row,
+        entry=request.build_entry(row.division, options.engine, run.precision),
+        checkpoint=weights,
         system=system,
-        loadgen=run.round.loadgen,
-        log_seed=RANDOM_WEIGHTS_SEED,
-        identity=identity,
-        folder=folder,
-        power=power,
+        threads=run.threads,
+        power=choose_power_sources(options.power, options.meter, run.settings),
+        host=LocalHost(),
     )
-    return SweptSubject(
-        subject=subject, scoring=set_up_network_scoring(subject, served, data) if data else None
+
+
+def describe_network_weights(
+    name: str, network: BareNetwork, run: Run, weights: Path | None
+) -> ExportedCheckpoint:
+    """Describe the weights of a bare network as a checkpoint. A file's nonce binds each run to its
+    shapes and its data.
+    """
+    inputs = network.describe_inputs() if isinstance(network, OnnxNetwork) else {}
+    record = CheckpointRecord(
+        workload=name,
+        round=run.round.name,
+        profile=run.profile.value,
+        framework=network.framework,
+        sha256=identify_network_weights(network, weights),
+        nonce=hashlib.sha256(repr(sorted(inputs.items())).encode()).hexdigest()[:32],
+        seed=RANDOM_WEIGHTS_SEED,
+        run_index=0,
+        training_log="",
+        target_reached=False,
+        scores={},
+        reference_accuracy={},
+        settings={},
+        version=__version__,
+        origin=describe_weights_origin(network, weights),
     )
+    return ExportedCheckpoint(folder=Path(), record=record)
+
+
+def describe_weights_origin(network: BareNetwork, weights: Path | None) -> str:
+    """Say where weights come from."""
+    if isinstance(network, OnnxNetwork):
+        return f"the ONNX file {network.graph.path.name}"
+    return (
+        f"the weights {weights.name}" if weights else f"random weights, seed {RANDOM_WEIGHTS_SEED}"
+    )
+
+
+def set_up_network_scoring(made: ServingSetup, request: SweepOptions, data: Path) -> ServingSetup:
+    """Set up a bare network over labelled samples; RequestError if it has no score, without
+    weights, and for other data than its study has been scored on.
+    """
+    name = made.request.name
+    network = require_labelled_network(name, request, data)
+    if request.weights is None:
+        raise RequestError(
+            f"--data {data} needs --weights: random weights of {name} cannot be scored"
+        )
+    registry.load_scorer(name)  # one that is missing is said now, and not after all points
+    samples = list_labelled_samples(name, request, data)
+    study_folder = made.entry.results / STUDIES_FOLDER / name
+    known = study_folder / STUDY_TRUTH_FOLDER / SAMPLES_LIST_FILE
+    if known.is_file() and known.read_text("utf-8") != samples:
+        raise RequestError(
+            f"--data {data}: {study_folder} was scored on other samples; give another --results"
+        )
+    over = LabelledNetwork(network=network, weights=request.weights, data=data)
+    run = replace(made.system.run, data=data)
+    return replace(made, system=replace(made.system, workload=over, run=run))
+
+
+def require_labelled_network(name: str, request: SweepOptions, data: Path) -> Labelled:
+    """Return a bare network that can be scored; RequestError for another one."""
+    network = request.load_network(name)
+    if not isinstance(network, Labelled):
+        raise RequestError(f"--data {data}: the network {name} has no score")
+    return network
+
+
+def list_labelled_samples(name: str, request: SweepOptions, data: Path) -> str:
+    """Return a line for each sample that a bare network is scored on."""
+    return require_labelled_network(name, request, data).listing(data)
 
 
 def name_serving_module(network: BareNetwork) -> str:
@@ -215,73 +302,6 @@ def identify_network_weights(network: BareNetwork, weights: Path | None) -> str:
     if isinstance(network, OnnxNetwork):
         return network.graph.sha256
     return compute_file_sha256(weights) if weights else f"random, seed {RANDOM_WEIGHTS_SEED}"
-
-
-def set_up_network_scoring(
-    subject: SweepSubject, served: ServedNetwork, data: Path
-) -> SubjectScoring:
-    """Set up the scoring of a bare network; RequestError if it has none, without weights, and for
-    other data than its study has been scored on.
-    """
-    name = subject.identity.subject
-    if not isinstance(served.network, Labelled):
-        raise RequestError(f"--data {data}: the network {name} has no score")
-    if served.weights is None:
-        raise RequestError(
-            f"--data {data} needs --weights: random weights of {name} cannot be scored"
-        )
-    registry.load_scorer(name)  # one that is missing is said now, and not after all points
-    samples, known = (
-        served.network.listing(data),
-        subject.folder.parent / STUDY_TRUTH_FOLDER / SAMPLES_LIST_FILE,
-    )
-    if known.is_file() and known.read_text("utf-8") != samples:
-        raise RequestError(
-            f"--data {data}: {subject.folder.parent} was scored on other samples; give another"
-            " --results"
-        )
-    run = replace(
-        subject.system.run,
-        data=data,
-        settings={**subject.system.run.settings, **build_batch_settings(SCORING_BATCH_SIZE)},
-    )
-    batching = BatchingSettings(workers=1, max_batch=SCORING_BATCH_SIZE, window_us=0)
-    over = LabelledNetwork(network=served.network, weights=served.weights, data=data)
-    system = replace(subject.system, workload=over, run=run, batching=batching)
-    return SubjectScoring(
-        system=system,
-        rules=ScenarioRow(percentile=SWEEP_PERCENTILE, min_duration_ms=0, min_queries=1),
-        samples=samples,
-    )
-
-
-def build_point_identity(
-    run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float
-) -> PointIdentity:
-    """Describe what is measured, for no batch size yet; a bare network has no profile."""
-    return PointIdentity(
-        subject=subject,
-        bare=profile is None,
-        weights=weights,
-        profile=profile,
-        engine=engine,
-        precision=run.precision.value,
-        framework=run.framework,
-        device=run.device,
-        threads=run.threads,
-        batch=0,
-        seconds=seconds,
-        settings=dict(run.settings),
-        version=__version__,
-        system=build_system_name(run.device),
-    )
-
-
-def build_series_path(identity: PointIdentity, options: RunOptions) -> Path:
-    """Return the folder of a subject in one engine and precision."""
-    return build_study_path(options.results, identity.subject) / convert_to_slug(
-        f"{build_system_name(identity.device)}-{identity.engine}-{identity.precision}"
-    )
 
 
 def check_network_options(
@@ -357,65 +377,39 @@ def resolve_network_settings(round: Round, options: RunOptions, subject: str) ->
     return defaults | chosen
 
 
-def read_study_threads(options: RunOptions, device: str, request: SweepOptions) -> int:
-    """Return the CPU threads of a study that this sweep continues, if the machine still has
-    them, and say so where they are few; 0 if there is none.
-
-    What others use now decides the threads of a new study; points with others than the first ones
-    would be of another system.
-    """
-    tables = (
-        read_sweep_study(build_study_path(options.results, name))
-        for name in (*request.workloads, *request.networks)
-    )
-    alike = {
-        "system": build_system_name(device),
-        "seconds": request.seconds,
-        "version": __version__,
-    }
-    for study in filter(None, tables):
-        if (
-            all(getattr(study, name) == value for name, value in alike.items())
-            and study.threads <= cpus.count_available_cores()
-        ):
-            if study.threads < cpus.count_available_cores():
-                print_progress_note(
-                    f"CPU threads, as in the study of {study.subject} that is there:"
-                    f" {study.threads} of {cpus.count_available_cores()} (--threads takes another"
-                    " number)"
-                )
-            return study.threads
-    return 0
-
-
-def settle_sweep_threads(options: RunOptions, request: SweepOptions) -> RunOptions:
-    """Return options that name the CPU threads of all points."""
-    return replace(
-        options,
-        threads=options.threads
-        or read_study_threads(options, resolve_device(options.device), request)
-        or cpus.choose_core_count(cpus.measure_busy_share()),
-    )
-
-
-def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterator[SweptSubject]:
+def set_up_swept_systems(
+    options: RunOptions, study_options: StudyOptions, request: SweepOptions
+) -> list[ServedSystem]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
-    device = resolve_device(options.device)  # one: a batch is measured on it
     if options.data and request.workloads and request.networks:
         raise RequestError(
             "--data belongs to workloads or to networks: sweep them by commands of their own, in"
             " studies of two names"
         )
-    for engine in request.engines:
-        for precision in request.precisions:
-            engine_options = replace(options, engine=engine, precision=precision)
-            yield from (
-                set_up_swept_workload(name, engine_options, request.checkpoint, request.seconds)
-                for name in request.workloads
-            )
-            yield from (
-                set_up_swept_network(
-                    name, engine_options, device, request, None if request.files else options.data
-                )
-                for name in request.networks
-            )
+    first = replace(options, engine=request.engines[0], precision=request.precisions[0])
+    workloads: list[ServedSystem] = [
+        SweptWorkload(
+            request_name=name,
+            options=options,
+            study_options=study_options,
+            setup=set_up_swept_workload(name, first, request.checkpoint),
+        )
+        for name in request.workloads
+    ]
+    unlabelled = replace(options, data=None)
+    networks = [
+        SweptNetwork(
+            request_name=name,
+            options=unlabelled,
+            study_options=study_options,
+            setup=set_up_swept_network(name, replace(first, data=None), request),
+            request=request,
+            data=None if request.files else options.data,
+        )
+        for name in request.networks
+    ]
+    for each in networks:
+        each.set_up_run(
+            replace(first, data=None), Mode.ACCURACY
+        )  # what cannot be scored is refused
+    return [*workloads, *networks]

@@ -7,173 +7,130 @@ from typing import Any, Final
 import numpy
 from kinds.records import SECOND_NS, telemetry
 from making import LOADS, write_run
+from making_rates import stamps_of
+from spoiling import setting
 
-from suite.files.json_files import write_json
-from suite.files.layout import (
-    ACCURACY_TEXT,
-    DETAIL_LOG,
-    QUERY_RECORD_FILE,
-    RUN_RECORD,
-    SYSTEM_RECORD,
-    TELEMETRY_FILE,
-)
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import (
-    POINT_FILE,
-    STUDIES_FOLDER,
-    STUDY_FILE,
-    PointIdentity,
-    RateDrift,
-    RequestedPoints,
-    Study,
-    StudyMachine,
-    StudyRow,
-    SweepRequest,
-    build_batch_settings,
-    compute_part_means,
-    compute_rate_interval,
-    compute_row_cells,
-    order_sweep_points,
-    select_best_batches,
+from suite.records import (
+    RunRecord,
+    SystemUnderTest,
+    locate_system_folder,
+    read_served_run,
+    write_record,
+    write_system_record,
 )
+from suite.studies.batch_loop import build_batch_settings
+from suite.studies.documents import STUDIES_FOLDER, StudyMachine
+from suite.studies.records import (
+    FailedPoint,
+    PointRecord,
+    SavedRequest,
+    StudyRecord,
+    write_point_record,
+    write_study_record,
+)
+from suite.studies.sweep import AGAIN, BATCH, SWEEP_KIND, SweepPoint, SweepRequest
 
 LOAD: Final = LOADS[Scenario.MULTI_STREAM]
 SYSTEM: Final = "box-torch-fp32"
-SECONDS: Final = 5.0
-SHARED: Final[dict[str, Any]] = {
-    "subject": "toy",
-    "bare": True,
-    "weights": "random, seed 0",
-    "profile": None,
-    "device": "cpu",
-    "threads": 2,
-    "seconds": SECONDS,
-    "version": "0.1.0",
-}
-
-
-AXES: Final[dict[str, Any]] = {"engines": ("torch",), "precisions": ("fp32",), "batches": (8, 4096)}
-SETTINGS: Final[dict[str, Any]] = {"engine.compile": False}
+SECONDS: Final = LOAD.row.min_duration_ms / 1000
+BATCH_SIZE: Final = LOAD.samples_per_query
+REQUEST: Final = SweepRequest(
+    engines=("torch",),
+    precisions=("fp32",),
+    batches=(BATCH_SIZE, 4096),
+    seconds=SECONDS,
+    seed=0,
+    within_ms=20.0,
+    bare=True,
+    scored=False,
+    reference={},
+)
 STRIDE: Final = 331
 """Mixes the latencies of a run, so that its ten parts are alike."""
 FIRST_QUERY_NS: Final = 2_000_000_000
 """When the first query is issued, by the monotonic clock: a second after telemetry begins."""
 TELEMETRY_UTC_NS: Final = 1_700_000_040_000_000_000
+UNSAMPLED: Final = {"effective_accuracy_log_sampling_target": 0}
 
 
-def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
-    """One run of eight samples a query, with the record of the point and of its queries; the row
-    that it makes.
+def build_point(purpose: str, batch: int = BATCH_SIZE) -> SweepPoint:
+    """A point of the only series."""
+    return SweepPoint(
+        engine="torch", precision="fp32", purpose=purpose, batch=batch, seconds=SECONDS
+    )
+
+
+def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> SystemUnderTest:
+    """One run of eight samples a query, with the record of the point and of its queries; what
+    podium records of its system.
     """
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
-    (folder / RUN_RECORD).unlink()
-    (folder.parent / SYSTEM_RECORD).unlink()
-    batch = load.samples_per_query
-    point = PointIdentity(
-        **SHARED,
-        engine="torch",
-        precision="fp32",
-        framework="torch",
-        batch=batch,
-        settings={**SETTINGS, **build_batch_settings(batch)},
-        system="box",
+    for key, value in UNSAMPLED.items():
+        setting(key, value)(folder / DETAIL_LOG)
+    served = read_served_run(folder)
+    system = replace(
+        served.system,
+        workload="toy",
+        checkpoint_sha256="random, seed 0",
+        settings={**served.system.settings, **build_batch_settings(BATCH_SIZE)},
     )
-    write_json(folder / POINT_FILE, asdict(point))
-    latencies = numpy.array(load.latencies, "i8")[
-        numpy.arange(load.queries) * STRIDE % load.queries
-    ]
+    (locate_system_folder(folder) / "system.json").unlink()
+    write_system_record(folder, system)
+    record: RunRecord = replace(served.record, system_sha256=system.compute_digest())
+    write_record(folder / RUN_RECORD, record)
+    saved = PointRecord(number=number, repeat=1, point=asdict(build_point(purpose)), seconds=6.0)
+    write_point_record(folder, saved)
+    write_queries(folder, load.latencies)
+    return system
+
+
+def write_queries(folder: Path, latencies_ns: Any) -> None:
+    """The record of the queries of a run, and its telemetry."""
+    count = len(latencies_ns)
+    latencies = numpy.array(latencies_ns, "i8")[numpy.arange(count) * STRIDE % count]
     rows = numpy.zeros(
-        load.queries,
-        [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")],
+        count, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")]
     )
     rows["done_ns"] = FIRST_QUERY_NS + numpy.cumsum(latencies)
     rows["issued_ns"] = rows["done_ns"] - latencies
-    rows["batch"], rows["samples"] = range(load.queries), batch
+    rows["batch"], rows["samples"] = range(count), BATCH_SIZE
     numpy.save(folder / QUERY_RECORD_FILE, rows)
     seconds = int(rows["done_ns"].max()) // SECOND_NS
     (folder / TELEMETRY_FILE).write_text(telemetry(SECOND_NS, TELEMETRY_UTC_NS, seconds))
-    low, high = compute_rate_interval(compute_part_means(latencies), batch)
-    facts = read_facts(folder)
-    place = f"{SYSTEM}/{folder.name}"
-    return (
-        StudyRow(
-            engine="torch",
-            precision="fp32",
-            batch=batch,
-            folder=place,
-            low=low,
-            high=high,
-            **compute_row_cells(facts.__getitem__, batch),
-        ),
-        load.latencies,
-    )
-
-
-def read_facts(folder: Path) -> dict[str, float]:
-    """Key of the detail log -> value."""
-    import json
-
-    records = [
-        json.loads(line.partition(" ")[2])
-        for line in (folder / DETAIL_LOG).read_text().splitlines()
-    ]
-    return {record["key"]: record["value"] for record in records}
 
 
 def write_study(root: Path) -> Path:
-    """A study of one batch size, measured twice."""
+    """A study of one batch size, measured twice, and of one that does not fit into memory."""
     folder = root / STUDIES_FOLDER / "toy"
-    row, _ = write_point(folder / SYSTEM / "batch-8", LOAD.step_ns)
-    again, _ = write_point(folder / SYSTEM / "batch-8-again", LOAD.step_ns + 100)
-    assert (
-        row.samples_per_second
-        and again.samples_per_second
-        and not (folder / ACCURACY_TEXT).exists()
+    places = [f"{SYSTEM}/batch-{BATCH_SIZE}", f"{SYSTEM}/batch-{BATCH_SIZE}-again"]
+    write_point(folder / places[0], LOAD.step_ns, 1, BATCH)
+    system = write_point(folder / places[1], LOAD.step_ns + 100, 2, AGAIN)
+    stamps = replace(
+        stamps_of(system, "random weights, seed 0"),
+        engine="",
+        precision="",
+        framework="",
+        system="box",
     )
-    drift = RateDrift(
-        engine="torch",
-        precision="fp32",
-        batch=8,
-        folder=again.folder,
-        samples_per_second=again.samples_per_second,
-        change=again.samples_per_second / row.samples_per_second - 1,
-    )
-    refused = StudyRow(
-        engine="torch",
-        precision="fp32",
-        batch=4096,
-        folder="",
+    failed = FailedPoint(
+        point=asdict(build_point(BATCH, 4096)),
         why="engine torch: memory does not suffice for a batch of 4096",
     )
-    rows = (row, refused)
-    study = Study(
-        kind="sweep",
+    record = StudyRecord(
+        kind=SWEEP_KIND,
+        stamps=stamps,
+        requests=(SavedRequest(request=asdict(REQUEST)),),
+        runs=tuple(places),
         machine=StudyMachine(
             processor="AMD EPYC",
             processors=1,
             packages={"torch": "2.13.0"},
             commands=(("podium", "sweep", "--network", "toy"),),
         ),
-        **SHARED,
-        system="box",
-        seed=0,
-        within_ms=20.0,
-        rows=rows,
-        drift=(drift,),
-        best=select_best_batches(rows, 20.0),
-        command=SweepRequest(
-            subjects=("toy",), **AXES, order=order_sweep_points(("toy",), **AXES, seed=0)
-        ),
-        asked=(
-            RequestedPoints(
-                engine="torch",
-                precision="fp32",
-                framework="torch",
-                batches=AXES["batches"],
-                settings=SETTINGS,
-            ),
-        ),
+        failed=(failed,),
     )
-    write_json(folder / STUDY_FILE, asdict(study))
+    write_study_record(folder, record)
     return folder

@@ -3,9 +3,9 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from submissions.commands.cost import cost
 from suite.errors import JudgedError
+from suite.studies.measured import read_measured_study
+from suite.studies.sweep import list_sweep_rows
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 RATE, LOW, HIGH = 952.6077637532746, 950.4488049016181, 954.7765531506077
@@ -42,13 +44,9 @@ def invoked(*arguments: object) -> Result:
 
 def test_tokens_of_a_row_have_a_price(study: Path, prices: Path) -> None:
     """Eight tokens to an answer: a million of them cost an eighth of a million answers."""
-    table = study / "study.json"
-    document = json.loads(table.read_text())
-    first = document["rows"][0]
-    rows = numpy.full((first["queries"] * first["batch"], 4), 8, "<i8")
-    numpy.save(study / first["folder"] / "tokens.npy", rows)
-    first["tokens_per_second"] = 8 * first["samples_per_second"]
-    table.write_text(json.dumps(document))
+    first, _ = list_sweep_rows(read_measured_study(study))
+    rows = numpy.full((first.queries * first.batch, 4), 8, "<i8")
+    numpy.save(study / first.folder / "tokens.npy", rows)
     found = json.loads(invoked(study, "--prices", prices, "--format", "json").stdout)
     (row,) = found["costs"]
     assert row["per_million_tokens"]["value"] == pytest.approx(10_000 / (8 * RATE))
@@ -120,8 +118,8 @@ def test_a_run_too_short_for_an_interval_has_the_range_of_its_prices_alone(
     """Nothing is put in the place of what was not measured."""
     monkeypatch.setattr(
         "submissions.compliance_check.list_error_sentences", lambda path: []
-    )  # the table no longer has the run's interval
-    edited(study, low=None, high=None)
+    )  # the run no longer has the record that its interval follows from
+    next(study.glob("*/batch-8/queries.npy")).unlink()
     (row,) = json.loads(invoked(study, "--prices", prices, "--format", "json").stdout)["costs"]
     assert (
         row["per_million_samples"]["low"] == pytest.approx(5_000 / RATE)
@@ -129,17 +127,11 @@ def test_a_run_too_short_for_an_interval_has_the_range_of_its_prices_alone(
     )
 
 
-def edited(study: Path, **changes: Any) -> None:
-    """Change the measured row of the table."""
-    table = study / "study.json"
-    found = json.loads(table.read_text())
-    found["rows"][0] |= changes
-    table.write_text(json.dumps(found))
-
-
 def test_a_study_that_was_edited_is_refused(study: Path, prices: Path) -> None:
     """Exit code 1, with what the judge found; no figure is printed."""
-    edited(study, samples_per_second=2 * RATE)
+    (log,) = study.glob("*/batch-8/mlperf_log_detail.txt")
+    mean = "result_mean_query_latency_ns"
+    log.write_text(re.sub(rf'("{mean}", "value": )\d+', r"\g<1>4000000", log.read_text()))
     with pytest.raises(
         JudgedError, match=r"does not pass `podium check`, so its rates have no cost: .*study\."
     ) as caught:

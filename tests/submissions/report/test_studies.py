@@ -3,9 +3,10 @@
 import json
 import re
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,15 +17,14 @@ from submissions.report.document import Tone
 from submissions.report.drawing.svg import draw_chart
 from submissions.report.page import build_chart_numbers
 from submissions.report.sections.studies.speed import build_subject_table
-from submissions.report.sections.studies.sweep import (
-    RATE_AND_LATENCY_COLUMNS,
-    build_sweep_section,
-)
-from suite.studies.documents import Study, StudyRow, select_best_batches
+from submissions.report.sections.studies.sweep import build_sweep_section
+from suite.records import EnergyRecord
 from suite.studies.kind import StudiedRow
+from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.points import MeasuredRun, StudiedPoint
 from suite.studies.rates import StudyStamps
 from suite.studies.speed import SPEED, SpeedFigures, SpeedPoint
+from suite.studies.sweep import ACCURACY, SWEEP, SweepFigures, SweepPoint
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -43,6 +43,21 @@ WATTS = {
     "samples_per_s_per_w": 2.0,
     "mj_per_query": None,
 }
+
+
+STAMPS = StudyStamps(
+    workload="net-1a2b3c4d.onnx",
+    profile="smoke",
+    checkpoint_sha256="1a2b3c4d" * 8,
+    origin="the ONNX file net.onnx",
+    engine="onnxruntime",
+    precision="fp32",
+    framework="onnx",
+    device="cpu",
+    threads=2,
+    system="box",
+    version="1",
+)
 
 
 def page(path: Path, form: str, target: Path) -> str:
@@ -76,28 +91,35 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     assert text.count('<svg class="chart"') == len(charts)
 
 
-def sweep() -> Study:
-    """The example's table, with a second number format, watts and scores."""
-    (path,) = (BASE / "study" / "studies").glob("*/study.json")
-    made = msgspec.json.decode(path.read_bytes(), type=Study)
-    first, *_ = made.rows
-    watts: Any = (
-        msgspec.convert([WATTS], type=StudyRow.__annotations__["energy"])
-        if not isinstance(StudyRow.__annotations__["energy"], str)
-        else None
+def change_figures(figures: SweepFigures, point: SweepPoint) -> SweepFigures:
+    """Change nothing."""
+    return figures
+
+
+def sweep(
+    change: Callable[[SweepFigures, SweepPoint], SweepFigures] = change_figures,
+    precisions: Sequence[str] = ("fp32", "int8"),
+) -> MeasuredStudy:
+    """The example's study, with a second number format, watts and scores."""
+    (folder,) = (BASE / "study" / "studies").iterdir()
+    made = read_measured_study(folder)
+    first = made.points[0]
+    watts = msgspec.convert([WATTS], type=tuple[EnergyRecord, ...])
+    points = []
+    for batch, precision in product((1, 2, 4), precisions):
+        point = replace(first.point, batch=batch, precision=precision)
+        figures = change(replace(first.figures, energy=watts), point)
+        points.append(replace(first, point=point, figures=figures))
+    for precision in precisions:
+        point = replace(first.point, batch=0, precision=precision, purpose=ACCURACY)
+        points.append(replace(first, point=point, figures=SweepFigures(scores={"top1": 0.7})))
+    request = replace(made.request, within_ms=7.0)
+    return replace(
+        made,
+        requests=((request, 1),),
+        points=SWEEP.arrange_rows([request], points),
+        answer=SWEEP.compute_answer([request], points),
     )
-    rows = [
-        replace(
-            first,
-            batch=batch,
-            precision=precision,
-            scores={"top1": 0.7},
-            **({"energy": watts} if watts else {}),
-        )
-        for batch in (1, 2, 4)
-        for precision in ("fp32", "int8")
-    ]
-    return replace(made, rows=tuple(rows), within_ms=7.0)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +140,7 @@ def test_figures_of_speed_alone_have_their_unit(
     point = SpeedPoint(scenario="Offline", samples_per_query=1, equal_issue=False)
     run = MeasuredRun(folder="x", number=1, point=point, repeat=1, seconds=1.0, figures=figures)
     studied = StudiedPoint(point=point, runs=(run,), figures=figures)
-    row = StudiedRow(studied=studied, request=None, answer=None)
+    row = StudiedRow(studied=studied, request=None, answer=None, stamps=STAMPS)
     assert SPEED.table.list_told_rows([row])[1][2:] == told
 
 
@@ -145,12 +167,11 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
     """A point whose mean is below the budget and whose p99 is above would look like one that keeps
     it.
     """
-    made = sweep()
-    rows = tuple(
-        replace(row, mean_latency_ns=6e6, p99_ns=9e6 if row.batch == 1 else None)
-        for row in made.rows
+    study = sweep(
+        lambda figures, point: replace(
+            figures, mean_latency_ns=6e6, p99_ns=9e6 if point.batch == 1 else None
+        )
     )
-    study = replace(made, rows=rows, best=select_best_batches(rows, 7.0))
     section = build_sweep_section(study, "toy")
     chart = next(chart for chart in section.charts if chart.title == "Latency against throughput")
     assert [line.name for line in chart.lines] == [
@@ -166,48 +187,35 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
     )
     said = " ".join(note.text for note in section.notes)
     assert (
-        "Largest batch within 7 ms: 4 in torch fp32, by its mean of 6.00 ms; 4 in torch int8, by"
-        " its mean of 6.00 ms." in said
+        "largest batch within 7 ms: 4 in torch fp32 (952.6 samples/s, mean latency); 4 in torch"
+        " int8 (952.6 samples/s, mean latency)" in said
     )
 
 
 def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep() -> None:
     """An efficiency without the grade of its watts could be taken for a meter's."""
     made = sweep()
-    section = build_sweep_section(replace(made, finished=False, idle=made.rows[0].energy), "toy")
+    idle = made.points[0].figures.energy
+    section = build_sweep_section(replace(made, is_finished=False, idle=idle), "toy")
     (table,) = section.tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (
-        first["W"] == "50.0"
-        and first["grade, scope"] == "meter, system"
-        and first["samples/s/W"] == "2"
-        and first["95 % interval"] == "950.4 to 954.8"
-    )
-    assert {table.columns[place] for place in table.numeric} == {
-        "batch",
-        *RATE_AND_LATENCY_COLUMNS,
-        "W",
-        "samples/s/W",
-    }
+    assert first["W"] == "50.0 meter" and first["samples/s/W"] == "2"
+    assert first["samples/s"] == "952.6 \u00b10.2%" and first["score"] == "top1 0.7000"
     assert section.notes[0].tone is Tone.CAUTION and "unfinished" in section.notes[0].text
-    assert "Idle: 50.0 W (meter, grade meter), not subtracted." in [
+    assert "idle: 50.0 W (meter, grade meter), not subtracted" in [
         note.text for note in section.notes
     ]
-    bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
-    assert not {"W", "score"} & set(build_sweep_section(bare, "toy").tables[0].columns)
 
 
 def test_a_figure_s_words_have_no_exponents() -> None:
     """24.67 s are 24,673 ms for whoever reads the page, and a batch is no unit."""
-    rows = tuple(
-        replace(row, mean_latency_ns=24_673.17e6, samples_per_second=5.188)
-        for row in sweep().rows
-        if row.precision == "fp32"
+    study = sweep(
+        lambda figures, _: replace(
+            figures, mean_latency_ns=24_673.17e6, samples_per_second=5.188, p99_ns=None
+        ),
+        precisions=("fp32",),
     )
-    told = {
-        chart.title: chart.description
-        for chart in build_sweep_section(replace(sweep(), rows=rows), "toy").charts
-    }
+    told = {chart.title: chart.description for chart in build_sweep_section(study, "toy").charts}
     assert (
         told["Throughput against batch size"] == "torch fp32: at most 5.188 samples/s, at batch 1."
     )
@@ -250,7 +258,7 @@ def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
 def test_a_rate_is_drawn_with_its_interval_on_its_own_axis() -> None:
     section = build_sweep_section(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
-    row = sweep().rows[0]
+    row = sweep().points[0].figures
     ends = ((row.low, row.high),) * 3
     (line, _) = charts["Throughput against batch size"].lines
     assert (line.x_intervals, line.y_intervals) == ((), ends)
@@ -271,9 +279,8 @@ def test_error_bars_end_at_the_interval_and_stand_in_the_table() -> None:
 
 
 def test_a_point_without_an_interval_has_no_error_bar() -> None:
-    made = sweep()
-    rows = tuple(replace(row, low=None) if row.batch == 1 else row for row in made.rows)
-    section = build_sweep_section(replace(made, rows=rows), "toy")
+    study = sweep(lambda figures, point: replace(figures, low=None if point.batch == 1 else 950.0))
+    section = build_sweep_section(study, "toy")
     chart = next(each for each in section.charts if each.title == "Throughput against batch size")
     assert len(re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)M', draw_chart(chart))) == 4
     assert [row[-1] for row in build_chart_numbers(chart)["rows"]].count("-") == 2
@@ -281,21 +288,8 @@ def test_a_point_without_an_interval_has_no_error_bar() -> None:
 
 def test_the_page_of_an_onnx_file_says_what_was_measured() -> None:
     """Engine, precision, threads, sizes and hash stood in the record, and not on the page."""
-    stamps = StudyStamps(
-        workload="net-1a2b3c4d.onnx",
-        profile="smoke",
-        checkpoint_sha256="1a2b3c4d" * 8,
-        origin="the ONNX file net.onnx",
-        engine="onnxruntime",
-        precision="fp32",
-        framework="onnx",
-        device="cpu",
-        threads=2,
-        system="box",
-        version="1",
-    )
     settings = {"onnx.shape.x": "Nx3x8", "onnx.value.sr": 16000.0, "batching.max_batch": 4}
-    assert dict(build_subject_table(stamps, settings).rows) == {
+    assert dict(build_subject_table(STAMPS, settings).rows) == {
         "weights": "the ONNX file net.onnx",
         "SHA-256": "1a2b3c4d" * 8,
         "engine": "onnxruntime",

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from suite.studies.documents import PointIdentity, Study
 from suite.studies.records import PointRecord, StudyRecord
 
 ROOT = Path(__file__).parents[3]
@@ -18,14 +17,10 @@ EXAMPLES = ROOT / "tests" / "examples" / "base"
 KINDS = {
     "study": StudyRecord,
     "study-point": PointRecord,
-    "study-sweep": Study,
-    "point": PointIdentity,
 }
 FILES = {
     "study": "curve/**/study.json",
     "study-point": "curve/**/point.json",
-    "study-sweep": "study/**/study.json",
-    "point": "study/**/point.json",
 }
 
 

@@ -12,7 +12,7 @@ from testbed import PlainEngine, a_run
 
 from suite.errors import RequestError
 from suite.studies.bare_network import Labelled
-from suite.studies.documents import build_batch_settings
+from suite.studies.batch_loop import build_batch_settings
 from workloads.networks import classifiers, labelled
 from workloads.resnet50 import scoring
 

@@ -33,7 +33,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.measurement.score_limits import ScoreLimits
 from suite.records import CheckpointRecord
 from suite.rounds import InferenceRow, Round
-from suite.studies.documents import POINT_FILE, STUDY_FILE, SWEEP_KIND
+from suite.studies.documents import POINT_FILE, STUDY_FILE
 from suite.studies.kind import JudgedConditions, PlannedRun, StudyKind
 from suite.studies.measured import (
     FIGURE_EXCEPTIONS,
@@ -56,20 +56,7 @@ from suite.workload import Mode
 AnyKind = StudyKind[Any, Any, Any]
 STUDY_RECORD_FIELDS: Final = frozenset(each.name for each in fields(StudyRecord))
 POINT_RECORD_FIELDS: Final = frozenset(each.name for each in fields(PointRecord))
-OWN_FORMS: Final = ("", SWEEP_KIND)
-"""Kinds whose `study.json` has a form of its own."""
-
-
 CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
-
-
-class StudyKindHeader(msgspec.Struct, frozen=True):
-    """The kind of a study."""
-
-    kind: str = ""
-
-
-KIND_HEADER_DECODER: Final = msgspec.json.Decoder(StudyKindHeader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,15 +160,6 @@ class JudgedStudy(FolderDocument):
             threshold_most=dict(row.threshold_most),
         )
         return JudgedConditions(scenarios=row.scenarios, score_limits=limits)
-
-
-def is_measured_study(folder: Path) -> bool:
-    """Return whether a study is one of an installed kind, or of one that podium does not know."""
-    try:
-        header = read_untrusted_file(folder / STUDY_FILE, KIND_HEADER_DECODER.decode)
-    except UnreadableError:
-        return False
-    return header.kind not in OWN_FORMS
 
 
 def read_judged_study(folder: Path, round: Round, sources: list[SourceFile]) -> JudgedStudy | None:
@@ -343,6 +321,7 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
         truth = locate_study_truth(run.folder)
         scores = score_study_answers(run.record.system.workload, run.answers, truth)
     return RunFacts(
+        folder=run.folder,
         record=run.record,
         values={key: run.find_value(key) for key in run.index},
         errors=tuple(str(each.value) for each in run.voiding_errors),

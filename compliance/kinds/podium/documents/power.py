@@ -11,7 +11,7 @@ import msgspec
 
 from compliance.documents.base import Document
 from compliance.kinds.podium.documents.inference import LoadGenRun
-from compliance.kinds.podium.documents.study import StudyFile, StudyPoint
+from compliance.kinds.podium.documents.measured_study import JudgedStudy
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs.finite_numbers import is_finite_number
 from compliance.recognition.tree_path import is_file
@@ -19,12 +19,12 @@ from compliance.verdict import Fault
 from suite import events
 from suite.files.layout import TELEMETRY_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
-from suite.loadgen import power_window
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork, TelemetryReadings
 from suite.measurement.run_energy import LoadGenPower, read_loadgen_power
 from suite.records import EnergyRecord
-from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE, StudyRow
+from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE
+from suite.studies.measured import read_idle_power
 from suite.units import NS_PER_MS
 
 MIN_TRAINING_READINGS: Final = 60
@@ -152,49 +152,19 @@ def build_idle_power_before_run(run: LoadGenRun, powered: RunPower) -> RunPower 
     )
 
 
-def build_point_power(point: StudyPoint, table: Path) -> RunPower | None:
-    """Build the power document of a study's point; None if its row is a repeated one, or has
-    neither readings nor claims.
-    """
-    if not isinstance(point.table_row, StudyRow):
-        return None
-    readings = read_power_or_empty(point.folder / TELEMETRY_FILE)
-    if not point.table_row.energy and not readings.tracks:
-        return None
-    begin_ns, end_ns = (
-        power_window.parse_power_time_ns(point.find_value(key))
-        for key in ("power_begin", "power_end")
-    )
-    queries, per_query = (
-        int(point.find_positive_number(key) or 0)
-        for key in ("result_query_count", "generated_samples_per_query")
-    )
-    return RunPower(
-        record=table,
-        telemetry=point.folder / TELEMETRY_FILE,
-        performance=True,
-        claims=point.table_row.energy,
-        is_stated=True,
-        readings=readings,
-        window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=MeasuredWork(samples=queries * per_query, queries=queries, tokens=point.tokens),
-    )
-
-
-def build_study_idle_power(study: StudyFile) -> RunPower | None:
-    """Build the power document of a study's idle machine; None if it has neither readings nor
-    claims.
+def build_study_idle_power(study: JudgedStudy) -> RunPower | None:
+    """Build the power document of a study's idle machine; None if its power was not read. Nothing
+    states it but the readings.
     """
     telemetry = study.folder / IDLE_TELEMETRY_FILE
     readings = read_power_or_empty(telemetry)
-    if not study.study.idle and not readings.tracks:
+    if not readings.tracks:
         return None
     return RunPower(
         record=study.folder / STUDY_FILE,
         telemetry=telemetry,
         performance=True,
-        claims=study.study.idle,
-        is_stated=True,
+        claims=read_idle_power(study.folder),
         readings=readings,
         window=power_readings.find_covered_window(readings),
         loaded=False,

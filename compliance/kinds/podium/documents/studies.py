@@ -2,7 +2,7 @@
 and the conditions of its runs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -12,22 +12,17 @@ from compliance.kinds.podium.documents.curve_study import CurveFile, find_curve
 from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.measured_study import (
     JudgedStudy,
-    is_measured_study,
     read_judged_study,
 )
 from compliance.kinds.podium.documents.power import (
     RunPower,
-    build_point_power,
+    build_run_power,
     build_study_idle_power,
 )
-from compliance.kinds.podium.documents.study import StudyFile, StudyPoint, read_study
 from compliance.logs.source_file import SourceFile
 from suite.rounds import Round
-from suite.studies.documents import STUDY_FILE
 
-StudyDocument: TypeAlias = (
-    StudyFile | JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
-)
+StudyDocument: TypeAlias = JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
 
 
 def read_study_documents(
@@ -35,17 +30,8 @@ def read_study_documents(
 ) -> tuple[list[SourceFile], list[StudyDocument]]:
     """Return the files that were read, with their parse errors, and the documents in them."""
     sources: list[SourceFile] = []
-    if is_measured_study(folder):
-        judged = read_judged_study(folder, round, sources)
-        return sources, [*iterate_study_documents(judged)] if judged else []
-    found = read_study(folder, round, sources)
-    if found is None:
-        return sources, []
-    powered = (
-        build_study_idle_power(found),
-        *(build_point_power(point, found.folder / STUDY_FILE) for point in found.points),
-    )
-    return sources, [found, *filter(None, powered), *select_run_conditions(found.points)]
+    judged = read_judged_study(folder, round, sources)
+    return sources, [*iterate_study_documents(judged)] if judged else []
 
 
 def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
@@ -53,6 +39,8 @@ def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
     as a result's are. One that is kept though it does not count is no result.
     """
     yield study
+    powered = (build_study_idle_power(study), *(build_run_power(each.run) for each in study.runs))
+    yield from filter(None, powered)
     if (curve := find_curve(study)) is not None:
         yield curve
     for each in study.runs:
@@ -63,8 +51,3 @@ def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
             conditions = None if each.run.telemetry is None else replace(conditions, rates=None)
         if conditions is not None:
             yield conditions
-
-
-def select_run_conditions(runs: Sequence[StudyPoint]) -> list[RunConditions]:
-    """Return the conditions of the runs that have telemetry."""
-    return [run.conditions for run in runs if run.conditions is not None]

@@ -47,7 +47,12 @@ SETTING_KEYS: Final = {
 """Setting of a point -> LoadGen's key of it in the detail log."""
 
 
-@rule("study.points", JudgedStudy, About.SCORE, former="curve.points peak.trials speed.rows")
+@rule(
+    "study.points",
+    JudgedStudy,
+    About.SCORE,
+    former="curve.points peak.trials speed.rows sweep.points",
+)
 def points(study: JudgedStudy) -> Iterator[Fault]:
     """Each run of a study is a separate LoadGen run of one system, with the settings of its point,
     and counts; the study names each run in its folder.
@@ -190,7 +195,7 @@ def is_close(found: Any, value: Any) -> bool:
     return bool(found == value)
 
 
-@rule("study.plan", JudgedStudy, About.SCORE, former="peak.steps")
+@rule("study.plan", JudgedStudy, About.SCORE, former="peak.steps study.request study.length")
 def plan(study: JudgedStudy) -> Iterator[Fault]:
     """The points of a study are those that its plan gives for what was asked, each measured as
     often; and what was asked is the round's where the study says so.
@@ -244,7 +249,12 @@ def check_walks(study: JudgedStudy, kind: AnyKind) -> Iterator[Fault]:
             return
 
 
-@rule("study.answer", JudgedStudy, About.SCORE, former="peak.figures peak.answer")
+@rule(
+    "study.answer",
+    JudgedStudy,
+    About.SCORE,
+    former="peak.figures peak.answer study.figures study.summary study.accuracy",
+)
 def answer(study: JudgedStudy) -> Iterator[Fault]:
     """The files of each run give its figures, and the points the study's answer. Neither is stored:
     whoever reads a study computes them, as this rule does.

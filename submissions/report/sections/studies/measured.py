@@ -2,26 +2,31 @@
 
 from collections.abc import Iterator
 
-from submissions.report.document import Axis, Chart, Line, Note, Section, Table
+from submissions.report.document import Axis, Chart, Line, Note, Section, Table, Tone
 from submissions.report.sections.studies.cells import NO_RESULT_NOTE
 from submissions.report.shown_table import build_shown_table
 from suite.columns import Column
 from suite.studies.kind import StudiedRow
-from suite.studies.measured import MeasuredStudy, describe_subject
+from suite.studies.measured import MeasuredStudy, describe_idle_power, describe_subject
 
 
 def build_measured_section(study: MeasuredStudy, name: str) -> Section:
     """Show a study: its table, its chart, and what its points say."""
     stamps, kind = study.record.stamps, study.kind
     told = kind.describe_answer(study.request, study.answer, study.points)
-    unfinished = () if study.is_finished else ("The study is unfinished: points may be missing.",)
+    told = (*told, *describe_idle_power(study))
+    notes = [Note(text=each) for each in told]
+    if not study.is_finished:
+        notes.insert(
+            0, Note(text="The study is unfinished: points may be missing.", tone=Tone.CAUTION)
+        )
     return Section(
         id=f"study-{name}",
         title=f"{kind.name.capitalize()} of {stamps.workload}",
         intro=f"{describe_subject(study)}. {NO_RESULT_NOTE}",
         charts=tuple(iterate_study_charts(study, name)),
         tables=(build_column_table(study),),
-        notes=tuple(Note(text=each) for each in (*unfinished, *told)),
+        notes=tuple(notes),
     )
 
 

@@ -22,14 +22,14 @@ from submissions.report.sections.studies.peak import build_peak_section
 from submissions.report.sections.studies.speed import build_speed_section
 from submissions.report.sections.studies.sweep import build_sweep_section
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points, iterate_study_points
-from suite import registry
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
-from suite.studies.documents import STUDY_FILE, SWEEP_KIND, Study, StudyMachine
+from suite.studies.documents import STUDY_FILE, StudyMachine
 from suite.studies.measured import read_measured_study
 from suite.studies.rates import PEAK_KIND
 from suite.studies.speed import SPEED_KIND
+from suite.studies.sweep import SWEEP_KIND
 
 
 class StudyHeader(msgspec.Struct, frozen=True):
@@ -51,10 +51,10 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_peak_section(read_measured_study(folder), folder.name)
     elif kind == SPEED_KIND:
         section = build_speed_section(read_measured_study(folder), folder.name)
-    elif kind in registry.list_entry_points(registry.STUDY_GROUP):
-        section = build_measured_section(read_measured_study(folder), folder.name)
+    elif kind == SWEEP_KIND:
+        section = build_sweep_section(read_measured_study(folder), folder.name)
     else:
-        section = build_sweep_section(read_study_table(folder, Study), folder.name)
+        section = build_measured_section(read_measured_study(folder), folder.name)
     tables = [*section.tables]
     if header.machine:
         tables += build_study_machine_tables(header.machine)
@@ -72,7 +72,7 @@ def read_study_points(folder: Path, findings: Sequence[Finding]) -> list[Measure
     try:
         kind = read_study_table(folder, StudyHeader).kind
         if kind == SWEEP_KIND:
-            return [*iterate_study_points(folder, read_study_table(folder, Study), findings)]
+            return [*iterate_study_points(folder, read_measured_study(folder), findings)]
         if kind == CURVE_KIND:
             return [*iterate_curve_points(read_podium_curve(folder, findings, folder))]
     except JudgedError:

@@ -2,19 +2,15 @@
 throughput, accuracy against speed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
-from submissions.report.sections.studies.cells import (
-    NO_RESULT_NOTE,
-    format_generated_rate,
-    format_ns_as_ms,
-    format_study_rate,
-    format_threads,
-)
+from submissions.report.document import Axis, Chart, Line, Mark, Section
+from submissions.report.sections.studies.measured import build_measured_section
 from suite.human_numbers import format_whole_digits
-from suite.studies.documents import Study, StudyRow, select_shown_energy
+from suite.studies.measured import MeasuredStudy
+from suite.studies.sweep import StudyRow, list_sweep_rows
 from suite.units import NS_PER_MS
 
 BATCH_AXIS: Final = Axis(name="batch", unit="samples", log=True, whole=True)
@@ -23,101 +19,20 @@ MEAN_LATENCY_AXIS: Final = Axis(name="mean latency", unit="ms", log=True)
 TAIL_LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
 """Line of a chart with a latency budget, which applies to p99 where that is known."""
 EFFICIENCY_AXIS: Final = Axis(name="efficiency", unit="samples/s/W", low=0.0)
-RATE_AND_LATENCY_COLUMNS: Final = (
-    "samples/s",
-    "95 % interval",
-    "mean ms",
-    "p50 ms",
-    "p90 ms",
-    "p99 ms",
-)
-POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
 
 
-def build_sweep_section(study: Study, name: str) -> Section:
+def build_sweep_section(study: MeasuredStudy, name: str) -> Section:
     """Draw a sweep."""
     charts = [build_throughput_chart(study, name), build_efficiency_chart(study, name)]
-    if study.within_ms is not None:
-        charts.append(build_latency_rate_chart(study, name))
+    if study.request.within_ms is not None:
+        charts.append(build_latency_rate_chart(study, name, study.request.within_ms))
     charts.append(build_accuracy_speed_chart(study, name))
-    intro = (
-        f"{study.subject} on {study.system}, {study.device}, {format_threads(study.threads)}, by"
-        f" batch size. {NO_RESULT_NOTE}"
-    )
-    return Section(
-        id=f"study-{name}",
-        title=f"Sweep of {study.subject}",
-        intro=intro,
-        charts=tuple(chart for chart in charts if chart.lines),
-        tables=(build_sweep_points_table(study),),
-        notes=tuple(build_sweep_notes(study)),
-    )
-
-
-def build_sweep_points_table(study: Study) -> Table:
-    """Show each point; power and scores if any point has them."""
-    columns = ["engine", "precision", "batch", *RATE_AND_LATENCY_COLUMNS]
-    rows = [
-        [row.engine, row.precision, str(row.batch), *format_rate_and_latencies(row)]
-        for row in study.rows
-    ]
-    numeric = list(range(2, len(columns)))
-    if any(row.energy for row in study.rows):
-        numeric += [len(columns), len(columns) + 2]
-        columns += POWER_COLUMNS
-        for cells, row in zip(rows, study.rows, strict=True):
-            cells += format_power_and_efficiency(row)
-    if any(row.scores for row in study.rows):
-        columns.append("score")
-        for cells, row in zip(rows, study.rows, strict=True):
-            cells.append(format_study_scores(row))
-    return Table(
-        title="Points",
-        columns=tuple(columns),
-        rows=tuple(map(tuple, rows)),
-        numeric=tuple(numeric),
-    )
-
-
-def build_sweep_notes(study: Study) -> Iterator[Note]:
-    """Yield notes on what the table does not show."""
-    if not study.finished:
-        yield Note(text="The sweep is unfinished: points may be missing.", tone=Tone.CAUTION)
-    if study.within_ms is not None:
-        best_batches = [
-            f"{best.batch} in {best.engine} {best.precision}, by its {best.by} of"
-            f" {format_ns_as_ms(best.latency_ns)} ms"
-            for best in study.best
-        ]
-        yield Note(
-            text=(
-                f"Largest batch within {study.within_ms:g} ms:"
-                f" {'; '.join(best_batches) or 'none of those measured'}."
-            )
-        )
-    if idle := select_shown_energy(study.idle):
-        yield Note(
-            text=(
-                f"Idle: {idle.average_w:,.1f} W ({idle.name}, {idle.grade_description}), not"
-                " subtracted."
-            )
-        )
-    yield from (
-        Note(text=f"{row.engine} {row.precision}, batch {row.batch}: {row.why}")
-        for row in study.rows
-        if row.why
-    )
-    for drift in study.drift:
-        yield Note(
-            text=(
-                f"Drift of {drift.engine} {drift.precision}: batch {drift.batch} again at the end,"
-                f" {100 * drift.change:+.1f} %."
-            )
-        )
+    section = build_measured_section(study, name)
+    return replace(section, charts=tuple(chart for chart in charts if chart.lines))
 
 
 def build_study_lines(
-    study: Study,
+    study: MeasuredStudy,
     x: Callable[[StudyRow], float | None],
     y: Callable[[StudyRow], float | None],
     name: str = "",
@@ -127,7 +42,7 @@ def build_study_lines(
     """
     lines: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float] | None]] = {}
-    for row in sorted(study.rows, key=lambda row: row.batch):
+    for row in sorted(list_sweep_rows(study), key=lambda row: row.batch):
         across, up = x(row), y(row)
         if across is not None and up is not None:
             series = f"{row.engine} {row.precision}{name and f' {name}'}"
@@ -181,9 +96,7 @@ def convert_p99_to_ms(row: StudyRow) -> float | None:
 
 def find_row_efficiency(row: StudyRow) -> float | None:
     """Return samples/s/W of the system, or of all parts together; None if no power was read."""
-    if drawn := select_shown_energy(row.energy):
-        return drawn.samples_per_s_per_w
-    return None
+    return drawn.samples_per_s_per_w if (drawn := row.shown_energy) else None
 
 
 def find_first_score(row: StudyRow) -> float | None:
@@ -191,7 +104,7 @@ def find_first_score(row: StudyRow) -> float | None:
     return next(iter(row.scores.values()), None)
 
 
-def build_throughput_chart(study: Study, name: str) -> Chart:
+def build_throughput_chart(study: MeasuredStudy, name: str) -> Chart:
     """Draw throughput against batch size."""
     lines = build_study_lines(study, get_batch, get_samples_per_second)
     return Chart(
@@ -204,7 +117,7 @@ def build_throughput_chart(study: Study, name: str) -> Chart:
     )
 
 
-def build_efficiency_chart(study: Study, name: str) -> Chart:
+def build_efficiency_chart(study: MeasuredStudy, name: str) -> Chart:
     """Draw efficiency against batch size, if power was read."""
     lines = build_study_lines(study, get_batch, find_row_efficiency)
     description = describe_line_maxima(lines, "samples/s/W", "batch {}")
@@ -218,31 +131,19 @@ def build_efficiency_chart(study: Study, name: str) -> Chart:
     )
 
 
-def build_latency_rate_chart(study: Study, name: str) -> Chart:
-    """Draw latency against throughput; with a budget, draw p99 too, since the budget
-    applies to it.
+def build_latency_rate_chart(study: MeasuredStudy, name: str, budget: float) -> Chart:
+    """Draw latency against throughput, with the budget in ms; p99, too, since the budget applies to
+    it.
     """
-    budget = study.within_ms
-    if budget is not None:
-        tails = build_study_lines(study, get_samples_per_second, convert_p99_to_ms, "p99")
-    else:
-        tails = ()
-    lines = (
-        *build_study_lines(
-            study, get_samples_per_second, convert_mean_latency_to_ms, "mean" if tails else ""
-        ),
-        *tails,
-    )
-    marks = (
-        () if budget is None else (Mark(name=f"budget {budget:g} ms", value=budget, upright=False),)
-    )
-    description = describe_line_maxima(lines, "ms", "{} samples/s")
-    if budget is not None:
-        description += f" The budget is {budget:g} ms."
+    tails = build_study_lines(study, get_samples_per_second, convert_p99_to_ms, "p99")
+    figure, y = "", MEAN_LATENCY_AXIS
     if tails:
-        y = TAIL_LATENCY_AXIS
-    else:
-        y = MEAN_LATENCY_AXIS
+        figure, y = "mean", TAIL_LATENCY_AXIS
+    means = build_study_lines(study, get_samples_per_second, convert_mean_latency_to_ms, figure)
+    lines = (*means, *tails)
+    marks = (Mark(name=f"budget {budget:g} ms", value=budget, upright=False),)
+    maxima = describe_line_maxima(lines, "ms", "{} samples/s")
+    description = f"{maxima} The budget is {budget:g} ms."
     return Chart(
         id=f"study-{name}-trade",
         title="Latency against throughput",
@@ -254,10 +155,12 @@ def build_latency_rate_chart(study: Study, name: str) -> Chart:
     )
 
 
-def build_accuracy_speed_chart(study: Study, name: str) -> Chart:
+def build_accuracy_speed_chart(study: MeasuredStudy, name: str) -> Chart:
     """Draw accuracy against speed, if several engines or precisions were scored."""
     lines = build_study_lines(study, get_samples_per_second, find_first_score)
-    axis = Axis(name=next((metric for row in study.rows for metric in row.scores), "score"))
+    axis = Axis(
+        name=next((metric for row in list_sweep_rows(study) for metric in row.scores), "score")
+    )
     lines = lines if len(lines) > 1 else ()
     return Chart(
         id=f"study-{name}-score",
@@ -279,30 +182,3 @@ def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str
         f" {location.format(format_whole_digits(x))}."
         for name, x, y in tops
     )
-
-
-def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
-    """Format the rate with its interval, and the latencies."""
-    ends = "-"
-    if row.low and row.high:
-        ends = f"{format_study_rate(row.low)} to {format_study_rate(row.high)}"
-    return (
-        format_generated_rate(row.samples_per_second, row.tokens_per_second),
-        ends,
-        *map(format_ns_as_ms, (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)),
-    )
-
-
-def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
-    """Format power with its grade, and efficiency; dashes if nothing was read."""
-    drawn = select_shown_energy(row.energy)
-    if drawn is None:
-        return "-", "-", "-"
-    efficiency = "-"
-    if drawn.samples_per_s_per_w is not None:
-        efficiency = format_whole_digits(drawn.samples_per_s_per_w, 3)
-    return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
-
-
-def format_study_scores(row: StudyRow) -> str:
-    return " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())

@@ -2,7 +2,6 @@
 recomputes.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -274,19 +273,19 @@ def test_other_shapes_replace_what_was_measured(text_file: Path, tmp_path: Path)
 def test_files_are_swept_beside_each_other_and_judged(
     write_classifier: Writer, text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.serving.sweep import points
+    from suite.studies import sweep as kind
 
-    monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
+    monkeypatch.setattr(kind, "choose_longer_run", lambda row, seconds: None)
     results = tmp_path / "results"
     arguments = ("--onnx", write_classifier(), "--onnx", text_file, "--shape", "tokens=1,8")
     every = (*arguments, "--batches", "1,4", "--seconds", "0.2", *SHORT[:-2])
     told = invoked(sweep, *every, "--results", results).output
     for name in ("net", "text"):
         (study,) = (results / "studies").glob(f"{name}-*.onnx")
-        assert f"{study.name} onnxruntime fp32, batch 4" in told
-        table = json.loads((study / "study.json").read_text())
-        assert table["bare"] and [row["batch"] for row in table["rows"]] == [1, 4]
-        assert all(row["samples_per_second"] > 0 for row in table["rows"])
+        assert f"saved in {study}" in told
+        table = read_measured_study(study)
+        assert table.request.bare and [row.point.batch for row in table.rows] == [1, 4]
+        assert all(row.figures.samples_per_second > 0 for row in table.rows)
     assert errors(results) == []
     before = {path: path.stat().st_mtime_ns for path in results.rglob("mlperf_log_detail.txt")}
     invoked(sweep, *every, "--results", results)

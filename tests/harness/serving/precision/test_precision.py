@@ -47,11 +47,27 @@ from suite.studies.precision_rows import (
     PrecisionRequest,
     is_below,
 )
+from suite.studies.rates import StudyStamps
 from suite.terms import Precision
 
 STUDY = "studies/fake-precision"
 TABLE = f"{STUDY}/study.json"
 RUNS = {"accuracy", "offline", "single-stream"}
+
+
+STAMPS = StudyStamps(
+    workload="fake",
+    profile="smoke",
+    checkpoint_sha256="",
+    origin="",
+    engine="",
+    precision="",
+    framework="",
+    device="cpu",
+    threads=1,
+    system="testbed",
+    version="1",
+)
 
 
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +144,9 @@ def record_served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Serve nothing, and note the first run of each system that would have been served."""
     served: list[str] = []
 
-    def serve(_: StudySession, step: NextStep[PrecisionPoint, Any], number: int) -> None:
+    def serve(
+        _: StudySession, step: NextStep[PrecisionPoint, Any], number: int, done: object
+    ) -> None:
         served.append(f"{step.point.precision} {step.point.run}")
         raise JudgedError("not served")
 
@@ -245,8 +263,11 @@ def list_rows(
     """The rows as JSON."""
     answer = PRECISION.compute_answer([request], points)
     return [
-        dict(PRECISION.describe_row(StudiedRow(studied=each, request=request, answer=answer)))
-        for each in PRECISION.arrange_rows([request], points)
+        dict(PRECISION.describe_row(row))
+        for row in (
+            StudiedRow(studied=each, request=request, answer=answer, stamps=STAMPS)
+            for each in PRECISION.arrange_rows([request], points)
+        )
     ]
 
 

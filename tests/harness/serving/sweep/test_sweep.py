@@ -20,19 +20,21 @@ from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.commands.sweep import sweep
 from harness.machine import cpus
-from harness.serving.sweep import command as driven
-from harness.serving.sweep import idle, points
+from harness.serving.studies import driver, idle
+from harness.serving.studies.runs import measure_counted_run
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
-from suite.studies import documents
+from suite.studies import batch_loop
+from suite.studies import sweep as kind
+from suite.studies.batch_loop import LoopFigures
 from suite.studies.documents import (
     IDLE_TELEMETRY_FILE,
     POINT_FILE,
     STUDIES_FOLDER,
     STUDY_FILE,
-    StudyRow,
-    select_best_batches,
 )
+from suite.studies.measured import describe_study, read_measured_study
+from suite.studies.sweep import StudyRow, select_best_batches
 
 SHORT = (
     "--seconds",
@@ -54,7 +56,7 @@ of those that LoadGen prepared.
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_CACHE", str(cache))
     monkeypatch.setattr(idle, "IDLE_POWER_S", 0.3)
-    monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
+    monkeypatch.setattr(kind, "choose_longer_run", lambda row, seconds: None)
 
 
 @pytest.fixture(autouse=True)
@@ -95,10 +97,25 @@ def invoked(*arguments: object, catch: bool = False) -> Result:
 
 
 def table(results: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(
-        (results / STUDIES_FOLDER / "fake" / STUDY_FILE).read_text()
-    )
-    return document
+    """The table, as everybody computes it."""
+    told = json.loads(json.dumps(describe_study(read_measured_study(study_folder(results)))))
+    return {
+        "rows": told["points"],
+        "drift": told["answer"]["drift"],
+        "idle": told.get("idle", []),
+        "finished": told["finished"],
+        "threads": told["stamps"]["threads"],
+    }
+
+
+def study_folder(results: Path) -> Path:
+    """Where the study is."""
+    return results / STUDIES_FOLDER / "fake"
+
+
+def measure_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if a run is made."""
+    monkeypatch.setattr(driver, "measure_counted_run", lambda *_: pytest.fail("measured again"))
 
 
 def errors(path: Path) -> list[str]:
@@ -126,29 +143,35 @@ def test_a_workload_is_swept_scored_and_judged(
     assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(swept / STUDIES_FOLDER / "fake") == []
-    monkeypatch.setattr(points, "run_recorded_point", lambda *_: pytest.fail("measured again"))
-    monkeypatch.setattr(driven, "run_sweep_accuracy", lambda *_: pytest.fail("scored again"))
+    measure_nothing(monkeypatch)
     invoked("fake", "--batches", "1,2,4", *SHORT, "--results", swept, "--within-ms", "1000")
     assert table(swept)["rows"] == study["rows"]
 
 
 @pytest.mark.slow
 def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
-    """Every figure is recomputed."""
-    path = swept / STUDIES_FOLDER / "fake" / STUDY_FILE
+    """Figures are computed from runs whose settings and records agree."""
+    folder = study_folder(swept)
+    path = folder / STUDY_FILE
     text = path.read_text()
-    study = table(swept)
-    study["rows"][1]["samples_per_second"] *= 1.001
+    study = json.loads(text)
+    study["requests"][0]["request"]["reference"] = {"top1": 0.7}
     path.write_text(json.dumps(study))
-    assert errors(path.parent) == ["study.figures"]
+    assert errors(folder) == ["study.plan"], "the reference accuracy is the checkpoint's"
+    study = json.loads(text)
+    study["requests"][0]["request"]["batches"] = [1, 2]
+    path.write_text(json.dumps(study))
+    assert errors(folder) == ["study.plan"]
     path.write_text(text)
-    study["rows"] = [row | {"difference": {"top1": 0.1}} for row in json.loads(text)["rows"]]
-    path.write_text(json.dumps(study | {"reference": {"top1": 0.7}}))
-    assert errors(path.parent) == ["study.accuracy"], "the reference accuracy is the checkpoint's"
-    path.write_text(text)
-    record = next(path.parent.glob(f"*/batch-2/{POINT_FILE}"))
-    record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
-    assert errors(path.parent) == ["sweep.points"]
+    record = next(folder.glob(f"*/batch-2/{POINT_FILE}"))
+    own = record.read_text()
+    record.write_text(own.replace('"batch": 2', '"batch": 4'))
+    assert "study.points" in errors(folder)
+    record.write_text(own)
+    assert errors(folder) == []
+    labels = folder / "truth" / "labels.txt"
+    labels.write_text("x")
+    assert errors(folder) == ["study.answer", "study.scores"]
 
 
 @pytest.mark.slow
@@ -180,16 +203,11 @@ def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) 
         and "idle: 50.0 W (meter, grade meter), not subtracted" in told
         and errors(path.parent) == []
     )
-    study = table(tmp_path)
-    (still,) = study["idle"]
+    (still,) = table(tmp_path)["idle"]
     assert still["average_w"] == pytest.approx(50, rel=0.01)
-    still["joules"] *= 2
-    path.write_text(json.dumps(study))
-    assert errors(path.parent) == ["power.energy"]
-    still["joules"] /= 2
-    study["rows"][1]["energy"][0]["average_w"] = 40.0
-    path.write_text(json.dumps(study))
-    assert errors(path.parent) == ["power.energy"]
+    readings = next(path.parent.glob("*/batch-2/telemetry.jsonl"))
+    readings.write_text(readings.read_text() + "\n")
+    assert errors(path.parent) == ["power.same_run"]
 
 
 @pytest.mark.slow
@@ -221,7 +239,7 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     )
 
 
-def as_asked(row: StudyRow, seconds: float) -> StudyRow:
+def as_asked(row: LoopFigures, seconds: float) -> LoopFigures:
     """A row of a run that lasted as long as it should: one that a stall makes twice as long is
     rightly not repeated.
     """
@@ -237,24 +255,21 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(
     """
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(
-        points,
+        kind,
         "choose_longer_run",
-        lambda row, seconds: documents.choose_longer_run(as_asked(row, seconds), seconds),
+        lambda figures, seconds: batch_loop.choose_longer_run(as_asked(figures, seconds), seconds),
     )
-    monkeypatch.setattr(documents, "WIDE_INTERVAL_SHARE", 0.0)
-    told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path).stdout
-    (row,) = table(tmp_path)["rows"]
-    path = tmp_path / STUDIES_FOLDER / "fake" / STUDY_FILE
-    (record,) = path.parent.glob(f"*/batch-1/{POINT_FILE}")
-    assert (
-        row["times"] == json.loads(record.read_text())["times"] == 4
-        and told.count("interval wider than") == 2
-    )
-    assert errors(path.parent) == []
-    monkeypatch.setattr(points, "run_recorded_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(batch_loop, "WIDE_INTERVAL_SHARE", 0.0)
     invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
-    record.write_text(record.read_text().replace('"times": 4', '"times": 1'))
-    assert errors(path.parent) == ["sweep.points"]
+    (row,) = table(tmp_path)["rows"]
+    folder = study_folder(tmp_path)
+    assert row["times"] == 4 and errors(folder) == []
+    measure_nothing(monkeypatch)
+    invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
+    (log,) = folder.glob("*/batch-1/mlperf_log_detail.txt")
+    asked = '"effective_min_duration_ms", "value": '
+    log.write_text(log.read_text().replace(f"{asked}800", f"{asked}200"))
+    assert "study.points" in errors(folder)
 
 
 def row_of(**changes: Any) -> StudyRow:
@@ -291,7 +306,7 @@ def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int |
     """Twice, then four times one second; ten slow queries that took as long already are not
     repeated.
     """
-    assert documents.choose_longer_run(row_of(**changes), 1.0) == times
+    assert batch_loop.choose_longer_run(row_of(**changes), 1.0) == times
 
 
 @pytest.mark.slow
@@ -316,7 +331,6 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(
     monkeypatch.setattr(cpus, "measure_busy_share", lambda: 0.0)
     again = invoked(*command, "1,2", "--format", "csv")
     assert [line["batch"] for line in csv.DictReader(io.StringIO(again.stdout))] == ["1", "2"]
-    assert "CPU threads, as in the study of fake that is there: 1 of 2" in again.stderr
     assert table(tmp_path)["threads"] == 1 and not list(
         (tmp_path / STATE_FOLDER).glob("superseded/*")
     )
@@ -329,12 +343,14 @@ def test_a_sweep_that_ends_early_leaves_a_table(
     """It says that it is unfinished, and the same command goes on from it."""
     keep_checkpoint(tmp_path)
     command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
-    whole = driven.repeat_first_point
-    monkeypatch.setattr(
-        driven,
-        "repeat_first_point",
-        lambda *_: (_ for _ in ()).throw(JudgedError("the power went")),
-    )
+    measure = measure_counted_run
+
+    def stop_at_the_end(session: Any, step: Any, *rest: Any) -> None:
+        if step.point.purpose == kind.AGAIN:
+            raise JudgedError("the power went")
+        measure(session, step, *rest)
+
+    monkeypatch.setattr(driver, "measure_counted_run", stop_at_the_end)
     with pytest.raises(JudgedError):
         invoked(*command)
     study, folder = table(tmp_path), tmp_path / STUDIES_FOLDER / "fake"
@@ -343,13 +359,13 @@ def test_a_sweep_that_ends_early_leaves_a_table(
         and not study["finished"]
         and errors(folder) == []
     )
-    assert "the sweep is unfinished" in str(Judge().judge_path(str(folder)).findings)
-    monkeypatch.setattr(driven, "repeat_first_point", whole)
+    assert "an unfinished study" in str(Judge().judge_path(str(folder)).findings)
+    monkeypatch.setattr(driver, "measure_counted_run", measure)
     invoked(*command)
     assert (
         table(tmp_path)["finished"]
         and errors(folder) == []
-        and "study.request" not in str(Judge().judge_path(str(folder)).findings)
+        and "study.plan" not in str(Judge().judge_path(str(folder)).findings)
     )
 
 
@@ -358,21 +374,19 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
     """What was measured stays in the table, and another length moves it aside."""
     command = ("fake", *SHORT, "--results", swept)
     before, folder = table(swept), swept / STUDIES_FOLDER / "fake"
-    told = invoked(*command, "--batches", "1").stdout
-    assert (
-        table(swept)["rows"] == before["rows"]
-        and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
-    )
+    invoked(*command, "--batches", "1")
+    assert table(swept)["rows"] == before["rows"]
     assert errors(folder) == []
     told = invoked(*command, "--batches", "2", "--seconds", "0.1").stdout
     assert [row["batch"] for row in table(swept)["rows"]] == [
         2
     ] and "earlier results moved to" in told
-    assert not {"study.request", "study.folders"} & {
+    assert not {"study.plan", "study.records"} & {
         finding.rule for finding in Judge().judge_path(str(folder)).findings
     }
     (moved,) = (swept / STATE_FOLDER / "superseded").glob(f"*/{STUDIES_FOLDER}/fake/{STUDY_FILE}")
-    assert json.loads(moved.read_text())["rows"] == before["rows"]
+    again = json.loads(json.dumps(describe_study(read_measured_study(moved.parent))))
+    assert again["points"] == before["rows"]
 
 
 @pytest.mark.slow
@@ -391,7 +405,7 @@ def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
     (study,) = json.loads(
         invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "json").stdout
     )["studies"]
-    assert float(rows[0]["samples_per_second"]) == study["rows"][0]["samples_per_second"]
+    assert float(rows[0]["samples_per_second"]) == study["points"][0]["samples_per_second"]
 
 
 @pytest.mark.slow
@@ -402,21 +416,22 @@ def test_an_error_of_no_one_batch_size_is_no_row(
     draws; a batch that fails beside others says why.
     """
     keep_checkpoint(tmp_path)
-    measure = points.run_recorded_point
+    measure = measure_counted_run
 
     def fails_at(batch: int, words: str) -> None:
-        def run(job: Any, identity: Any) -> None:
-            if identity.batch == batch:
+        def run(session: Any, step: Any, *rest: Any) -> None:
+            if step.point.batch == batch:
                 raise RequestError(words)
-            measure(job, identity)
+            measure(session, step, *rest)
 
-        monkeypatch.setattr(points, "run_recorded_point", run)
+        monkeypatch.setattr(driver, "measure_counted_run", run)
 
     fails_at(1, "no such layer")
     with pytest.raises(RequestError, match="no such layer"):
         invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
     assert {path.name for path in (tmp_path / STUDIES_FOLDER / "fake").glob("*")} <= {
-        IDLE_TELEMETRY_FILE
+        IDLE_TELEMETRY_FILE,
+        STUDY_FILE,
     }
     fails_at(2, "no kernel for a batch of 2")
     invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)

@@ -1,4 +1,4 @@
-"""Idle power of a sweep: what the machine draws before the first point. It is written down, and
+"""Idle power of a study: what the machine draws before the first point. It is written down, and
 never subtracted.
 """
 
@@ -11,10 +11,7 @@ from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import has_readable_power
 from harness.machine.telemetry.process import sample_during_block
 from harness.progress import WaitProgress
-from suite.files.untrusted_files import UnreadableError
-from suite.measurement import power_readings
-from suite.measurement.power_readings import IDLE_POWER_S, MeasuredWork
-from suite.records import EnergyRecord
+from suite.measurement.power_readings import IDLE_POWER_S
 from suite.studies.documents import IDLE_TELEMETRY_FILE
 
 
@@ -34,17 +31,3 @@ def measure_idle_power(study_folders: Sequence[Path], power: ChosenPower, device
     for path in others if first.exists() else ():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(first, path)
-
-
-def read_idle_power(study_folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the idle power of a study; nothing if none was read."""
-    try:
-        found = power_readings.read_power_readings(study_folder / IDLE_TELEMETRY_FILE)
-    except UnreadableError:
-        return ()
-    window = power_readings.find_covered_window(found)
-    return (
-        power_readings.build_energy_records(found, *window, MeasuredWork(samples=0))[0]
-        if window
-        else ()
-    )

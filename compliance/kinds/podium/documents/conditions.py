@@ -11,18 +11,14 @@ from compliance.documents.base import Document
 from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs.finite_numbers import is_finite_number
-from compliance.logs.source_file import SourceFile
 from compliance.logs.telemetry import (
     GpuState,
     HostState,
     SampledSegment,
     TelemetryFile,
-    read_telemetry_file,
 )
-from compliance.recognition.tree_path import is_file
 from compliance.within_run import compute_half_rates
 from suite import events
-from suite.files.layout import TELEMETRY_FILE
 from suite.loadgen.query_record import QueryTimes
 from suite.rounds import NoiseRules, Round
 from suite.units import NS_PER_MS
@@ -145,27 +141,6 @@ def compute_serving_window(
     return RunWindow(
         begin_ns=utc_ns(int(queries.issued_ns.min())),
         end_ns=utc_ns(int(queries.done_ns.max())),
-    )
-
-
-def read_study_conditions(
-    folder: Path, queries: QueryTimes | None, round: Round, sources: list[SourceFile]
-) -> RunConditions | None:
-    """Read the conditions of a study's run; None if it has no telemetry. The file is appended to
-    `sources`.
-    """
-    if not is_file(folder / TELEMETRY_FILE):
-        return None
-    source = SourceFile(folder / TELEMETRY_FILE)
-    sources.append(source)
-    found = read_telemetry_file(source)
-    return RunConditions(
-        path=source.path,
-        telemetry=found,
-        window=compute_serving_window(queries, found),
-        resumed=False,
-        rates=None,
-        round=round,
     )
 
 

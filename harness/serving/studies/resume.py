@@ -16,12 +16,20 @@ from harness.serving.study_machine import describe_study_machine
 from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import move_to_superseded
+from suite.studies.kind import StudyKind
 from suite.studies.measured import (
     build_measured_run,
     convert_from_json,
     decode_failed_points,
+    decode_requests,
 )
-from suite.studies.points import MeasuredRun, StudiedPoint, collect_points, walk_plan
+from suite.studies.points import (
+    MeasuredRun,
+    StudiedPoint,
+    collect_points,
+    iterate_walks,
+    walk_plan,
+)
 from suite.studies.rates import StudyStamps
 from suite.studies.records import (
     FailedPoint,
@@ -86,10 +94,10 @@ def adopt_earlier_request(
     if earlier is None or not earlier.requests:
         return None
     try:
-        first = convert_from_json(earlier.requests[0].request, session.kind.request)
+        requests = decode_requests(session.kind, earlier)
     except msgspec.ValidationError:
         return None
-    request = session.kind.adopt_request(first, session.request)
+    request = session.kind.adopt_request(requests[0][0], session.request)
     if request is None:
         return None
     adopted = replace(session, request=request)
@@ -121,11 +129,13 @@ def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> Stu
     adopted = adopt_earlier_request(session, earlier)
     results = session.study_folder.parents[1]
     before: tuple[SavedRequest, ...] = ()
+    asked_before: Sequence[tuple[Any, int]] = ()
     if adopted is None or earlier is None:
         move_to_superseded([session.study_folder], results=results)
     else:
         session, before = adopted, earlier.requests
-    kept, strange = recover_runs(session, repeats)
+        asked_before = decode_requests(session.kind, earlier)
+    kept, strange = recover_runs(session, [(session.request, repeats), *asked_before])
     move_to_superseded(strange, results=results)
     failed = read_earlier_failures(session, earlier if before else None)
     points = collect_points(session.kind, kept, failed)
@@ -164,10 +174,10 @@ def read_earlier_failures(
 
 
 def recover_runs(
-    session: StudySession, repeats: int
+    session: StudySession, requests: Sequence[tuple[Any, int]]
 ) -> tuple[list[MeasuredRun[Any, Any]], list[Path]]:
     """Return the runs that count, in the order in which they were made, and the folders that belong
-    to another system or request, or follow a gap in a search.
+    to another system or request, or follow a gap in a search. The first request is this command's.
     """
     found: list[MeasuredRun[Any, Any]] = []
     strange: list[Path] = []
@@ -181,7 +191,9 @@ def recover_runs(
         else:
             found.append(run)
     runs = sorted(found, key=lambda run: run.number)
-    kept = [*iterate_planned_runs(session, repeats, runs)] if session.kind.is_ordered else runs
+    kept = (
+        [*iterate_planned_runs(session.kind, requests, runs)] if session.kind.is_ordered else runs
+    )
     left = [session.study_folder / each.folder for each in runs if each not in kept]
     return kept, [*strange, *left]
 
@@ -210,14 +222,18 @@ def recover_run(session: StudySession, folder: Path) -> MeasuredRun[Any, Any] | 
 
 
 def iterate_planned_runs(
-    session: StudySession, repeats: int, runs: Sequence[MeasuredRun[Any, Any]]
+    kind: StudyKind[Any, Any, Any],
+    requests: Sequence[tuple[Any, int]],
+    runs: Sequence[MeasuredRun[Any, Any]],
 ) -> Iterator[MeasuredRun[Any, Any]]:
-    """Yield runs as long as each is the one that the plan wants next."""
+    """Yield runs as long as each is the one that the plan of the first request wants next. Where
+    that plan ends, as with a smaller budget, those of the other requests count.
+    """
     kept: list[MeasuredRun[Any, Any]] = []
     for run in runs:
-        points = collect_points(session.kind, kept)
-        step = walk_plan(session.kind, session.request, repeats, points).step
-        if step is None or not session.kind.is_same_point(step.point, run.point):
+        own, *others = iterate_walks(kind, requests, collect_points(kind, kept))
+        steps = [own.step] if own.step else [each.step for each in others]
+        if not any(each and kind.is_same_point(each.point, run.point) for each in steps):
             return
         kept.append(run)
         yield run

@@ -77,6 +77,12 @@ def points(study: JudgedStudy) -> Iterator[Fault]:
     if numbers != counted or min(numbers, default=1) < 1:
         wanted = "all numbers from 1, in order" if study.kind.is_ordered else "rising numbers"
         yield study.build_fault(f"runs with the numbers {', '.join(map(str, numbers))}", wanted)
+    stamps = record.stamps
+    if study.kind.has_several_systems and (stamps.engine or stamps.precision or stamps.framework):
+        yield study.build_fault(
+            f"one system, {stamps.engine} {stamps.precision} {stamps.framework}".rstrip(),
+            "none, since each run names its own",
+        )
     for run in study.runs:
         yield from check_study_run(study, study.kind, run)
     yield from check_failed_points(study, study.kind)

@@ -179,6 +179,21 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("brief")
+def test_a_smaller_budget_keeps_what_a_larger_one_measured(tmp_path: Path) -> None:
+    """Its plan ends earlier; the runs behind it follow the larger one's."""
+    asked = ("--within-ms", "100", "--tolerance", "0.5")
+    invoked(tmp_path, *asked)
+    before = read_measured_study(study(tmp_path))
+    spent = sum(each.seconds for each in before.points[:2])
+    invoked(tmp_path, *asked, "--budget-s", f"{spent:.1f}")
+    found = read_measured_study(study(tmp_path))
+    assert found.points == before.points and found.is_finished
+    assert not list((tmp_path / "r" / STATE_FOLDER).glob(f"superseded/*/{STUDIES_FOLDER}/*"))
+    assert errors(study(tmp_path)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brief")
 def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_earlier_runs_aside(
     tmp_path: Path,
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.machine.device import resolve_device
 from harness.request import check_request_folders
 from harness.serving.studies.driver import (
     format_study_lines,
@@ -28,6 +29,7 @@ def run_sweep(request: SweepOptions, options: RunOptions, repeats: int, output_f
     """Measure, print and save; JudgedError if no point could be measured."""
     with redirect_stdout(sys.stderr if output_format != "text" else sys.stdout):
         check_request_folders(options)
+        resolve_device(options.device)  # several are refused
         request = settle_sweep_engines(options, request)
         values = {
             "engines": request.engines,

@@ -1,40 +1,20 @@
 """benchmarks/audits.py: what it counts as a cheat that was caught."""
 
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from podium_fakes.drive import entry
 
 from suite.errors import JudgedError
+from suite.files.layout import VERIFY_ACCURACY
 from suite.loadgen.scenario import Scenario
-
-RECORD: dict[str, Any] = {
-    "system_sha256": "ab",
-    "scenario": "Offline",
-    "rules": "podium-v1",
-    "settings": {},
-    "beside": {},
-    "metric": "samples_per_second",
-    "reference": [1000.0],
-    "found": [1000.0],
-    "ratio": 1.0,
-    "lowest": None,
-    "highest": 1.1,
-    "answers": 0,
-    "differing": 0,
-    "repeated": 2,
-    "passed": False,
-    "command": [],
-}
-"""Of a test that failed since LoadGen called a run INVALID."""
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 
@@ -63,14 +43,14 @@ def refuse(*_: Any, **__: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "change", "caught"),
+    ("test", "compared", "verified", "caught"),
     [
-        ("TEST04", {}, False),
-        ("TEST04", {"ratio": 7.0}, True),
-        ("TEST05", {"ratio": 0.1, "lowest": 0.9, "highest": None}, True),
-        ("TEST01", {"ratio": 7.0}, False),
-        ("TEST01", {"highest": None, "answers": 30, "differing": 9}, True),
-        ("TEST04", None, False),
+        ("TEST04", True, None, False),  # LoadGen called a run INVALID
+        ("TEST04", False, None, True),
+        ("TEST05", False, None, True),
+        ("TEST01", False, "total=30\ndata_mismatch = 0\n", False),
+        ("TEST01", True, "total=30\ndata_mismatch = 9\n", True),
+        ("TEST04", None, None, False),
     ],
 )
 def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
@@ -78,7 +58,8 @@ def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     test: str,
-    change: dict[str, Any] | None,
+    compared: bool | None,
+    verified: str | None,
     caught: bool,
 ) -> None:
     """A machine so busy that LoadGen calls runs INVALID, or a disk that is full, would seem to find
@@ -87,8 +68,12 @@ def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
     monkeypatch.setattr(benchmark, "audit_workload", refuse)
     folder = entry(tmp_path).locate_audits("audited", Scenario.OFFLINE) / test
     folder.mkdir(parents=True)
-    if change is not None:
-        (folder / "audit.json").write_text(json.dumps({**RECORD, "test": test, **change}))
+    outcome = None
+    if compared is not None:
+        outcome = SimpleNamespace(compared=SimpleNamespace(passed=compared))
+    if verified is not None:
+        (folder / VERIFY_ACCURACY).write_text(verified)
+    monkeypatch.setattr(benchmark, "read_audit", lambda *_: SimpleNamespace(outcome=outcome))
     assert benchmark.caught(tmp_path, "index", Scenario.OFFLINE, test) is caught
 
 

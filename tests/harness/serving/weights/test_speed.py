@@ -82,7 +82,7 @@ def advise(
     point = SpeedPoint(scenario="Server", samples_per_query=1, equal_issue=False)
     asked = SpeedRequest(points=(point,), settings={})
     session = SimpleNamespace(kind=SPEED, system=system, request=asked)
-    attempt = PointAttempt(left=left)
+    attempt = PointAttempt(left=left, guessed=None)
     again = has_better_settings(cast(StudySession, session), point, hints, errors, attempt)
     return attempt.advised if again else None
 

@@ -171,6 +171,8 @@ def main(command: click.Command = group) -> None:
         if error.possibilities:
             close = f"; did you mean '{error.possibilities[0]}'?"
         exit_with_error(f"no such option '{error.option_name}'{close}", 2)
+    except click.exceptions.NoArgsIsHelpError as error:
+        exit_with_error(f"a command is missing; see {error.ctx.command_path} --help", 2)
     except click.UsageError as error:
         hint = ""
         if error.ctx:

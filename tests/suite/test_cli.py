@@ -176,6 +176,9 @@ def test_without_a_command_the_help_is_on_stdout(podium: Podium) -> None:
     assert podium("train").stderr.splitlines() == [
         "podium: Missing argument 'WORKLOAD'; see podium train --help"
     ]
+    assert podium("study").stderr.splitlines() == [
+        "podium: a command is missing; see podium study --help"
+    ]
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """A study as it is read: its documents, with figures and answer computed from its runs."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from suite import registry
+from suite.columns import Column
 from suite.errors import JudgedError
 from suite.files.layout import is_inside_folder
 from suite.files.untrusted_files import (
@@ -231,6 +232,35 @@ def describe_study(study: MeasuredStudy) -> dict[str, Any]:
         "finished": study.is_finished,
         "machine": asdict(study.record.machine),
     }
+
+
+def format_study_csv(study: MeasuredStudy) -> str:
+    """Format the rows of a study as CSV: the columns of its kind, then the ends of the intervals
+    that several runs of a point give.
+    """
+    table = study.kind.table
+    columns = (*table.columns, *build_interval_columns(study.rows))
+    return replace(table, columns=columns).format_csv_text(study.rows)
+
+
+def build_interval_columns(rows: Sequence[StudiedRow]) -> list[Column[StudiedRow]]:
+    """Build two columns, `<figure>_low` and `<figure>_high`, for each figure of which a row has an
+    interval.
+    """
+    measured = [each.studied for each in rows if each.studied.runs]
+    names = [each.name for each in fields(measured[0].figures)] if measured else []
+    known = [name for name in names if any(each.find_interval(name) for each in measured)]
+    return [
+        Column(f"{name}_{end}", partial(read_interval_end, name, at))
+        for name in known
+        for at, end in enumerate(("low", "high"))
+    ]
+
+
+def read_interval_end(name: str, at: int, row: StudiedRow) -> float | None:
+    """Return an end of the interval of a figure; None without one."""
+    ends = row.studied.find_interval(name) if row.studied.runs else None
+    return None if ends is None else ends[at]
 
 
 def describe_point_repeats(study: MeasuredStudy) -> str:

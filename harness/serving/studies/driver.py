@@ -35,6 +35,7 @@ from suite.studies.measured import (
     describe_idle_power,
     describe_study,
     describe_subject,
+    format_study_csv,
     read_measured_run,
     read_measured_study,
 )
@@ -239,7 +240,7 @@ def print_study(study: MeasuredStudy, folder: Path, output_format: str) -> None:
         click.echo(json.dumps(describe_study(study), indent=2))
         return
     if output_format == "csv":
-        click.echo(study.kind.table.format_csv_text(study.rows), nl=False)
+        click.echo(format_study_csv(study), nl=False)
         return
     click.echo("\n".join((*format_study_lines(study), f"saved in {folder}")))
 

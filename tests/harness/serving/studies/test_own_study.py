@@ -2,6 +2,8 @@
 a kill, judge, report and site.
 """
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -98,6 +100,10 @@ def test_its_points_are_repeated_and_its_edits_are_found(
     low, high = told["points"][0]["intervals"]["samples_per_second"]
     assert low <= told["points"][0]["samples_per_second"] <= high
     (study,) = (results / "studies").iterdir()
+    table = run_podium(environment, *words[:-1], "csv").stdout
+    first, *_ = csv.DictReader(io.StringIO(table))
+    ends = [float(first[f"samples_per_second_{end}"]) for end in ("low", "high")]
+    assert ends == pytest.approx([low, high])
     assert run_podium(environment, "check", study).returncode == 0
     record = study / "study.json"
     document = json.loads(record.read_text())

@@ -137,7 +137,7 @@ class KServeSite:
         import_kserve_messages()
         asked = resolve_serving_request(replace(options, engine=options.framework), workload)
         check_protocol_settings(asked.request, self.endpoints[0].scheme)
-        choose_request_form(asked.request.settings, workload)
+        choose_request_form(asked.request.settings, workload)  # refuses before a server is asked
         return asked
 
     def bind_system(

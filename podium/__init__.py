@@ -1,5 +1,5 @@
-"""podium as a library: `podium.load(PATH)` returns results as records (docs/PYTHON.md); and the
-name for `python -m podium`.
+"""podium as a library: `podium.load(PATH)` returns results as records
+(docs/reference/python.md); and the name for `python -m podium`.
 
 Everything else is in the five packages beside it, and is no stable interface.
 """

@@ -42,7 +42,7 @@ LOADED_TABLE: Final[Table[Result]] = Table(
         *("target", "noise", "attempts", "concurrency", "tps_per_user", "ttft_p90_ms"),
     )
 )
-"""The columns of a frame, as docs/PYTHON.md names them."""
+"""The columns of a frame, as docs/reference/python.md names them."""
 
 
 class Results(Sequence[Result]):

@@ -301,8 +301,8 @@ class Cost:
 class Result:
     """A training set, the runs of one scenario, one point of a curve, or a published row.
 
-    Its parts say more than the properties, which are the names in docs/PYTHON.md. What no file
-    states is None, or empty.
+    Its parts say more than the properties, which are the names in docs/reference/python.md. What no
+    file states is None, or empty.
     """
 
     place: ResultPlace = ResultPlace()

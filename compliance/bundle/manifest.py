@@ -17,7 +17,7 @@ from suite.files.untrusted_files import UnreadableError
 HARDWARE_FIELD_PREFIXES: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
 """Prefixes of the system-description fields that name hardware and operating system."""
 BUNDLE_FORMAT: Final = 3
-"""The format of the bundles that this version writes and reads (docs/BUNDLE.md)."""
+"""The format of the bundles that this version writes and reads (docs/reference/bundle.md)."""
 MAX_MANIFEST_BYTES: Final = 64 << 20
 """Maximum size of a manifest in bytes; about 400,000 files."""
 

@@ -153,10 +153,10 @@ def list_site_columns(folder: Path) -> Iterator[tuple[str, object]]:
 
 
 def list_loaded_columns() -> Iterator[tuple[str, object]]:
-    """Yield the properties of what `podium.load` returns, as docs/PYTHON.md names them."""
+    """Yield the properties of what `podium.load` returns, as docs/reference/python.md names them."""
     found = podium.Results([*podium.load(BASE / "tree"), *podium.load(BASE / "endpoints-curve")])
     yield "to_frame", list_frame_columns(found)
-    page = (ROOT / "docs" / "PYTHON.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")
     table = page.partition("| field | contents |")[2].partition("\n\n")[0]
     named = [
         cell.strip().strip("`")

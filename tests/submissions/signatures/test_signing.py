@@ -36,8 +36,8 @@ def statement_of(bundle: Path) -> bytes:
 def test_ssh_keygen_verifies_what_podium_signed_without_podium(
     signed: Path, lab: Any, tmp_path: Path
 ) -> None:
-    """The recipe of docs/SIGNING.md, word for word: grep, sed and ssh-keygen."""
-    page = (Path(__file__).parents[3] / "docs" / "SIGNING.md").read_text()
+    """The recipe of docs/guides/signing.md, word for word: grep, sed and ssh-keygen."""
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "signing.md").read_text()
     recipe = page.partition("<!-- recipe -->\n```\n")[2].partition("```")[0]
     lab.signers()
     shutil.copy(lab.folder / "allowed_signers", signed.parent)

@@ -8,7 +8,9 @@ from typing import Final
 from suite.errors import MissingError
 from suite.process import installation
 
-OWN_PACKAGES: Final = frozenset({"suite", "workloads", "harness", "compliance", "submissions"})
+OWN_PACKAGES: Final = frozenset(
+    {"suite", "workloads", "harness", "compliance", "submissions", "extras"}
+)
 MAX_REASON_CHARACTERS: Final = 200
 """Characters of an import's error that a sentence quotes."""
 

@@ -81,6 +81,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
         try:
+            check_own_command(cmd_name)
             return cast(
                 click.Command,
                 registry.load_entry_point(registry.COMMAND_GROUP, "command", cmd_name),
@@ -107,6 +108,12 @@ class LazyGroup(click.Group):
                     for name in self.list_commands(ctx)
                 ]
             )
+
+
+def check_own_command(name: str) -> None:
+    """MissingError for a command of podium's own whose extra is not installed."""
+    if name in COMMAND_SUMMARIES and name not in registry.list_entry_points(registry.COMMAND_GROUP):
+        raise MissingError(f"the command '{name}' is not installed with this podium")
 
 
 def refuse_repeated_options(context: click.Context, arguments: list[str]) -> None:

@@ -14,6 +14,7 @@ PAGES: Final = sorted(
         *(ROOT / "workloads").glob("*/README.md"),
         *(ROOT / "compliance").glob("kinds/*/README.md"),
         *(ROOT / "submissions").glob("*/README.md"),
+        *(ROOT / "extras").rglob("README.md"),
         *(ROOT / "suite").rglob("README.md"),
         *(ROOT / "examples").rglob("README.md"),
     ]

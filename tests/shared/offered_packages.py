@@ -1,5 +1,5 @@
-"""Packages that a test offers beside podium, or kinds of rounds that it hides: what podium looked up
-before is forgotten, and again after the test.
+"""Packages that a test offers beside podium, or kinds of rounds and extras that it hides: what podium
+looked up before is forgotten, and again after the test.
 """
 
 import sys
@@ -11,9 +11,10 @@ from typing import Final
 
 import pytest
 
+import extras
 from suite import plugins, registry
 
-PACKAGES: Final = ("suite", "compliance", "submissions", "workloads")
+PACKAGES: Final = ("suite", "compliance", "submissions", "workloads", "extras")
 """Import packages whose functions remember what they looked up."""
 
 
@@ -81,4 +82,20 @@ def hide_kind(name: str) -> Iterator[None]:
         return [point for point in found if point.name != hidden]
 
     with change_entry_points(leave_out):
+        yield
+
+
+@contextmanager
+def hide_extra(name: str) -> Iterator[None]:
+    """Hide an extra as if podium came without it: nothing offers it, and its import fails."""
+    package = f"extras.{name}"
+
+    def leave_out(_: str, found: Sequence[EntryPoint]) -> list[EntryPoint]:
+        return [point for point in found if not f"{point.module}.".startswith(f"{package}.")]
+
+    with change_entry_points(leave_out), pytest.MonkeyPatch.context() as patch:
+        for module in [each for each in sys.modules if each.startswith(f"{package}.")]:
+            patch.delitem(sys.modules, module)
+        patch.delattr(extras, name, raising=False)
+        patch.setitem(sys.modules, package, None)
         yield

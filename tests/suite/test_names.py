@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("suite", "workloads", "harness", "compliance", "submissions")
+PACKAGES: Final = ("suite", "workloads", "harness", "compliance", "submissions", "extras")
 CEILINGS: Final = {"shared": 5, "participles": 0, "prepositions": 2, "one word": 366}
 """How many functions break a rule of CONTRIBUTING's section on names. Lower a number when it falls."""
 SLACK: Final = 5

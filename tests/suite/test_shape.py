@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("suite", "workloads", "harness", "compliance", "submissions")
+PACKAGES: Final = ("suite", "workloads", "harness", "compliance", "submissions", "extras")
 MAX_FILE_LINES: Final = 800
 MAX_FUNCTION_LINES: Final = 80
 MAX_DEPTH: Final = 3
@@ -23,6 +23,7 @@ CONDITIONAL_CEILINGS: Final = {
     "harness": 2.4,
     "compliance": 3.1,
     "submissions": 3.1,
+    "extras": 2.5,
 }
 """Conditional expressions of each package per 1,000 tokens; models of the field have 0.5 to 2.3.
 Lower a number when it falls: the goal is 2.5."""

@@ -12,8 +12,7 @@ from typing import Any, Final
 from compliance.kinds.podium.documents.training import read_training_log
 from compliance.logs.finite_numbers import is_finite_number
 from compliance.results.indexed_result import IndexedResult
-from submissions.result_index import open_results
-from submissions.scaling.model import (
+from extras.scaling.model import (
     GRADIENT_EXCHANGE,
     SHARD_EXCHANGE,
     TRAINED_NUMBER_BYTES,
@@ -25,6 +24,7 @@ from submissions.scaling.model import (
     predict_step_parts,
     read_scaling_data,
 )
+from submissions.result_index import open_results
 from suite import events, registry
 from suite.errors import JudgedError, RequestError
 from suite.units import MS_PER_S

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from submissions.commands.scaling import scaling
-from submissions.scaling.model import (
+from extras.scaling.cli import scaling
+from extras.scaling.model import (
     SHARD_EXCHANGE,
     compute_exchange_ms,
     fit_published_points,

@@ -124,7 +124,7 @@ class StepParts:
 def read_scaling_data() -> ScalingData:
     """Read the published points."""
     tables: Any = strip_sources(
-        tomllib.loads(files("submissions.scaling").joinpath("points.toml").read_text("utf-8")),
+        tomllib.loads(files("extras.scaling").joinpath("points.toml").read_text("utf-8")),
         "",
         {},
     )

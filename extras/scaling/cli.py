@@ -69,7 +69,7 @@ def scaling(
 
     Example: podium scaling resnet50 --devices 2048 --batch 81920
     """
-    from submissions.scaling.command import format_scaling_tables, predict_training_step
+    from extras.scaling.command import format_scaling_tables, predict_training_step
 
     document = predict_training_step(workload, devices, batch, results, **node)
     if output_format == "json":

@@ -1,0 +1,111 @@
+"""A podium that comes without one of its extras: every command of the core goes on, and a sentence
+says which part is missing where somebody asks for it.
+"""
+
+import importlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from offered_packages import hide_extra
+
+from suite import registry
+from suite.cli import group
+from suite.errors import MissingError, PodiumError
+
+ROOT: Final = Path(__file__).parents[2]
+RESULTS: Final = ROOT / "tests" / "examples" / "base" / "tree"
+EXTRAS: Final = sorted(path.parent.name for path in (ROOT / "extras").glob("*/__init__.py"))
+POINTS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    (ROOT / "pyproject.toml").read_text("utf-8")
+)["project"]["entry-points"]
+
+
+class Request(NamedTuple):
+    """What somebody asks for, and the sentence that names the missing part."""
+
+    words: Sequence[str]
+    exit_code: int
+    sentence: str
+
+
+REQUESTS: Final = {
+    "scaling": Request(
+        ["scaling", "resnet50", "--devices", "8", "--batch", "64"],
+        MissingError.exit_code,
+        "the command 'scaling' is not installed with this podium",
+    ),
+}
+"""Extra -> a request for it."""
+CORE_COMMANDS: Final = [
+    ["list"],
+    ["doctor", "--help"],
+    ["check", str(RESULTS)],
+    ["score", str(RESULTS)],
+    ["compare", str(RESULTS), str(RESULTS)],
+    ["report", str(RESULTS), "--format", "json"],
+]
+
+
+def run_podium(words: Sequence[str]) -> tuple[int, str]:
+    """Return the exit code of a command, and its output with its errors."""
+    done = CliRunner().invoke(group, words, prog_name="podium")
+    if isinstance(done.exception, PodiumError):
+        return done.exception.exit_code, f"{done.output}{done.exception}"
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def list_points_of(extra: str) -> list[tuple[str, str]]:
+    return [
+        (kind, name)
+        for kind, points in POINTS.items()
+        for name, value in points.items()
+        if f"{value.partition(':')[0]}.".startswith(f"extras.{extra}.")
+    ]
+
+
+def test_each_extra_is_reached_by_entry_points_and_has_a_request() -> None:
+    """A folder that nothing offers is no extra, and one without a request is hidden unseen."""
+    assert set(REQUESTS) == set(EXTRAS)
+    assert [extra for extra in EXTRAS if not list_points_of(extra)] == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_a_hidden_extra_is_neither_offered_nor_imported(extra: str) -> None:
+    """The test of hiding: a podium that still finds the extra would pass every test below."""
+    with hide_extra(extra):
+        for kind, name in list_points_of(extra):
+            assert name not in registry.list_entry_points(f"{kind}")
+        with pytest.raises(ImportError):
+            importlib.import_module(f"extras.{extra}")
+    for kind, name in list_points_of(extra):
+        assert name in registry.list_entry_points(kind)
+    assert importlib.import_module(f"extras.{extra}").__doc__
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_who_asks_for_a_hidden_extra_reads_its_name(extra: str) -> None:
+    """No traceback, and no other feature in its place."""
+    request = REQUESTS[extra]
+    with hide_extra(extra):
+        code, output = run_podium(request.words)
+    assert request.sentence in output
+    assert code == request.exit_code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_core_goes_on_without_an_extra(extra: str) -> None:
+    """One import of an extra in the core would end every command that reaches it."""
+    before = [run_podium(words) for words in CORE_COMMANDS[1:]]
+    with hide_extra(extra):
+        for name in registry.list_entry_points(registry.COMMAND_GROUP):
+            assert registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
+        assert run_podium(CORE_COMMANDS[0])[0] == 0
+        assert [run_podium(words) for words in CORE_COMMANDS[1:]] == before
+    assert all(code in (0, 1) for code, _ in before), before

@@ -58,7 +58,7 @@ def compute_study_row_costs(
     """Yield the cost of each row; a system without a price is added to `problems`."""
     for row in rows:
         system = row.folder.partition("/")[0]
-        price = prices.find_price(system, study.record.stamps.system)
+        price = prices.find_price(system, study.subject.system)
         if price is None:
             problems.append(
                 f"{replace_unprintable(str(path))}: no [[system]] of the prices matches"
@@ -76,9 +76,9 @@ def convert_study_row(path: Path, study: MeasuredStudy, row: StudyRow) -> Result
         interval = Interval(low=row.low, high=row.high)
     return Result(
         place=ResultPlace(
-            profile="" if study.request.bare else study.record.stamps.profile,
+            profile="" if study.request.bare else study.subject.profile,
             system=row.folder.partition("/")[0],
-            workload=study.record.stamps.workload,
+            workload=study.subject.workload,
         ),
         origin=ResultOrigin(source=str(path), study=recognise_path(path).path.name),
         figure=Figure(

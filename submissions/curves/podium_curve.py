@@ -75,24 +75,24 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
     points = tuple(build_traced_point(home, each, errors, given) for each in study.rows)
     of_points = {rule for point in points for rule in point.failed_rules}
     own = tuple(rule for rule in sort_rules(errors.get(home, ())) if rule not in of_points)
-    stamps, answer = study.record.stamps, study.answer
+    subject, answer = study.subject, study.answer
     return ScoredCurve(
         path=display_folder(folder, given),
         org="",
         submission="",
-        system=stamps.system,
-        model=stamps.workload,
-        dataset=stamps.profile,
-        data_set=stamps.profile,
+        system=subject.system,
+        model=subject.workload,
+        dataset=subject.profile,
+        data_set=subject.profile,
         division="",
         round=PODIUM_RULES,
         cohort="",
-        precision=stamps.precision,
+        precision=subject.precision,
         tokenizer=study.tokenizer,
         c_min=answer.c_min,
         c_max=answer.c_max,
         regions=answer.regions,
-        machine=Machine(accelerators=0 if stamps.device == CPU_DEVICE else None),
+        machine=Machine(accelerators=0 if subject.device == CPU_DEVICE else None),
         kw=None,
         points=points,
         point_count=len(points),

@@ -62,15 +62,15 @@ def iterate_study_points(
         each.severity is Severity.ERROR and Path(each.file).is_relative_to(folder)
         for each in findings
     )
-    stamps, bare = study.record.stamps, study.request.bare
+    subject, bare = study.subject, study.request.bare
     for row in list_sweep_rows(study):
         if not row.samples_per_second or not row.mean_latency_ns:
             continue
         yield MeasuredPoint(
-            group=(stamps.workload, "bare network" if bare else stamps.profile),
+            group=(subject.workload, "bare network" if bare else subject.profile),
             source=str(folder),
-            system=stamps.system,
-            machine=Machine(accelerators=0 if stamps.device == CPU_DEVICE else 1),
+            system=subject.system,
+            machine=Machine(accelerators=0 if subject.device == CPU_DEVICE else 1),
             hardware=describe_study_hardware(study),
             engine=row.engine,
             precision=row.precision,
@@ -81,7 +81,7 @@ def iterate_study_points(
             high=row.high,
             latency_ms=row.mean_latency_ns / NS_PER_MS,
             latency=BATCH_LATENCY,
-            priced_names=(row.folder.partition("/")[0], stamps.system),
+            priced_names=(row.folder.partition("/")[0], subject.system),
             energy=row.energy,
             compliant=not broken,
         )
@@ -89,7 +89,7 @@ def iterate_study_points(
 
 def describe_study_hardware(study: MeasuredStudy) -> str:
     """Describe the device of a sweep: the processors, if it is none of its own."""
-    device, machine = study.record.stamps.device, study.record.machine
+    device, machine = study.subject.device, study.record.machine
     if device != CPU_DEVICE or not machine.processor:
         return device
     count = f"{machine.processors} x " if machine.processors else ""

@@ -25,8 +25,8 @@ from suite.studies.points import (
     average_figures,
     describe_figures,
 )
-from suite.studies.rates import StudyStamps
 from suite.studies.run_facts import RunFacts
+from suite.studies.subject import StudySubject
 from suite.workload import Mode
 
 R = TypeVar("R")
@@ -208,7 +208,7 @@ class StudiedRow:
     """What the last command asked for."""
     answer: Any
     """Of the whole study."""
-    stamps: StudyStamps
+    subject: StudySubject
 
     @property
     def point(self) -> Any:

@@ -37,6 +37,7 @@ from suite.studies.records import (
     StudyRecord,
 )
 from suite.studies.run_facts import RunFacts, read_run_facts
+from suite.studies.subject import UNMEASURED_SUBJECT, StudySubject, build_study_subject
 
 T = TypeVar("T")
 
@@ -77,6 +78,14 @@ class MeasuredStudy:
         return self.requests[-1][0]
 
     @property
+    def subject(self) -> StudySubject:
+        """Return what was measured, by the record of the first run's system."""
+        if self.first is None:
+            return UNMEASURED_SUBJECT
+        several = self.kind.has_several_systems
+        return build_study_subject(self.first.record.system, self.record.origin, several)
+
+    @property
     def rows(self) -> Sequence[StudiedRow]:
         """Return the rows of the table."""
         return tuple(
@@ -84,7 +93,7 @@ class MeasuredStudy:
                 studied=each,
                 request=self.request,
                 answer=self.answer,
-                stamps=self.record.stamps,
+                subject=self.subject,
             )
             for each in self.points
         )
@@ -222,7 +231,7 @@ def describe_study(study: MeasuredStudy) -> dict[str, Any]:
     return {
         "kind": study.kind.name,
         "note": study.kind.note,
-        "stamps": asdict(study.record.stamps),
+        "stamps": asdict(study.subject),
         "endpoints": study.endpoints,
         "tokenizer_sha256": study.tokenizer,
         "request": asdict(study.request),
@@ -274,5 +283,5 @@ def describe_point_repeats(study: MeasuredStudy) -> str:
 
 def describe_subject(study: MeasuredStudy) -> str:
     """Say in a line what was measured, and how often."""
-    stamps = study.record.stamps
-    return f"{stamps.describe_system()}: {study.kind.note}; {describe_point_repeats(study)}"
+    told = study.subject.describe_system()
+    return f"{told}: {study.kind.note}; {describe_point_repeats(study)}"

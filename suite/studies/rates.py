@@ -1,6 +1,4 @@
-"""What was measured, on what; and what a search for the peak rate asks for, and what its runs
-prove.
-"""
+"""What a search for the peak rate asks for, and what its runs prove."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +6,6 @@ from typing import Any, Final
 
 from suite.loadgen.headline import FIRST_TOKEN_KEY, HEADLINE_METRICS, OUTPUT_TOKEN_KEY, VALID_RUN
 from suite.loadgen.scenario import Scenario
-from suite.records import SystemUnderTest
 from suite.studies.peak_search import (
     PeakAim,
     PeakSearch,
@@ -17,57 +14,6 @@ from suite.studies.peak_search import (
     estimate_pass_chance,
 )
 from suite.units import NS_PER_MS, NS_PER_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyStamps:
-    """What was measured, on what."""
-
-    workload: str
-    profile: str
-    checkpoint_sha256: str
-    origin: str
-    """Where weights come from that were not trained here; empty for a trained checkpoint."""
-    engine: str
-    precision: str
-    framework: str
-    device: str
-    threads: int
-    system: str
-    version: str
-    """Version of podium."""
-
-    def describe_system(self) -> str:
-        """Name what was measured: workload, profile, engine and number format; of several systems
-        their machine.
-        """
-        what = f"{self.workload} ({self.profile})"
-        if not self.engine:
-            threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
-            return f"{what} on {self.system}, {self.device}, {threads}"
-        return f"{what}, {self.engine} {self.precision}"
-
-
-RUN_STAMP_FIELDS: Final = (
-    "workload",
-    "profile",
-    "checkpoint_sha256",
-    "engine",
-    "precision",
-    "framework",
-    "device",
-    "threads",
-    "system",
-    "version",
-)
-"""Fields of a run's system that repeat the study's system and weights."""
-
-
-def select_study_stamps(system: SystemUnderTest) -> dict[str, object]:
-    """Return what a run's system has in common with its study."""
-    fields = {name: "name" if name == "system" else name for name in RUN_STAMP_FIELDS}
-    return {name: getattr(system, field) for name, field in fields.items()}
-
 
 PEAK_KIND: Final = "peak"
 PROBE_PURPOSE: Final = "probe"

@@ -12,7 +12,6 @@ import msgspec
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.documents import POINT_FILE, STUDY_FILE, StudyMachine
-from suite.studies.rates import StudyStamps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,8 @@ class StudyRecord:
     """`study.json`."""
 
     kind: str
-    stamps: StudyStamps
+    origin: str
+    """Where weights come from that were not trained here; empty for a trained checkpoint."""
     requests: tuple[SavedRequest, ...]
     """Of all commands that measured the study, each once."""
     runs: tuple[str, ...]

@@ -413,8 +413,8 @@ def tell_differences(row: StudiedRow) -> str:
 
 SWEEP_TABLE: Final[Table[StudiedRow]] = Table(
     columns=(
-        build_program_column("subject", lambda row: row.stamps.workload),
-        build_program_column("system", lambda row: row.stamps.system),
+        build_program_column("subject", lambda row: row.subject.workload),
+        build_program_column("system", lambda row: row.subject.system),
         build_row_column("engine"),
         build_row_column("precision"),
         build_row_column("batch", numeric=True),

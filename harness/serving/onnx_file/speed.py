@@ -26,6 +26,7 @@ from harness.serving.onnx_file.network import (
 from harness.serving.onnx_file.shapes import parse_named_shapes, parse_named_values
 from harness.serving.setup import ServingSetup, read_batching_settings
 from harness.serving.studies.driver import locate_study_folder, measure_system
+from harness.serving.studies.resume import find_first_run
 from harness.serving.studies.system import ServedSystem, StudyOptions
 from harness.serving.sweep.subjects import (
     ServedNetwork,
@@ -220,8 +221,9 @@ def find_earlier_bound_ns(system: ServedSystem) -> int | None:
     """Return the bound in the last request of the study of this file that is there; None without
     one.
     """
-    record = find_study_record(locate_study_folder(SPEED, system, system.study_options))
-    if record is None or record.stamps.engine != system.engine:
+    folder = locate_study_folder(SPEED, system, system.study_options)
+    record, first = find_study_record(folder), find_first_run(folder)
+    if record is None or first is None or first.system.engine != system.engine:
         return None
     found: int | None = None
     for saved in record.requests:

@@ -13,12 +13,12 @@ from harness.serving.automatic_engine import settle_engine
 from harness.serving.studies.idle import measure_idle_power
 from harness.serving.studies.remaining_work import describe_kept_points, describe_remaining_work
 from harness.serving.studies.result_runs import take_result_run
-from harness.serving.studies.resume import StudyProgress, begin_study
+from harness.serving.studies.resume import StudyProgress, begin_study, find_first_run
 from harness.serving.studies.runs import StudySession, measure_counted_run
 from harness.serving.studies.system import (
     ServedSystem,
     StudyOptions,
-    build_study_stamps,
+    describe_study_subject,
     set_up_study_system,
 )
 from suite import registry
@@ -46,7 +46,6 @@ from suite.studies.points import (
     collect_points,
     walk_plan,
 )
-from suite.studies.records import find_study_record
 
 
 def measure_study(
@@ -107,8 +106,8 @@ def open_study_sessions(
     point that is known now cannot be set up.
     """
     folders = [locate_study_folder(kind, each, study_options) for each in systems]
-    earlier = next(filter(None, map(find_study_record, folders)), None)
-    begun = earlier.stamps.threads if earlier else systems[0].result_threads
+    earlier = next(filter(None, map(find_first_run, folders)), None)
+    begun = earlier.system.threads if earlier else systems[0].result_threads
     for system in systems:
         system.settle_threads(begun)
         begun = system.setup.threads
@@ -159,9 +158,9 @@ def open_study_session(
 
 def begin_settled_study(session: StudySession, repeats: int) -> StudyProgress:
     """Begin a study, or continue the one that is there, and say which."""
-    stamps = build_study_stamps(session.kind, session.system)
-    progress = begin_study(session, stamps, repeats)
-    origin = f" ({stamps.origin})" if stamps.origin else ""
+    progress = begin_study(session, repeats)
+    origin = session.system.setup.checkpoint.record.origin
+    origin = f" ({origin})" if origin else ""
     print_progress_note(f"{session.system.workload}: {session.kind.note}{origin}")
     if count := len(progress.runs):
         click.echo(f"continuing after {count} run{'s' * (count != 1)}")
@@ -194,7 +193,7 @@ def measure_next_run(progress: StudyProgress) -> bool:
         studied=studied,
         request=session.request,
         answer=kind.compute_answer([session.request], progress.points),
-        stamps=progress.stamps,
+        subject=describe_study_subject(kind, session.system),
     )
     click.echo(f"  {kind.describe_point(row)}")
     return True

@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 
+from harness.serving.run_record import find_served_run
 from harness.serving.studies.runs import StudySession, is_run_of_system, lacks_power
 from harness.serving.study_machine import describe_study_machine
 from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import move_to_superseded
+from suite.records import ServedRun
 from suite.studies.kind import StudyKind
 from suite.studies.measured import (
     build_measured_run,
@@ -30,7 +32,6 @@ from suite.studies.points import (
     iterate_walks,
     walk_plan,
 )
-from suite.studies.rates import StudyStamps
 from suite.studies.records import (
     FailedPoint,
     SavedRequest,
@@ -47,7 +48,6 @@ class StudyProgress:
     """The runs of a study under way; `study.json` is written after each."""
 
     session: StudySession
-    stamps: StudyStamps
     requests: tuple[SavedRequest, ...]
     """Of all commands."""
     repeats: int
@@ -66,7 +66,7 @@ class StudyProgress:
         """Write `study.json`."""
         record = StudyRecord(
             kind=self.session.kind.name,
-            stamps=self.stamps,
+            origin=self.session.system.setup.checkpoint.record.origin,
             requests=self.requests,
             runs=tuple(each.folder for each in self.runs),
             machine=describe_study_machine(self.session.study_folder),
@@ -78,11 +78,10 @@ class StudyProgress:
         write_study_record(self.session.study_folder, record)
 
 
-def read_earlier_record(session: StudySession, stamps: StudyStamps) -> StudyRecord | None:
-    """Read the record of the study that is there; None if it is of another system."""
+def read_earlier_record(session: StudySession) -> StudyRecord | None:
+    """Read the record of the study that is there; None if it is of another kind."""
     record = find_study_record(session.study_folder)
-    is_same = record is not None and (record.kind, record.stamps) == (session.kind.name, stamps)
-    return record if is_same else None
+    return record if record is not None and record.kind == session.kind.name else None
 
 
 def adopt_earlier_request(
@@ -104,11 +103,20 @@ def adopt_earlier_request(
     return adopted if has_same_settings(adopted, earlier) else None
 
 
+def find_first_run(study_folder: Path) -> ServedRun | None:
+    """Read the first run of the study in a folder; None without one."""
+    record = find_study_record(study_folder)
+    places = record.runs if record else ()
+    return next(filter(None, (find_served_run(study_folder / each) for each in places)), None)
+
+
 def has_same_settings(session: StudySession, earlier: StudyRecord) -> bool:
-    """Return whether the first run of the study that is there had the settings of this system; a
-    study without one has no settings yet.
+    """Return whether the first run of the study that is there is of this system, with its settings;
+    a study without one has none yet.
     """
-    for place in earlier.runs[:1]:
+    if earlier.origin != session.system.setup.checkpoint.record.origin:
+        return False
+    for place in earlier.runs:
         folder = session.study_folder / place
         saved = find_point_record(folder)
         if saved is None:
@@ -121,11 +129,11 @@ def has_same_settings(session: StudySession, earlier: StudyRecord) -> bool:
     return True
 
 
-def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> StudyProgress:
+def begin_study(session: StudySession, repeats: int) -> StudyProgress:
     """Begin a study, or continue the one that is there; what belongs to another system or request
     is moved aside.
     """
-    earlier = read_earlier_record(session, stamps)
+    earlier = read_earlier_record(session)
     adopted = adopt_earlier_request(session, earlier)
     results = session.study_folder.parents[1]
     before: tuple[SavedRequest, ...] = ()
@@ -144,7 +152,6 @@ def begin_study(session: StudySession, stamps: StudyStamps, repeats: int) -> Stu
     own = SavedRequest(request=convert_to_json(session.request), repeats=repeats)
     progress = StudyProgress(
         session=session,
-        stamps=stamps,
         requests=(*(each for each in before if each != own), own),
         repeats=repeats,
         runs=kept,
@@ -164,8 +171,10 @@ def convert_to_json(record: Any) -> dict[str, Any]:
 def read_earlier_failures(
     session: StudySession, earlier: StudyRecord | None
 ) -> list[StudiedPoint[Any, Any]]:
-    """Read the points that earlier commands could not measure; none if there is no study."""
-    if earlier is None:
+    """Read the points that earlier commands could not measure; none if there is no study, or no run
+    in it, which alone shows that it is of this system.
+    """
+    if earlier is None or not earlier.runs:
         return []
     try:
         return decode_failed_points(session.kind, earlier)

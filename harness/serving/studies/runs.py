@@ -39,7 +39,7 @@ from harness.serving.run_record import (
     write_run_record,
 )
 from harness.serving.setup import ServingSetup
-from harness.serving.studies.system import ServedSystem, build_study_stamps
+from harness.serving.studies.system import ServedSystem, describe_study_subject
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 from suite.loadgen.advice import Hint
@@ -51,9 +51,9 @@ from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.studies.kind import PlannedRun, StudyKind
 from suite.studies.points import NextStep, StudiedPoint
-from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
 from suite.studies.records import PointRecord, write_point_record
 from suite.studies.run_facts import RunFacts, read_run_facts
+from suite.studies.subject import build_study_subject
 from suite.units import NS_PER_S
 from suite.workload import Mode
 
@@ -358,11 +358,9 @@ def is_system_of_study(
     point is asked for, whether its system is exactly the one that would be measured now.
     """
     kind, system = session.kind, session.system
-    stamps = build_study_stamps(kind, system)
-    wanted = {name: getattr(stamps, name) for name in RUN_STAMP_FIELDS}
-    wanted["system"] = system.name_planned_system(planned)
-    found = select_study_stamps(run.system)
-    if any(value != found[name] for name, value in wanted.items() if value):
+    wanted = describe_study_subject(kind, system)
+    found = build_study_subject(run.system, wanted.origin, kind.has_several_systems)
+    if found != wanted or run.system.name != system.name_planned_system(planned):
         return False
     if point not in kind.list_all_points(session.request):
         return True

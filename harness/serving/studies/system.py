@@ -11,18 +11,19 @@ from typing import Any
 from harness.machine.system_description import build_system_name
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.test_settings import ProbedSpeed
+from harness.serving.run_record import build_system_record
 from harness.serving.setup import LOCAL_SITE, ServingSetup, set_up_serving
 from harness.serving.sites import ServingSite
 from harness.serving.speed_probe import probe_serving_speed
-from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
+from suite.files.layout import convert_to_slug
 from suite.loadgen.scenario import Scenario
 from suite.measurement.score_limits import ScoreLimits
 from suite.process.devices import format_device_name
 from suite.rounds import HyperValue, ScenarioRow
 from suite.studies.kind import PlannedRun, StudyKind
-from suite.studies.rates import StudyStamps
+from suite.studies.subject import StudySubject, build_study_subject
 from suite.terms import Precision
 from suite.workload import Mode
 
@@ -96,7 +97,8 @@ class ServedSystem:
     def machine_name(self) -> str:
         """Return what the names of all systems of a study begin with."""
         request = self.setup.request
-        return self.options.system or build_system_name(format_device_name(request.devices))
+        named = self.options.system or build_system_name(format_device_name(request.devices))
+        return convert_to_slug(named)
 
     def name_planned_system(self, planned: PlannedRun) -> str:
         """Return the name of the system of a run."""
@@ -257,23 +259,9 @@ def set_up_study_system(
     return system
 
 
-def build_study_stamps(kind: StudyKind[Any, Any, Any], system: ServedSystem) -> StudyStamps:
+def describe_study_subject(kind: StudyKind[Any, Any, Any], system: ServedSystem) -> StudySubject:
     """Describe what is measured; of a study of several systems what they have in common."""
-    serving_setup = system.setup
-    run = serving_setup.system.run
-    stamps = StudyStamps(
-        workload=serving_setup.request.name,
-        profile=run.profile.value,
-        checkpoint_sha256=serving_setup.checkpoint.record.sha256,
-        origin=serving_setup.checkpoint.record.origin,
-        engine=serving_setup.request.engine,
-        precision=serving_setup.precision.value,
-        framework=run.framework,
-        device=serving_setup.device,
-        threads=serving_setup.threads,
-        system=serving_setup.entry.system,
-        version=__version__,
-    )
-    if not kind.has_several_systems:
-        return stamps
-    return replace(stamps, engine="", precision="", framework="", system=system.machine_name)
+    record = build_system_record(system.setup, sample_count=0)
+    origin = system.setup.checkpoint.record.origin
+    subject = build_study_subject(record, origin, kind.has_several_systems)
+    return replace(subject, system=system.machine_name) if kind.has_several_systems else subject

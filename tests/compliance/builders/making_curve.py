@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy
 from making import LOADS, Load, line, percentiles, write_run
-from making_rates import stamps_of
 from spoiling import put, set_value
 from system_records import put_system
 
@@ -27,7 +26,6 @@ from suite.files.layout import (
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
-from suite.records import SystemUnderTest, read_served_run
 from suite.studies.concurrency_curve import (
     CURVE_KIND,
     LOADGEN_TOKEN_RATE_KEY,
@@ -61,7 +59,6 @@ def write_curve(
     """
     folder = root / STUDIES_FOLDER / "resnet50-curve-box"
     seconds = LOAD.row.min_duration_ms / 1000
-    record = None
     runs = [
         (concurrency, repeat, times[place] * longer)
         for place, concurrency in enumerate(CONCURRENCIES)
@@ -74,16 +71,15 @@ def write_curve(
             lowest_ns=int(longer * LOAD.lowest_ns),
         )
         home = folder / name_run(concurrency, repeat)
-        record = write_point(home, load, concurrency)
+        write_point(home, load, concurrency)
         point = PointRecord(
             number=number, repeat=repeat, point={"concurrency": concurrency}, seconds=12.5
         )
         write_point_record(home, point)
-    assert record is not None
     request = CurveRequest(concurrencies=CONCURRENCIES, seconds=seconds, is_remote=False)
     study = StudyRecord(
         kind=CURVE_KIND,
-        stamps=stamps_of(record),
+        origin="",
         requests=(SavedRequest(request=asdict(request), repeats=len(repeats)),),
         runs=tuple(name_run(concurrency, repeat) for concurrency, repeat, _ in runs),
         machine=StudyMachine(
@@ -103,7 +99,7 @@ def name_run(concurrency: int, repeat: int = 1) -> str:
     return f"box-torch-fp32/in-flight-{concurrency}{further}"
 
 
-def write_point(folder: Path, load: Load, concurrency: int) -> SystemUnderTest:
+def write_point(folder: Path, load: Load, concurrency: int) -> None:
     """One run, with the records of its queries, tokens and starts."""
     write_run(folder, load, "performance")
     (folder.parent / SYSTEM_RECORD).rename(folder / SYSTEM_RECORD)  # each point has its own
@@ -132,7 +128,6 @@ def write_point(folder: Path, load: Load, concurrency: int) -> SystemUnderTest:
     put_latencies(folder, (ends - ISSUED_NS).tolist())
     rate = float(f"{counts.sum() / (load.latencies[0] / 1e9):.6g}")
     insert_facts(folder / DETAIL_LOG, "result_samples_per_second", {LOADGEN_TOKEN_RATE_KEY: rate})
-    return read_served_run(folder).system
 
 
 def put_latencies(folder: Path, latencies: Sequence[int]) -> None:

@@ -1,13 +1,12 @@
 """Makes a small study of engines and precisions, as `podium precision` writes it: one compliant row."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from making import LOADS, RESNET50, ROUND, entry_of, write_run, write_truth
-from making_rates import stamps_of, write_search
+from making_rates import write_search
 
 from suite.measurement.score_limits import ScoreLimits
-from suite.records import read_served_run
 from suite.studies.documents import STUDIES_FOLDER, STUDY_TRUTH_FOLDER
 from suite.studies.precision import PRECISION_KIND
 from suite.studies.precision_rows import (
@@ -47,7 +46,5 @@ def write_precision(root: Path) -> Path:
         },
         settings={},
     )
-    run = read_served_run(folder / places[0]).system
-    stamps = replace(stamps_of(run), engine="", precision="", framework="", system=MACHINE)
-    write_search(folder, request, stamps, places, PRECISION_KIND)
+    write_search(folder, request, places, PRECISION_KIND)
     return folder

@@ -15,7 +15,6 @@ from spoiling import setting
 
 from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
-from suite.records import SystemUnderTest, read_served_run
 from suite.studies.documents import STUDIES_FOLDER, StudyMachine
 from suite.studies.measured import read_measured_run
 from suite.studies.peak import PEAK, PeakFigures, PeakStep
@@ -25,8 +24,6 @@ from suite.studies.precision_rows import PrecisionRequest
 from suite.studies.rates import (
     PEAK_KIND,
     PeakRequest,
-    StudyStamps,
-    select_study_stamps,
 )
 from suite.studies.records import (
     PointRecord,
@@ -44,8 +41,8 @@ HALF: Final = 84.0
 AT_MS: Final = 100_000.0
 
 
-def write_server(folder: Path, load: Load = LOAD) -> SystemUnderTest:
-    """One Server run with the record of its queries; what podium records of its system."""
+def write_server(folder: Path, load: Load = LOAD) -> None:
+    """One Server run with the record of its queries."""
     write_run(folder, load, "performance")
     latencies = issued(load)
     rows = numpy.zeros(
@@ -56,7 +53,6 @@ def write_server(folder: Path, load: Load = LOAD) -> SystemUnderTest:
     rows["done_ns"] = rows["issued_ns"] + latencies
     rows["batch"], rows["samples"] = range(load.queries), 1
     numpy.save(folder / QUERY_RECORD_FILE, rows)
-    return read_served_run(folder).system
 
 
 def issued(load: Load) -> "numpy.ndarray[Any, numpy.dtype[numpy.int64]]":
@@ -80,12 +76,6 @@ def loaded(rate: float, number: int) -> tuple[Load, int]:
     )
 
 
-def stamps_of(run: SystemUnderTest, origin: str = "") -> StudyStamps:
-    """What a study repeats of its runs' system."""
-    stamps: dict[str, Any] = select_study_stamps(run)
-    return StudyStamps(origin=origin, **stamps)
-
-
 def write_peak(root: Path) -> Path:
     """A search to its end: VALID and INVALID runs, each the step that follows from those before
     it.
@@ -103,28 +93,26 @@ def write_peak(root: Path) -> Path:
         budget_s=600.0,
     )
     runs: list[MeasuredRun[PeakStep, PeakFigures]] = []
-    stamps: StudyStamps | None = None
     while (step := PEAK.choose_next_point(request, collect_points(PEAK, runs))) is not None:
         assert step.full
-        place, record = write_trial(folder, step)
-        stamps = stamps_of(record)
+        place = write_trial(folder, step)
         runs.append(read_measured_run(PEAK, request, folder, place))
-    assert stamps and {run.figures.verdict for run in runs} == {"VALID", "INVALID"}
-    write_search(folder, request, stamps, [run.folder for run in runs])
+    assert {run.figures.verdict for run in runs} == {"VALID", "INVALID"}
+    write_search(folder, request, [run.folder for run in runs])
     return folder
 
 
 def write_search(
     folder: Path,
     request: PeakRequest | SpeedRequest | PrecisionRequest,
-    stamps: StudyStamps,
     places: Sequence[str],
     kind: str = PEAK_KIND,
+    origin: str = "",
 ) -> None:
     """The record of a search, or of another kind."""
     record = StudyRecord(
         kind=kind,
-        stamps=stamps,
+        origin=origin,
         requests=(SavedRequest(request=asdict(request)),),
         runs=tuple(places),
         machine=StudyMachine(processor="", processors=2, packages={}, commands=()),
@@ -139,7 +127,6 @@ def write_token_peak(root: Path) -> Path:
     folder = root / STUDIES_FOLDER / "llama-peak"
     place = "box-torch-fp32/trial-01"
     write_run(folder / place, load, "performance")
-    run = read_served_run(folder / place).system
     request = PeakRequest(
         scenario="Server",
         percentile=load.row.percentile,
@@ -153,7 +140,7 @@ def write_token_peak(root: Path) -> Path:
         budget_s=600.0,
     )
     write_step(folder / place, PeakStep(number=1, rate=load.rate, queries=load.queries, full=True))
-    write_search(folder, request, stamps_of(run), [place])
+    write_search(folder, request, [place])
     return folder
 
 
@@ -163,26 +150,25 @@ def write_step(folder: Path, step: PeakStep) -> None:
     write_point_record(folder, record)
 
 
-def write_trial(folder: Path, step: PeakStep) -> tuple[str, SystemUnderTest]:
-    """One full run of a search."""
+def write_trial(folder: Path, step: PeakStep) -> str:
+    """One full run of a search; its place."""
     place = f"box-torch-fp32/{PEAK.name_point(step)}"
     load, late = loaded(step.rate, step.number - 1)
-    record = write_server(folder / place, load)
+    write_server(folder / place, load)
     verdict = "VALID" if late <= find_most_over(load.queries, PERCENTILE) else "INVALID"
     setting("result_validity", verdict)(folder / place / DETAIL_LOG)
     write_step(folder / place, step)
-    return place, record
+    return place
 
 
 def write_speed(root: Path) -> Path:
     """Speed alone of random weights."""
     folder = root / STUDIES_FOLDER / "resnet50-speed"
     place = "box-torch-fp32/server"
-    run = write_server(folder / place)
+    write_server(folder / place)
     point = SpeedPoint(scenario="Server", samples_per_query=1, equal_issue=False)
     record = PointRecord(number=1, repeat=1, point=asdict(point), seconds=6.0)
     write_point_record(folder / place, record)
     request = SpeedRequest(points=(point,), settings={})
-    stamps = stamps_of(run, "random, seed 0")
-    write_search(folder, request, stamps, [place], SPEED_KIND)
+    write_search(folder, request, [place], SPEED_KIND, "random, seed 0")
     return folder

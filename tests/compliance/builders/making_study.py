@@ -7,14 +7,12 @@ from typing import Any, Final
 import numpy
 from kinds.records import SECOND_NS, telemetry
 from making import LOADS, write_run
-from making_rates import stamps_of
 from spoiling import setting
 
 from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 from suite.records import (
     RunRecord,
-    SystemUnderTest,
     locate_system_folder,
     read_served_run,
     write_record,
@@ -62,10 +60,8 @@ def build_point(purpose: str, batch: int = BATCH_SIZE) -> SweepPoint:
     )
 
 
-def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> SystemUnderTest:
-    """One run of eight samples a query, with the record of the point and of its queries; what
-    podium records of its system.
-    """
+def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> None:
+    """One run of eight samples a query, with the record of the point and of its queries."""
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
     for key, value in UNSAMPLED.items():
@@ -84,7 +80,6 @@ def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> System
     saved = PointRecord(number=number, repeat=1, point=asdict(build_point(purpose)), seconds=6.0)
     write_point_record(folder, saved)
     write_queries(folder, load.latencies)
-    return system
 
 
 def write_queries(folder: Path, latencies_ns: Any) -> None:
@@ -107,21 +102,14 @@ def write_study(root: Path) -> Path:
     folder = root / STUDIES_FOLDER / "toy"
     places = [f"{SYSTEM}/batch-{BATCH_SIZE}", f"{SYSTEM}/batch-{BATCH_SIZE}-again"]
     write_point(folder / places[0], LOAD.step_ns, 1, BATCH)
-    system = write_point(folder / places[1], LOAD.step_ns + 100, 2, AGAIN)
-    stamps = replace(
-        stamps_of(system, "random weights, seed 0"),
-        engine="",
-        precision="",
-        framework="",
-        system="box",
-    )
+    write_point(folder / places[1], LOAD.step_ns + 100, 2, AGAIN)
     failed = FailedPoint(
         point=asdict(build_point(BATCH, 4096)),
         why="engine torch: memory does not suffice for a batch of 4096",
     )
     record = StudyRecord(
         kind=SWEEP_KIND,
-        stamps=stamps,
+        origin="random weights, seed 0",
         requests=(SavedRequest(request=asdict(REQUEST)),),
         runs=tuple(places),
         machine=StudyMachine(

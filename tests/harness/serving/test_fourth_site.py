@@ -101,6 +101,6 @@ def test_a_study_is_of_the_site(results: Path, monkeypatch: pytest.MonkeyPatch) 
     chosen = options(results, "batching.max_batch=1", "fake.sleep_ms=2")
     asked = StudyOptions(values=ROUND_PEAK_VALUES, site=FridgeSite())
     study, folder = measure_study("peak", "fake", chosen, asked)
-    assert study.points and study.record.stamps.system == "fridge"
+    assert study.points and study.subject.system == "fridge"
     devices = {read_served_run(run.parent).system.device for run in folder.glob("*/*/run.json")}
     assert devices == {"fridge"}

@@ -22,8 +22,8 @@ from suite.records import EnergyRecord
 from suite.studies.kind import StudiedRow
 from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.points import MeasuredRun, StudiedPoint
-from suite.studies.rates import StudyStamps
 from suite.studies.speed import SPEED, SpeedFigures, SpeedPoint
+from suite.studies.subject import StudySubject
 from suite.studies.sweep import ACCURACY, SWEEP, SweepFigures, SweepPoint
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
@@ -45,7 +45,7 @@ WATTS = {
 }
 
 
-STAMPS = StudyStamps(
+SUBJECT = StudySubject(
     workload="net-1a2b3c4d.onnx",
     profile="smoke",
     checkpoint_sha256="1a2b3c4d" * 8,
@@ -140,7 +140,7 @@ def test_figures_of_speed_alone_have_their_unit(
     point = SpeedPoint(scenario="Offline", samples_per_query=1, equal_issue=False)
     run = MeasuredRun(folder="x", number=1, point=point, repeat=1, seconds=1.0, figures=figures)
     studied = StudiedPoint(point=point, runs=(run,), figures=figures)
-    row = StudiedRow(studied=studied, request=None, answer=None, stamps=STAMPS)
+    row = StudiedRow(studied=studied, request=None, answer=None, subject=SUBJECT)
     assert SPEED.table.list_told_rows([row])[1][2:] == told
 
 
@@ -289,7 +289,7 @@ def test_a_point_without_an_interval_has_no_error_bar() -> None:
 def test_the_page_of_an_onnx_file_says_what_was_measured() -> None:
     """Engine, precision, threads, sizes and hash stood in the record, and not on the page."""
     settings = {"onnx.shape.x": "Nx3x8", "onnx.value.sr": 16000.0, "batching.max_batch": 4}
-    assert dict(build_subject_table(STAMPS, settings).rows) == {
+    assert dict(build_subject_table(SUBJECT, settings).rows) == {
         "weights": "the ONNX file net.onnx",
         "SHA-256": "1a2b3c4d" * 8,
         "engine": "onnxruntime",

@@ -31,7 +31,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.measurement.score_limits import ScoreLimits
-from suite.records import CheckpointRecord
+from suite.records import CheckpointRecord, SystemUnderTest
 from suite.rounds import InferenceRow, Round
 from suite.studies.documents import POINT_FILE, STUDY_FILE
 from suite.studies.kind import JudgedConditions, PlannedRun, StudyKind
@@ -43,7 +43,6 @@ from suite.studies.measured import (
     decode_requests,
 )
 from suite.studies.points import StudiedPoint, collect_points
-from suite.studies.rates import StudyStamps
 from suite.studies.records import (
     POINT_RECORD_DECODER,
     STUDY_RECORD_DECODER,
@@ -118,11 +117,12 @@ class JudgedStudy(FolderDocument):
     """Points that could not be measured, as far as the kind has such points."""
     folders: Sequence[str]
     """Folders with the record of a point, relative to the study's."""
-    reference: Mapping[str, float]
-    """Reference accuracy in the record of the study's checkpoint; empty if the record is not in the
-    results folder.
-    """
     round: Round
+
+    @property
+    def system(self) -> SystemUnderTest | None:
+        """Return the system of the first run; None if no run has a readable one."""
+        return next((run.run.record.system for run in self.runs if run.run.record), None)
 
     @property
     def is_remote(self) -> bool:
@@ -150,11 +150,13 @@ class JudgedStudy(FolderDocument):
     @property
     def conditions(self) -> JudgedConditions:
         """Return what the round says of the workload and profile, and the checkpoint's record."""
-        row = find_inference_row(self.round, self.record.stamps)
-        if row is None:
+        system = self.system
+        row = find_inference_row(self.round, system) if system else None
+        if system is None or row is None:
             return JudgedConditions(scenarios={}, score_limits=None)
+        place = f"{system.workload}/{system.checkpoint_sha256}"
         limits = ScoreLimits(
-            reference=dict(self.reference),
+            reference=dict(read_checkpoint_reference(self.folder, place)),
             share=self.round.loadgen.accuracy_share,
             threshold=dict(row.threshold),
             threshold_most=dict(row.threshold_most),
@@ -185,32 +187,28 @@ def read_judged_study(folder: Path, round: Round, sources: list[SourceFile]) -> 
         ),
         failed=() if kind is None else decode_judged_failures(kind, record),
         folders=tuple(iterate_run_folders(folder)),
-        reference=read_checkpoint_reference(
-            folder, f"{record.stamps.workload}/{record.stamps.checkpoint_sha256}"
-        )
-        or {},
         round=round,
     )
 
 
-def find_inference_row(round: Round, stamps: StudyStamps) -> InferenceRow | None:
+def find_inference_row(round: Round, system: SystemUnderTest) -> InferenceRow | None:
     """Return the round's row of a study's workload and profile; None if it has none."""
-    benchmark = round.benchmarks.get(stamps.workload)
+    benchmark = round.benchmarks.get(system.workload)
     rows = benchmark.inference.items() if benchmark else ()
-    return next((row for profile, row in rows if profile == stamps.profile), None)
+    return next((row for profile, row in rows if profile == system.profile), None)
 
 
-def read_checkpoint_reference(folder: Path, place: str) -> Mapping[str, float] | None:
+def read_checkpoint_reference(folder: Path, place: str) -> Mapping[str, float]:
     """Read the reference accuracy of a checkpoint, `<workload>/<sha256>`, from the study's results
-    folder; None if it is not there.
+    folder; empty if it is not there.
     """
     if not is_inside_folder(place):
-        return None
+        return {}
     record = folder.absolute().parent.parent / CHECKPOINTS_FOLDER / place / CHECKPOINT_RECORD
     try:
         return read_untrusted_file(record, CHECKPOINT_DECODER.decode).reference_accuracy
     except UnreadableError:
-        return None
+        return {}
 
 
 def decode_study_kind(

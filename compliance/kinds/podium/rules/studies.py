@@ -5,6 +5,7 @@ their figures and their answer can be computed.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from compliance.kinds.podium.documents.measured_study import (
@@ -19,12 +20,12 @@ from compliance.kinds.podium.rules.inference.accuracy import (
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD, is_inside_folder
-from suite.records import ServedRun
+from suite.records import ServedRun, SystemUnderTest
 from suite.studies.kind import STUDY_FIELD_KEYS, PlannedRun
 from suite.studies.measured import FIGURE_EXCEPTIONS
 from suite.studies.points import iterate_walks
-from suite.studies.rates import RUN_STAMP_FIELDS, select_study_stamps
 from suite.studies.run_facts import ACCURACY_MODE
+from suite.studies.subject import build_study_subject
 from suite.workload import Mode
 
 LOGGED_TOLERANCE: Final = 1e-5
@@ -37,6 +38,7 @@ CHANGING_SETTINGS: Final = (
     "max_query_count",
 )
 """LoadGen settings that change the measurement: false or 0, unless the round asks for them."""
+OWN_SYSTEM_FIELDS: Final = ("engine", "precision", "framework", "name")
 PERCENTILE_FIELD: Final = "percentile"
 LOGGED_MODES: Final = {Mode.PERFORMANCE: "PerformanceOnly", Mode.ACCURACY: ACCURACY_MODE}
 SETTING_KEYS: Final = {
@@ -77,12 +79,6 @@ def points(study: JudgedStudy) -> Iterator[Fault]:
     if numbers != counted or min(numbers, default=1) < 1:
         wanted = "all numbers from 1, in order" if study.kind.is_ordered else "rising numbers"
         yield study.build_fault(f"runs with the numbers {', '.join(map(str, numbers))}", wanted)
-    stamps = record.stamps
-    if study.kind.has_several_systems and (stamps.engine or stamps.precision or stamps.framework):
-        yield study.build_fault(
-            f"one system, {stamps.engine} {stamps.precision} {stamps.framework}".rstrip(),
-            "none, since each run names its own",
-        )
     for run in study.runs:
         yield from check_study_run(study, study.kind, run)
     yield from check_failed_points(study, study.kind)
@@ -112,32 +108,39 @@ def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterato
     if run.point is None or run.planned is None:
         yield run.build_fault("another point", f"a point of a {kind.name}")
         return
-    suffix = f"-run-{run.record.repeat}" if run.record.repeat > 1 else ""
-    system = run.planned.name_system(study.record.stamps.system)
-    wanted = f"{system}/{kind.name_point(run.point)}{suffix}"
-    if run.place != wanted:
-        yield run.build_fault(f"the point of {wanted}", f"the point of {run.place}")
     if run.facts is None:
         return
-    yield from check_run_settings(study, run, run.planned)
+    suffix = f"-run-{run.record.repeat}" if run.record.repeat > 1 else ""
+    wanted = f"{run.facts.record.system.name}/{kind.name_point(run.point)}{suffix}"
+    if run.place != wanted:
+        yield run.build_fault(f"the point of {wanted}", f"the point of {run.place}")
+    yield from check_run_settings(study, kind, run, run.planned)
     yield from check_planned_log(run, run.planned)
     if not run.is_complete and not kind.follows_advice:
         told = run.facts.errors[0] if run.facts.errors else run.facts.values.get("result_validity")
         yield run.build_fault(f"a run that does not count: {told}", "a run that counts")
 
 
-def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -> Iterator[Fault]:
-    """Yield what the record of a run has against the study: system, servers and settings."""
-    record, stamps = run.run.record, study.record.stamps
+def check_run_settings(
+    study: JudgedStudy, kind: AnyKind, run: StudyRun, planned: PlannedRun
+) -> Iterator[Fault]:
+    """Yield what the record of a run has against the others: system, servers and settings."""
+    record, system = run.run.record, study.system
     first = find_first_record(study, planned)
-    if record is None or first is None:
+    if record is None or system is None or first is None:
         return
-    found: dict[str, Any] = dict(select_study_stamps(record.system))
-    wanted: dict[str, Any] = {name: getattr(stamps, name) for name in RUN_STAMP_FIELDS}
+    found, wanted = (
+        asdict(build_study_subject(each, study.record.origin, kind.has_several_systems))
+        for each in (record.system, system)
+    )
     if planned.engine:
-        wanted["engine"], wanted["precision"] = planned.engine, planned.precision
-        wanted["system"] = planned.name_system(stamps.system)
-        wanted["framework"] = first.system.framework
+        found |= select_own_fields(record.system)
+        wanted |= {
+            **select_own_fields(first.system),
+            "engine": planned.engine,
+            "precision": planned.precision,
+            "name": planned.name_system(wanted["system"]),
+        }
     found["system_sha256"] = record.system_sha256
     wanted["system_sha256"] = record.system.compute_digest()
     for name in ("endpoints", "tokenizer"):
@@ -150,6 +153,11 @@ def check_run_settings(study: JudgedStudy, run: StudyRun, planned: PlannedRun) -
             yield run.build_fault(
                 f"{name} {found[name]!r}", f"{value!r}, as in the study", file=RUN_RECORD
             )
+
+
+def select_own_fields(system: SystemUnderTest) -> dict[str, str]:
+    """Return what each system of a study of several has of its own."""
+    return {name: getattr(system, name) for name in OWN_SYSTEM_FIELDS}
 
 
 def find_first_record(study: JudgedStudy, planned: PlannedRun) -> ServedRun | None:

@@ -12,7 +12,7 @@ from suite.studies.measured import MeasuredStudy, describe_idle_power, describe_
 
 def build_measured_section(study: MeasuredStudy, name: str) -> Section:
     """Show a study: its table, its chart, and what its points say."""
-    stamps, kind = study.record.stamps, study.kind
+    kind = study.kind
     told = kind.describe_answer(study.request, study.answer, study.points)
     told = (*told, *describe_idle_power(study))
     notes = [Note(text=each) for each in told]
@@ -22,7 +22,7 @@ def build_measured_section(study: MeasuredStudy, name: str) -> Section:
         )
     return Section(
         id=f"study-{name}",
-        title=f"{kind.name.capitalize()} of {stamps.workload}",
+        title=f"{kind.name.capitalize()} of {study.subject.workload or name}",
         intro=f"{describe_subject(study)}. {NO_RESULT_NOTE}",
         charts=tuple(iterate_study_charts(study, name)),
         tables=(build_column_table(study),),
@@ -49,7 +49,7 @@ def iterate_study_charts(study: MeasuredStudy, name: str) -> Iterator[Chart]:
             description=f"{len(points)} points, in the table below.",
             x=Axis(name=x.heading),
             y=Axis(name=y.heading, low=0.0),
-            lines=(Line(name=study.record.stamps.system, points=points, dots=True),),
+            lines=(Line(name=study.subject.system, points=points, dots=True),),
         )
 
 

@@ -26,7 +26,7 @@ def build_peak_section(study: MeasuredStudy, name: str) -> Section:
     request, answer = study.request, study.answer
     attempts = [build_attempt(each) for each in study.points]
     told = describe_pass_chance(answer, attempts)
-    workload = study.record.stamps.workload
+    workload = study.subject.workload or name
     return replace(
         build_measured_section(study, name),
         title=f"Peak of {workload}",

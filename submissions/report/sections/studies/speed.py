@@ -8,7 +8,7 @@ from submissions.report.document import Note, Section, Table
 from submissions.report.sections.studies.measured import build_measured_section
 from suite.rounds import HyperValue
 from suite.studies.measured import MeasuredStudy
-from suite.studies.rates import StudyStamps
+from suite.studies.subject import StudySubject
 
 VERDICT_NOTE: Final = (
     "A verdict on a study says whether its logs bear out these figures, not that they are a result."
@@ -27,11 +27,11 @@ def build_speed_section(study: MeasuredStudy, name: str) -> Section:
     return replace(
         section,
         notes=(Note(text=VERDICT_NOTE), *section.notes),
-        tables=(*section.tables, build_subject_table(study.record.stamps, settings)),
+        tables=(*section.tables, build_subject_table(study.subject, settings)),
     )
 
 
-def build_subject_table(stamps: StudyStamps, settings: Mapping[str, HyperValue]) -> Table:
+def build_subject_table(subject: StudySubject, settings: Mapping[str, HyperValue]) -> Table:
     """Show what was measured, and with what."""
     inputs = (
         (f"{words} {key.removeprefix(start)}".strip(), str(value))
@@ -43,12 +43,12 @@ def build_subject_table(stamps: StudyStamps, settings: Mapping[str, HyperValue])
         title="What was measured",
         columns=("what", "value"),
         rows=(
-            ("weights", stamps.origin or "a trained checkpoint"),
-            ("SHA-256", stamps.checkpoint_sha256),
-            ("engine", stamps.engine),
-            ("precision", stamps.precision),
-            ("device", stamps.device),
-            ("CPU threads", str(stamps.threads)),
+            ("weights", subject.origin or "a trained checkpoint"),
+            ("SHA-256", subject.checkpoint_sha256),
+            ("engine", subject.engine),
+            ("precision", subject.precision),
+            ("device", subject.device),
+            ("CPU threads", str(subject.threads)),
             *inputs,
         ),
     )

@@ -13,9 +13,10 @@ from examples import result_of
 from kinds.rates import precision
 from making import write_checkpoint
 from spoiling import put, setting
+from system_records import put_system
 
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, RUN_RECORD
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, RUN_RECORD, SYSTEM_RECORD
 from suite.studies.documents import POINT_FILE, STUDY_FILE
 from suite.studies.measured import MeasuredStudy, describe_study, read_measured_study
 
@@ -65,6 +66,11 @@ def in_study(**changes: Any) -> Edit:
     return lambda folder: put(**changes)(next(folder.rglob(STUDY_FILE)))
 
 
+def in_system(edit: Callable[[Path], object]) -> Edit:
+    """Edit the record of the runs' system."""
+    return lambda folder: edit(next(folder.rglob(SYSTEM_RECORD)))
+
+
 def label_otherwise(folder: Path) -> None:
     """Have the accuracy run score less."""
     (labels,) = folder.rglob("labels.txt")
@@ -112,10 +118,10 @@ REFUSED = {"point": {"engine": "torch", "precision": "fp32", "run": "offline"}, 
         (in_run("offline", RUN_RECORD, put(system_sha256="0" * 64)), "study.points"),
         (in_run("accuracy", ACCURACY_LOG, answer_otherwise), "study.scores"),
         (label_otherwise, "study.scores"),
-        (in_study(stamps__system="other"), "study.points"),
-        (in_study(stamps__threads=7), "study.points"),
-        (in_study(stamps__engine="fast"), "study.points"),
-        (in_study(stamps__precision="int8"), "study.points"),
+        (in_system(put_system(name="other-torch-fp32")), "study.points"),
+        (in_system(put(threads=7)), "study.points"),
+        (in_system(put_system(engine="fast")), "study.points"),
+        (in_system(put_system(precision="int8")), "study.points"),
         (in_study(failed=[REFUSED]), "study.points"),
         (in_request(score_limits={"share": 0.5}), "study.plan"),
         (in_request(score_limits={"threshold": {"top1": 0.1}}), "study.plan"),

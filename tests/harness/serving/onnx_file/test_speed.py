@@ -239,7 +239,7 @@ def test_a_file_is_measured_in_the_scenarios_and_judged(
         "Server",
         "Offline",
     }
-    stamps = read.record.stamps
+    stamps = read.subject
     assert (f"{stamps.workload}-speed", stamps.framework) == (study.name, "onnx")
     assert errors(results) == []
     assert errors(study) == []

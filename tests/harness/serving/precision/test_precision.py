@@ -47,7 +47,7 @@ from suite.studies.precision_rows import (
     PrecisionRequest,
     is_below,
 )
-from suite.studies.rates import StudyStamps
+from suite.studies.subject import StudySubject
 from suite.terms import Precision
 
 STUDY = "studies/fake-precision"
@@ -55,7 +55,7 @@ TABLE = f"{STUDY}/study.json"
 RUNS = {"accuracy", "offline", "single-stream"}
 
 
-STAMPS = StudyStamps(
+SUBJECT = StudySubject(
     workload="fake",
     profile="smoke",
     checkpoint_sha256="",
@@ -265,7 +265,7 @@ def list_rows(
     return [
         dict(PRECISION.describe_row(row))
         for row in (
-            StudiedRow(studied=each, request=request, answer=answer, stamps=STAMPS)
+            StudiedRow(studied=each, request=request, answer=answer, subject=SUBJECT)
             for each in PRECISION.arrange_rows([request], points)
         )
     ]

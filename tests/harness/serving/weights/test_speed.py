@@ -111,7 +111,7 @@ def test_the_same_command_continues_after_a_kill(
     pytest.importorskip("torch", reason="PyTorch is not installed")
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     first = infer_random(tmp_path / "r", "--scenario", "offline")
-    assert first.record.stamps.origin == RANDOM_WEIGHTS_ORIGIN
+    assert first.record.origin == RANDOM_WEIGHTS_ORIGIN
     folder = tmp_path / "r/studies/minigo-speed"
     (before,) = folder.rglob(RUN_RECORD)
     kept = before.read_bytes()

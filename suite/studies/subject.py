@@ -1,0 +1,84 @@
+"""What was measured, on what: computed from the record of a run's system, which states it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from suite.files.layout import convert_to_slug
+from suite.records import SystemUnderTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySubject:
+    """What all runs of a study have in common. Of a study of several systems engine, precision and
+    framework are empty, and `system` is the name that the names of its systems begin with.
+    """
+
+    workload: str
+    profile: str
+    checkpoint_sha256: str
+    origin: str
+    """Where weights come from that were not trained here; empty for a trained checkpoint."""
+    engine: str
+    precision: str
+    framework: str
+    device: str
+    threads: int
+    system: str
+    version: str
+    """Version of podium."""
+
+    def describe_system(self) -> str:
+        """Name what was measured: workload, profile, engine and number format; of several systems
+        their machine.
+        """
+        if self == UNMEASURED_SUBJECT:
+            return "nothing measured"
+        what = f"{self.workload} ({self.profile})"
+        if not self.engine:
+            threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
+            return f"{what} on {self.system}, {self.device}, {threads}"
+        return f"{what}, {self.engine} {self.precision}"
+
+
+UNMEASURED_SUBJECT: Final = StudySubject(
+    workload="",
+    profile="",
+    checkpoint_sha256="",
+    origin="",
+    engine="",
+    precision="",
+    framework="",
+    device="",
+    threads=0,
+    system="",
+    version="",
+)
+"""Of a study without a run."""
+
+
+def build_study_subject(
+    system: SystemUnderTest, origin: str, has_several_systems: bool
+) -> StudySubject:
+    """Return what a study measures, given the system of one of its runs."""
+    own = ("", "", "", extract_machine_name(system))
+    if not has_several_systems:
+        own = (system.engine, system.precision, system.framework, system.name)
+    engine, precision, framework, name = own
+    return StudySubject(
+        workload=system.workload,
+        profile=system.profile,
+        checkpoint_sha256=system.checkpoint_sha256,
+        origin=origin,
+        engine=engine,
+        precision=precision,
+        framework=framework,
+        device=system.device,
+        threads=system.threads,
+        system=name,
+        version=system.version,
+    )
+
+
+def extract_machine_name(system: SystemUnderTest) -> str:
+    """Return what comes before engine and precision in the name of a system."""
+    return system.name.removesuffix("-" + convert_to_slug(f"{system.engine}-{system.precision}"))

@@ -222,11 +222,9 @@ def check_plugin_names(options: RunOptions) -> None:
     # before the engine: it defaults to the framework's own
     if options.framework not in (frameworks := set(iterate_known_frameworks())):
         raise build_unknown_name_error("framework", options.framework, frameworks)
-    engines = registry.list_entry_points(registry.ENGINE_GROUP)
-    if options.engine not in (*engines, AUTOMATIC_ENGINE):
-        raise build_unknown_name_error("engine", options.engine, engines)
-    if options.input not in (inputs := registry.list_entry_points(registry.INPUT_GROUP)):
-        raise build_unknown_name_error("input pipeline", options.input, inputs)
+    if options.engine != AUTOMATIC_ENGINE:
+        registry.require_entry_point(registry.ENGINE_GROUP, "engine", options.engine)
+    registry.require_entry_point(registry.INPUT_GROUP, "input pipeline", options.input)
 
 
 def choose_served_framework(engine: Engine[Any], requested: str, workload: Workload) -> str:

@@ -21,6 +21,7 @@ from suite.errors import (
     UninstalledKindError,
     build_unknown_name_error,
 )
+from suite.extra_parts import EXTRA_PARTS
 from suite.files.layout import compute_file_sha256
 from suite.files.package_files import PackageFile, find_point_package, read_package_files
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -95,10 +96,21 @@ def load_entry_point(group: str, kind: str, name: str) -> Any:
     """Load one entry point; RequestError names the nearest, MissingError names what is not
     installed, or is broken in another package.
     """
-    if name not in list_entry_points(group):
-        raise build_unknown_name_error(kind, name, list_entry_points(group))
+    require_entry_point(group, kind, name)
     point = list_entry_points(group)[name]
     return load_from_package(point, kind, name, point.load)
+
+
+def require_entry_point(group: str, kind: str, name: str) -> None:
+    """Check that an installed package offers an entry point; MissingError says how to install one
+    of podium's extras, RequestError names the nearest.
+    """
+    known = list_entry_points(group)
+    if name in known:
+        return
+    if extra := EXTRA_PARTS.get((group, name)):
+        raise MissingError(f"{kind} '{name}' is not installed: {format_install_command(extra)}")
+    raise build_unknown_name_error(kind, name, known)
 
 
 def load_from_package(point: EntryPoint, kind: str, name: str, load: Callable[[], Any]) -> Any:

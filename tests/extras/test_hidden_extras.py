@@ -15,13 +15,15 @@ from offered_packages import hide_extra
 from suite import registry
 from suite.cli import group
 from suite.errors import MissingError, PodiumError
+from suite.extra_parts import EXTRA_PARTS
+from suite.process.installation import format_install_command
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "tests" / "examples" / "base" / "tree"
 EXTRAS: Final = sorted(path.parent.name for path in (ROOT / "extras").glob("*/__init__.py"))
-POINTS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
-    (ROOT / "pyproject.toml").read_text("utf-8")
-)["project"]["entry-points"]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+POINTS: Final[Mapping[str, Mapping[str, str]]] = PROJECT["entry-points"]
+PIP_EXTRAS: Final = frozenset[str](PROJECT["optional-dependencies"])
 
 
 class Request(NamedTuple):
@@ -33,6 +35,11 @@ class Request(NamedTuple):
 
 
 REQUESTS: Final = {
+    "dali": Request(
+        ["train", "resnet50", "--input", "dali"],
+        MissingError.exit_code,
+        f"input pipeline 'dali' is not installed: {format_install_command('dali')}",
+    ),
     "scaling": Request(
         ["scaling", "resnet50", "--devices", "8", "--batch", "64"],
         MissingError.exit_code,
@@ -73,6 +80,21 @@ def test_each_extra_is_reached_by_entry_points_and_has_a_request() -> None:
     """A folder that nothing offers is no extra, and one without a request is hidden unseen."""
     assert set(REQUESTS) == set(EXTRAS)
     assert [extra for extra in EXTRAS if not list_points_of(extra)] == []
+
+
+def test_the_core_s_table_has_what_extras_offer() -> None:
+    """A name that is not in it would be an unknown one, with the nearest as advice."""
+    offered = {
+        (kind, name): POINTS[kind][name]
+        for extra in EXTRAS
+        for kind, name in list_points_of(extra)
+        if kind != registry.COMMAND_GROUP
+    }
+    assert offered.keys() == EXTRA_PARTS.keys()
+    for point, value in offered.items():
+        named = value.partition("[")[2].removesuffix("]")
+        assert named in ("", EXTRA_PARTS[point])
+    assert {*EXTRA_PARTS.values()} <= PIP_EXTRAS
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

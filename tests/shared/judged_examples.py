@@ -16,7 +16,14 @@ from filelock import FileLock
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "tests" / "examples"
 BUILDERS: Final = ROOT / "tests" / "compliance" / "builders"
-SOURCES: Final = ("suite", "workloads", "harness", "compliance", "tests/compliance/builders")
+SOURCES: Final = (
+    "suite",
+    "workloads",
+    "harness",
+    "compliance",
+    "extras",
+    "tests/compliance/builders",
+)
 SOURCE_SUFFIXES: Final = (".py", ".toml", ".json")
 STAMP: Final = "sources.sha256"
 """File in tests/examples with the hash of the sources that the examples were written from."""

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 import torch
 
+from extras.dali.undecoded_files import DaliBatch, DaliBatchCollator, UndecodedFiles
 from suite.input import Album, Means, Place, Reader
 from suite.process.installation import format_install_command
 from workloads.common.inputs.batches import BatchLoader
-from workloads.common.inputs.dali_random_draws import DaliBatch, DaliBatchCollator, UndecodedFiles
 
 K = TypeVar("K")
 N = TypeVar("N")
@@ -93,7 +93,7 @@ class DaliGraph:
     """
 
     def __init__(self, means: Means, most: int) -> None:
-        from workloads.common.inputs.dali_graph import define_picture_graph
+        from extras.dali.picture_graph import define_picture_graph
 
         self.most, self.means = most, means
         on_gpu = means.place is not Place.CPU

@@ -1,0 +1,40 @@
+"""A podium that is installed without one of its extras trains and serves in all its processes."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+EXTRAS: Final = sorted(path.parent.name for path in (ROOT / "extras").glob("*/__init__.py"))
+FAKE: Final = (
+    *("--framework", "fake", "--engine", "fake", "--device", "cpu"),
+    *("--precision", "fp32", "--threads", "1"),
+)
+
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_a_campaign_is_tried_without_an_extra(
+    podium_without: Callable[[str], Podium], extra: str, tmp_path: Path
+) -> None:
+    """Its children import the harness anew, where nothing hides a module that they need."""
+    podium = podium_without(extra)
+    tried = podium("run", "fake", "--dry-run", "--results", tmp_path / "results", *FAKE)
+    assert tried.returncode == 0, tried.stderr
+    assert "fake: training, estimated" in tried.stdout
+    assert "fake: serving, estimated" in tried.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_help_is_shown_without_an_extra(
+    podium_without: Callable[[str], Podium], extra: str
+) -> None:
+    shown = podium_without(extra)("infer", "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert "--scenario" in shown.stdout

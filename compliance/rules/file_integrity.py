@@ -17,7 +17,7 @@ LENIENT_FILE_ADVICE: Final = (
 
 
 EDITED_NUMBER_ADVICE: Final = (
-    "restore the file as the run wrote it, or repeat the run: LoadGen writes no such number"
+    "copy the file again from its run, or repeat the run: LoadGen writes no such number"
 )
 """Advice for a number that is none in a file of a LoadGen run, which does not diverge."""
 LOST_CONTENT_DOUBTS: Final = {
@@ -97,7 +97,7 @@ def present(source: SourceFile) -> Iterator[Fault]:
 
     Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's
     own files.
-    Advice: restore the file as the run wrote it, or repeat the run.
+    Advice: copy the missing file from the run's own folder, or repeat the run.
     """
     yield from check_parse_errors(source, ParseErrorKind.MISSING)
 
@@ -117,7 +117,8 @@ def encoding(source: SourceFile) -> Iterator[Fault]:
     """A log or document is UTF-8 text without NUL bytes.
 
     Source: RFC 8259, section 8.1; podium's and LoadGen's writers write UTF-8.
-    Advice: submit the file exactly as the run wrote it, not as saved by an editor.
+    Advice: copy the file again in binary mode; if an editor saved it in another encoding, put the
+    original file here.
     """
     yield from check_parse_errors(source, ParseErrorKind.ENCODING)
 
@@ -138,7 +139,8 @@ def shape(source: SourceFile) -> Iterator[Fault]:
     """Every record and document has the fields and types of its schema.
 
     Source: the schemas in compliance/schemas.
-    Advice: submit the file exactly as the run wrote it.
+    Advice: compare the file with its schema in the documentation (File formats), and give the field
+    the required type.
     """
     yield from check_parse_errors(source, ParseErrorKind.SHAPE)
 
@@ -149,8 +151,8 @@ def number(source: SourceFile) -> Iterator[Fault]:
 
     Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is not a number reaches no
     target.
-    Advice: a training run that reaches NaN is aborted and does not count; repeat it with other
-    settings. LoadGen writes no such number: restore the file as the run wrote it.
+    Advice: change the settings of a training that reaches NaN, for example the learning rate;
+    LoadGen writes no such number, so copy its file again.
     """
     served = source.path.name in LOADGEN_FILES
     for fault in check_parse_errors(source, ParseErrorKind.NUMBER):
@@ -166,19 +168,20 @@ def duplicate(source: SourceFile) -> Iterator[Fault]:
     value counts.
 
     Source: RFC 8259, section 4.
-    Advice: submit the file exactly as the run wrote it.
+    Advice: write each name once; if a tool merged two files, put the original file here.
     """
     yield from check_parse_errors(source, ParseErrorKind.DUPLICATE)
 
 
 @rule("file.glued", SourceFile)
 def glued(source: SourceFile) -> Iterator[Fault]:
-    """A log has one record per line, starting in the first column; no record hides behind another.
+    """A log has one record per line, starting in the first column, and no record follows another on
+    the same line.
 
     Source: mlcommons/logging, mllog.py: one line per event; podium writes nothing else into its
     logs.
-    Advice: keep other programs from writing into the log, and submit it exactly as the run wrote
-    it.
+    Advice: keep other programs' output out of the log (redirect it to a file of its own), and write
+    one record per line.
     """
     yield from check_parse_errors(source, ParseErrorKind.GLUED)
 

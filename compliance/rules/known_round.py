@@ -35,7 +35,7 @@ class UnjudgedPath:
 
 @rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)
 def known(result: UnjudgedPath) -> Iterator[Fault]:
-    """A result belongs to a known round; another round's rules do not apply to it.
+    """A result belongs to a known round. Another round's rules do not apply to it.
 
     Source: house rule: a result is judged by the rules of its own round or not at all.
     Advice: use the checker of that round; if the result was made for a known round, name it with

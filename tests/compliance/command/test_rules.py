@@ -1,12 +1,14 @@
 """How rules are registered, found and added up."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from compliance import rules
-from compliance.rules import load_rules, rule
+from compliance.rules import Rule, load_rules, rule
 from compliance.verdict import Fault, Finding, PathJudgement, Severity, Verdict, compute_verdict
 from suite import registry
 
@@ -188,3 +190,21 @@ def test_a_crash_in_a_rule_is_a_crash_and_no_verdict(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rules, "load_rules", lambda kind: {"a": rule("test.crash", int)(broken)})
     with pytest.raises(ZeroDivisionError):
         list(rules.judge_document(1, "any"))
+
+
+HABITS: Final = re.compile(
+    r"unmodified|unedited|do not edit|\bas (?:\S+ ){1,3}wrote\b|was deleted|are detected"
+)
+"""Advice that helps no honest submitter, and that accuses."""
+WORDING: Final = re.compile(r"(?:^|\. )Of [^,.]*,|; |\bbut for\b|\balone\b")
+"""A genitive first, a rule and its exception in one sentence, and "alone" for "only"."""
+
+
+@pytest.mark.parametrize("rule", load_rules().values(), ids=load_rules())
+def test_advice_says_what_to_do(rule: Rule[Any]) -> None:
+    assert not HABITS.search(rule.advice), rule.advice
+
+
+@pytest.mark.parametrize("rule", load_rules().values(), ids=load_rules())
+def test_texts_have_one_fact_a_sentence(rule: Rule[Any]) -> None:
+    assert not WORDING.search(rule.text), rule.text

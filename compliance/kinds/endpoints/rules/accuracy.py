@@ -104,11 +104,12 @@ def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> I
 
 @rule("endpoints.accuracy_lengths", EndpointsAccuracy, About.QUALITY, doubt="the accuracy")
 def accuracy_lengths(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
-    """The lengths of the accuracy run's answers fit together, and the score is that of its
-    breakdown.
+    """The lengths of the accuracy run's answers are consistent, and the score equals the score of
+    its breakdown.
 
     Source: mlcommons/endpoints, accuracy_results.json: output_sequence_lengths and breakdown.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one accuracy run here; if they disagree at the source, score the run
+    again with the client.
     """
     for each in accuracy.list_scores():
         lengths, whole = each.lengths, (each.breakdown or {}).get(BREAKDOWN_SCORE)
@@ -135,7 +136,8 @@ def accuracy_mean(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
     without repeats.
 
     Source: mlcommons/endpoints, accuracy_results.json.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one accuracy run here; if they disagree at the source, score the run
+    again with the client.
     """
     stated = None
     if accuracy.results:

@@ -25,8 +25,8 @@ TIME_TOLERANCE: Final = 1e-9
 
 @rule("endpoints.first_chunk", EndpointsRun, About.SCORE, severity=Severity.WARNING)
 def first_chunk(run: EndpointsRun) -> Iterator[Fault]:
-    """The first chunk of an answer says something: one that only stops the clock of the first token
-    is forbidden.
+    """The first chunk of an answer has content. A chunk that only stops the clock of the first
+    token is forbidden.
 
     Source: Endpoints rules, 4.1 and 9.2.
     Advice: let the system send its first token, and nothing before it.
@@ -44,7 +44,7 @@ def first_chunk(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.warm_up_data", EndpointsRun, About.RULES, doubt="what was in the caches")
 def warm_up_data(run: EndpointsRun) -> Iterator[Fault]:
-    """No request of the warm-up asks what a measured one asks, unless the warm-up is salted.
+    """No request of the warm-up has a prompt of a measured one, unless the warm-up is salted.
 
     Source: Endpoints rules, 6.3.1.
     Advice: warm up with other data, or with salt.
@@ -66,8 +66,8 @@ def warm_up_data(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.repeated", EndpointsRun, About.SCORE, severity=Severity.WARNING)
 def repeated(run: EndpointsRun) -> Iterator[Fault]:
-    """Answers to one sample differ from pass to pass where they are drawn at a temperature above 0;
-    equal ones may come from a cache of answers. Short answers are not compared.
+    """Answers to one sample differ from pass to pass if they are drawn at a temperature above 0.
+    Equal answers may come from a cache. Short answers are not compared.
 
     Source: Endpoints rules, 2.2.1: no response caching.
     Advice: explain why the answers are equal, or switch off what returns earlier answers.
@@ -156,7 +156,8 @@ def recount_tokens(run: EndpointsRun) -> Iterator[Fault]:
 
     Source: mlcommons/endpoints, metrics_aggregator: the whole answer, and what came after the first
     chunk.
-    Advice: name the tokenizer that the client used; submit the client's files unmodified.
+    Advice: name the tokenizer, with its version, that the client used; put the answers of this run
+    here.
     """
     tokens = None
     if run.events and not run.events.truncated:

@@ -22,7 +22,8 @@ def short_latencies(run: EndpointsRun) -> Iterator[Fault]:
     chunks.
 
     Source: arithmetic; the inequalities of rearrangement and of Cauchy and Schwarz.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one run here; if they disagree at the source, check that the server
+    streams tokens one by one, and repeat the run.
     """
     summary = run.summary
     if summary is None or summary.latency.total is None or summary.ttft.total is None:

@@ -65,7 +65,7 @@ def same_numbers(run: EndpointsRun) -> Iterator[Fault]:
     """The summary and the client's final snapshot have the same numbers.
 
     Source: mlcommons/endpoints: the summary is written from the snapshot.
-    Advice: submit the client's files from the same run, unmodified.
+    Advice: put summary and final snapshot of one run here.
     """
     summary, snapshot = run.summary, run.snapshot
     if summary is None or snapshot is None:
@@ -125,7 +125,7 @@ def recount(run: EndpointsRun) -> Iterator[Fault]:
     to the first token, to the last digit.
 
     Source: mlcommons/endpoints, metrics: what the client counts while it tracks performance.
-    Advice: submit the client's files from the same run, unmodified.
+    Advice: put summary and events.jsonl of one run here.
     """
     summary, events = run.summary, run.events
     if summary is None or events is None:
@@ -215,8 +215,8 @@ def check_recounted_reasons(
 
 @rule("endpoints.cut", EndpointsRun, About.SCORE, severity=Severity.WARNING)
 def cut(run: EndpointsRun) -> Iterator[Fault]:
-    """Each answer has a reason to end; a stream that broke off has none, and the client counts it
-    as completed.
+    """Each answer has a reason to end. A stream that broke off has no such reason, and the client
+    counts it as completed.
 
     Source: mlcommons/endpoints, issue 144.
     Advice: find out why the system cut answers; repeat the run.
@@ -236,7 +236,7 @@ def held(run: EndpointsRun) -> Iterator[Fault]:
     until the last request is issued.
 
     Source: Endpoints rules, 6.1 and 6.2: a fixed concurrency, sustained.
-    Advice: repeat the run on a machine that keeps up; submit the client's files unmodified.
+    Advice: repeat the run on a client machine that keeps up with the answers.
     """
     summary, events = run.summary, run.events
     if summary is None or events is None or events.truncated:
@@ -264,10 +264,10 @@ def held(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.lag", EndpointsRun, About.SCORE, doubt="the load on the system")
 def lag(run: EndpointsRun) -> Iterator[Fault]:
-    """A Poisson run issued its samples when its seed says.
+    """A Poisson run issued its samples at the times that its seed gives.
 
     Source: mlcommons/endpoints, load generator: random.Random(seed).expovariate.
-    Advice: repeat the run on a machine that keeps up; submit the client's files unmodified.
+    Advice: repeat the run on a client machine that keeps up with the schedule.
     """
     summary, events = run.summary, run.events
     if summary is None or events is None or events.truncated:
@@ -306,13 +306,13 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.order", EndpointsRun, About.RULES, doubt="which samples were issued")
 def order(run: EndpointsRun) -> Iterator[Fault]:
-    """The map of samples names those that were issued, in their order, which is the one that its
-    seed draws. The size of a data set of which less than a whole was issued is the one by which
-    most samples are in their places; a run for which there is none is left alone, as is one of
-    conversations, whose turns are issued in their own order.
+    """The map of samples lists the issued samples, in the order that the run's seed draws. If less
+    than a whole data set was issued, its size is the one by which most samples are in their places.
+    The rule skips a run without such a size, and conversations, whose turns have an order of their
+    own.
 
     Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
-    Advice: submit the client's files from the same run, unmodified.
+    Advice: put the files of one run here, with the sample map that the client wrote for it.
     """
     issued = run.samples.order
     if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:

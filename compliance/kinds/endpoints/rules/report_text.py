@@ -37,11 +37,11 @@ DOUBLE_TOLERANCE: Final = 1e-9
     "endpoints.report_text", EndpointsRun, About.SCORE, doubt="the figure, of which there are two"
 )
 def report_text(run: EndpointsRun) -> Iterator[Fault]:
-    """Where report.txt lies beside the summary, its figures are the summary's, in the digits that
-    it prints. Lines that it lacks, and others, are left alone.
+    """If report.txt is beside the summary, its figures equal the summary's, in the digits that it
+    prints. Missing and additional lines are ignored.
 
     Source: mlcommons/endpoints, metrics: the client prints the summary that it writes.
-    Advice: submit the client's files from the same run, unmodified.
+    Advice: put report.txt and summary of one run here, or leave report.txt out.
     """
     if run.summary is None or run.report_source is None:
         return

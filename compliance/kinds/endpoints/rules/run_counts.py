@@ -73,10 +73,10 @@ def state(run: EndpointsRun) -> Iterator[Fault]:
 @rule("endpoints.counts", EndpointsRun, About.SCORE, doubt="the figure, which rests on the counts")
 def counts(run: EndpointsRun) -> Iterator[Fault]:
     """The summary states how many samples were issued, completed and failed, how long the run took
-    and its rate; all issued samples completed, the failed ones among them.
+    and its rate. All issued samples completed, the failed ones among them.
 
     Source: mlcommons/endpoints, metrics: counters tracked_samples_*.
-    Advice: submit the client's files unmodified; repeat a run that lost samples.
+    Advice: repeat a run that lost samples; if none was lost, put the files of one run here.
     """
     summary = run.summary
     if summary is None:
@@ -102,11 +102,12 @@ def counts(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.whole", EndpointsRun, About.SCORE, doubt="the figure, which it would show")
 def whole(run: EndpointsRun) -> Iterator[Fault]:
-    """A series has all of its statistics or, if nothing was measured, none; latencies are always
+    """A series has all of its statistics, or none if nothing was measured. Latencies are always
     measured, and the rate of tokens is stated if, and only if, lengths are.
 
     Source: mlcommons/endpoints, metrics: what every build of the client writes.
-    Advice: submit the client's files unmodified.
+    Advice: put the whole summary of this run here; if it is incomplete at the source, repeat the
+    run.
     """
     summary = run.summary
     if summary is None:
@@ -125,9 +126,8 @@ def whole(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.failed", EndpointsRun, About.SCORE, doubt="the rate, which counts failed samples")
 def failed(run: EndpointsRun) -> Iterator[Fault]:
-    """No sample failed: the client's rate counts failed samples like answered ones.
-
-    The rules of MLPerf Endpoints v1.0 say nothing about failed requests; there it is a warning.
+    """No sample failed, since the client's rate counts failed samples like answered ones. The rules
+    of MLPerf Endpoints v1.0 do not mention failed requests, so it is a warning there.
 
     Source: mlcommons/endpoints, issue 34; under LoadGen an error ends the run.
     Advice: repeat the run with a system that answers every request.
@@ -152,11 +152,11 @@ def failed(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.finish", EndpointsRun, About.SCORE, doubt="how many answers there are")
 def finish(run: EndpointsRun) -> Iterator[Fault]:
-    """As many answers have a reason to end as samples completed without failing; those that have
-    none were cut.
+    """As many answers have a reason to end as samples completed without failing. Answers without a
+    reason were cut.
 
     Source: mlcommons/endpoints, finish_reason_counts.
-    Advice: submit the client's files unmodified; find out why the system cut answers.
+    Advice: find out why the system cut answers (its limits of tokens and time), and repeat the run.
     """
     summary = run.summary
     if summary is None or summary.finish_reason_counts is None:
@@ -207,11 +207,12 @@ def length_ends(run: EndpointsRun) -> Iterator[Fault]:
 @rule("endpoints.rate", EndpointsRun, About.SCORE, doubt="the rate")
 def rate(run: EndpointsRun) -> Iterator[Fault]:
     """The rates follow from counts and time: completed samples, and tokens of all answers, divided
-    by the run's duration; with the legacy window by the time from the first issue to the end of the
-    query issued last, and without the first sample.
+    by the run's duration. With the legacy window, the time runs from the first issue to the end of
+    the query issued last, and the first sample does not count.
 
     Source: mlcommons/endpoints, metrics: qps and tps.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one run here; if rate and counts disagree at the source, repeat the run
+    with the round's client.
     """
     summary = run.summary
     if summary is None or not summary.window_ns or summary.window_ns < 0:
@@ -230,11 +231,12 @@ def rate(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.window", EndpointsRun, About.SCORE, doubt="the rate, which is divided by it")
 def window(run: EndpointsRun) -> Iterator[Fault]:
-    """The legacy window is stated if the run asked for it, and is no longer than the run; the
-    highest latency is not either.
+    """The legacy window is stated if the run asked for it. Neither the window nor the highest
+    latency is longer than the run.
 
     Source: mlcommons/endpoints, use_legacy_loadgen_qps_metrics.
-    Advice: submit the client's files unmodified.
+    Advice: put summary and configuration of one run here; otherwise repeat the run with the round's
+    client.
     """
     summary = run.summary
     if summary is None or summary.duration_ns is None:
@@ -258,12 +260,12 @@ def window(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.schedule", EndpointsRun, About.SCORE, doubt="the time that the run took")
 def schedule(run: EndpointsRun) -> Iterator[Fault]:
-    """A Poisson run takes as long as its seed draws: what the drawn gaps leave of the legacy window
-    is the latency of the query issued last.
+    """A Poisson run takes as long as its seed draws: the legacy window without the drawn gaps is
+    the latency of the query issued last.
 
     Source: mlcommons/endpoints, load generator: random.Random(seed).expovariate, in whole
     nanoseconds, at least 1.
-    Advice: submit the client's files unmodified.
+    Advice: put summary and configuration of one run here, with the seeds that the run used.
     """
     summary = run.summary
     if summary is None:
@@ -311,11 +313,11 @@ def draw_poisson_gaps_ns(seed: int, rate: float, queries: int) -> "array[int]":
 @rule("endpoints.in_flight", EndpointsRun, About.SCORE, doubt="the time that the run took")
 def in_flight(run: EndpointsRun) -> Iterator[Fault]:
     """With a fixed number of requests in flight, latencies add up to at most that many times the
-    duration; a run that holds its concurrency comes close to it, but for the time after the last
-    request was issued, which is no longer than the highest latency.
+    duration. A run that holds its concurrency comes close to this sum, except for the time after
+    the last request was issued, which is no longer than the highest latency.
 
     Source: Little's law; Endpoints rules, 6.1 and 6.2: a fixed concurrency, sustained.
-    Advice: submit the client's files unmodified; run longer, or with fewer requests in flight.
+    Advice: run longer, or with fewer requests in flight, on a client machine that keeps up.
     """
     summary = run.summary
     if summary is None or not summary.duration_ns or summary.latency.total is None:
@@ -425,8 +427,8 @@ def longer_than_allowed(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.config_differs", EndpointsRun, About.RULES, doubt="how the run was made")
 def config_differs(run: EndpointsRun) -> Iterator[Fault]:
-    """The summary and config.yaml name the same seeds, load pattern, rate, warm-up and number of
-    samples; a run that reached its longest time may have issued fewer.
+    """The summary and config.yaml have the same seeds, load pattern, rate, warm-up and number of
+    samples. A run that reached its longest time may have issued fewer samples.
 
     Source: mlcommons/endpoints, run_config of the summary, written from the configuration; builds
     without it state the legacy window alone.

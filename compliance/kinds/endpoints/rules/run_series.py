@@ -54,7 +54,8 @@ def series(run: EndpointsRun) -> Iterator[Fault]:
     histogram, and lengths are whole numbers of tokens.
 
     Source: mlcommons/endpoints, metrics: percentiles at the lower rank.
-    Advice: submit the client's files unmodified.
+    Advice: put the summary of this run here; if it has these values at the source, repeat the run
+    with the round's client.
     """
     if not run.summary:
         return
@@ -148,7 +149,8 @@ def histogram(run: EndpointsRun) -> Iterator[Fault]:
     with the extremes, each percentile with the bucket of its rank, and the total with the buckets.
 
     Source: mlcommons/endpoints, metrics: 30 buckets of equal width on a logarithmic scale.
-    Advice: submit the client's files unmodified.
+    Advice: put the summary of this run here; if it has these values at the source, repeat the run
+    with the round's client.
     """
     if run.summary is None:
         return
@@ -244,7 +246,8 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
     below the measured ones, ascend, and have the rank that LoadGen's formula gives.
 
     Source: mlcommons/inference, loadgen/early_stopping.cc, which the client repeats.
-    Advice: submit the client's files unmodified.
+    Advice: put the summary of this run here; if it has these values at the source, repeat the run
+    with the round's client.
     """
     if not run.summary:
         return

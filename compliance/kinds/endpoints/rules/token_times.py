@@ -31,7 +31,8 @@ def token_time(run: EndpointsRun) -> Iterator[Fault]:
 
     Source: arithmetic: a latency is the time to the first token and the time of the others; the
     inequalities of rearrangement and of Cauchy and Schwarz.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one run here; if they disagree at the source, check that the server
+    streams tokens one by one, and repeat the run.
     """
     summary = run.summary
     if summary is None or summary.tpot.min is None or summary.tpot.max is None:

@@ -28,8 +28,8 @@ SOURCED_PARTS: Final = {
 @rule("endpoints.power_parts", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def power_parts(curve: EndpointsCurve) -> Iterator[Fault]:
     """The parts whose power is added up are those of the system's description: as many processors,
-    and the same accelerators. Rated power has a source; that of an accelerator is not below what
-    MLCommons knows it to be: a warning, since evidence may show less, and an error below half.
+    and the same accelerators. Rated power has a source. An accelerator's power below MLCommons'
+    figure is a warning, since evidence may show less, and an error below half of it.
 
     Source: Endpoints rules, 4.5.2, 8.2 and appendix D.3.
     Advice: state number, model, rated power and source of each part of the system as described.

@@ -34,9 +34,9 @@ FLAT_TTFT_FACTOR: Final = 10
 @rule("endpoints.regions", EndpointsCurve, About.RULES, doubt="whether the curve is whole")
 def regions(curve: EndpointsCurve) -> Iterator[Fault]:
     """A curve has a point in each region: Ultra Low Concurrency, and the thirds of the logarithmic
-    range between its lowest concurrency and the highest that the system supports. No point is
-    beyond a tenth above that. What a description puts in the place of the lowest concurrency is
-    that of a point.
+    range between its lowest concurrency and the highest that the system supports. No point is more
+    than a tenth above the highest. A concurrency that a description states in place of the lowest
+    one belongs to a point.
 
     Source: Endpoints rules, 5.3 to 5.5 and 9.1.
     Advice: measure the missing regions; disclose max_supported_concurrency above 32.
@@ -132,7 +132,7 @@ def list_region_ranges(curve: EndpointsCurve, found: Regions) -> Mapping[str, tu
 
 @rule("endpoints.region_name", EndpointsCurve, About.FORM, severity=Severity.WARNING)
 def region_name(curve: EndpointsCurve) -> Iterator[Fault]:
-    """A point names the region in which its concurrency lies.
+    """A point has the name of the region in which its concurrency lies.
 
     Source: Endpoints rules, 8.3 and 5.5.
     Advice: correct region in point.yaml.
@@ -202,7 +202,7 @@ def cap(curve: EndpointsCurve) -> Iterator[Fault]:
 @rule("endpoints.offline_present", EndpointsCurve, About.RULES, doubt="what the Offline figure is")
 def offline_present(curve: EndpointsCurve) -> Iterator[Fault]:
     """Exactly one point of a curve is its Offline result: a run of its own, or the point at the
-    highest supported concurrency. An agentic curve has none.
+    highest supported concurrency. An agentic curve has no Offline result.
 
     Source: Endpoints rules, 5.7.
     Advice: declare offline: dedicated or elected at one point.
@@ -228,8 +228,8 @@ def offline_present(curve: EndpointsCurve) -> Iterator[Fault]:
 
 @rule("endpoints.offline_ordering", EndpointsCurve, About.RULES, severity=Severity.WARNING)
 def offline_ordering(curve: EndpointsCurve) -> Iterator[Fault]:
-    """The Offline run has at least the highest supported concurrency, and no less throughput than
-    the highest point, but for 2 %.
+    """The Offline run has at least the highest supported concurrency, and at most 2 % less
+    throughput than the highest point.
 
     Source: Endpoints rules, 5.7.2; 9.1 flags the submission.
     Advice: repeat the Offline run.

@@ -24,9 +24,9 @@ TOLERANCES: Final = (END_TOLERANCE, END_TOLERANCE, MEAN_TOLERANCE)
 
 @rule("endpoints.data_set", EndpointsPoint, About.IDENTITY, doubt="what was measured")
 def data_set(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point names no other data set than its benchmark's: in its disclosure, as the performance
-    data of its configuration, and as what its accuracy run scored. Words that name no known data
-    set are a warning in `dataset`, and nothing elsewhere: there they are free text.
+    """A point has no other data set than its benchmark's: in its disclosure, as the performance
+    data of its configuration, and as the data that its accuracy run scored. Words that match no
+    known data set are a warning in `dataset`, and nothing elsewhere: there they are free text.
 
     Source: Endpoints rules, 3 and 8.3; checker, MIN_QUERY_COUNT: names of data sets.
     Advice: name the data set that the point was measured with; measure it with the benchmark's.
@@ -77,13 +77,14 @@ def list_configured_names(point: EndpointsPoint) -> list[str]:
 
 @rule("endpoints.input_lengths", EndpointsCurve, About.IDENTITY, doubt="what was measured")
 def input_lengths(curve: EndpointsCurve) -> Iterator[Fault]:
-    """All points of a curve have prompts of the same lengths but for the tokens of their salts,
-    since each issues the whole data set once or several times. Between runs of other builds of the
-    client, which may count otherwise, a difference is a warning. Agentic benchmarks, whose prompts
-    have answers in them, runs of a part of the data set and runs with failed requests are left out.
+    """All points of a curve have prompts of the same lengths except for the tokens of their salts,
+    since each issues the whole data set once or several times. A difference between runs of
+    different builds of the client, which may count differently, is a warning. The rule skips
+    agentic benchmarks, whose prompts contain answers, runs of a part of the data set, and runs with
+    failed requests.
 
     Source: Endpoints rules, 2.9.5.1 and 6.4; client, input_sequence_lengths.
-    Advice: measure all points with the same, unmodified data set.
+    Advice: measure all points with the same data set and the same build of the client.
     """
     if curve.is_agentic:
         return

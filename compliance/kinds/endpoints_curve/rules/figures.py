@@ -20,8 +20,8 @@ from suite.units import MS_PER_S, NS_PER_S
 @rule("endpoints.derived", EndpointsPoint, About.SCORE, doubt="the figure")
 def derived(point: EndpointsPoint) -> Iterator[Fault]:
     """The figures that a point states follow from its run: system_tps from tokens and duration,
-    tps_per_user from the 90th percentile of TPOT, e2e_avg_interactivity from the turns; and a point
-    with latencies has such a percentile.
+    tps_per_user from the 90th percentile of TPOT, e2e_avg_interactivity from the turns. A point
+    with latencies has a 90th percentile of TPOT.
 
     Source: Endpoints rules, 4.1; the checker tolerates 1 %, too.
     Advice: state what the run's summary yields.
@@ -55,11 +55,11 @@ def derived(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.turn_totals", EndpointsPoint, About.SCORE, doubt="the interactivity")
 def turn_totals(point: EndpointsPoint) -> Iterator[Fault]:
-    """The sums over all turns of an agentic run are those of its answers: their tokens, and the
-    time that they took. Where requests failed, the sums can only be smaller.
+    """The sums over all turns of an agentic run are the sums over its answers, for tokens and for
+    time. With failed requests the sums can only be smaller.
 
     Source: Endpoints rules, 4.1: e2e_avg_interactivity.
-    Advice: submit the client's files unmodified.
+    Advice: put the files of one agentic run here; otherwise repeat the run with the round's client.
     """
     summary = point.summary
     if summary is None or not point.is_agentic:
@@ -107,7 +107,7 @@ def is_near(point: EndpointsPoint, stated: float, found: float) -> bool:
 
 @rule("endpoints.point_accuracy", EndpointsPoint, About.QUALITY, doubt="whether it is accurate")
 def point_accuracy(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point with an accuracy run reaches each metric of its benchmark; a point of an agentic
+    """A point with an accuracy run reaches each metric of its benchmark, and a point of an agentic
     benchmark reaches the minimum of its own answers. A missing length of answers is a warning,
     since the client's scorer need not write it.
 

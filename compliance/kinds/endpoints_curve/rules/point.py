@@ -156,7 +156,7 @@ def system_status(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.model_name", EndpointsPoint, About.IDENTITY, doubt="which benchmark was measured")
 def model_name(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point names a benchmark of the round, the same as its folder and its configuration.
+    """A point has a benchmark of the round, the same as its folder and its configuration.
 
     Source: Endpoints rules, 3.2 and 8.5.
     Advice: use the benchmark's name of the round, in the folder and in model_name.
@@ -391,9 +391,9 @@ def check_requests_in_flight(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.point_duration", EndpointsPoint, About.RULES, severity=Severity.WARNING)
 def point_duration(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point is measured for at least as long as its concurrency requires: the steady window, if
-    it has one, else the whole run. The client was not set to less than the round's shortest time;
-    0 is its word for the whole data set.
+    """A point is measured for at least as long as its concurrency requires: the steady window if it
+    has one, else the whole run. The client was not set to less than the round's shortest time. Its
+    setting 0 means the whole data set.
 
     Source: Endpoints rules, 6.2; 9.1 flags the point.
     Advice: issue more passes over the data set.
@@ -428,9 +428,9 @@ def check_duration_settings(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.whole_passes", EndpointsPoint, About.RULES, doubt="which samples count")
 def whole_passes(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point issues its data set once or several times, and always the whole of it; the Offline
-    run's concurrency is the size of the data set. At the lowest concurrencies a point may state a
-    part of the data set, for which MLCommons' approval is needed: a warning.
+    """A point issues its whole data set once or several times. The Offline run's concurrency is the
+    size of the data set. At the lowest concurrencies a point may state a part of the data set,
+    which needs MLCommons' approval: a warning.
 
     Source: Endpoints rules, 6.4, 6.5, 8.3 and 5.7.1.
     Advice: issue a whole multiple of the data set.

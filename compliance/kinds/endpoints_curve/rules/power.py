@@ -36,8 +36,8 @@ MAX_ROUNDING: Final = 0.0501
 
 @rule("endpoints.power", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def power(curve: EndpointsCurve) -> Iterator[Fault]:
-    """A system's description of power yields a total, and states the one that it yields. What it
-    leaves to MLCommons is a warning; so is any defect where the division need not state power.
+    """A system's description of power yields a total, and states this total. A part that only
+    MLCommons can decide is a warning. So is any defect in a division that need not state power.
 
     Source: Endpoints rules, 4.5.2 and appendix E.
     Advice: state count, rated power and source of each component, and the cooling.
@@ -251,8 +251,7 @@ def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Ite
 @rule("endpoints.engagement", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
     """A point runs as many replicas of the model as the system's accelerators have room for, or
-    says in dp_shortfall how many it runs instead; it never engages more accelerators than there
-    are.
+    states the lower number in dp_shortfall. It never engages more accelerators than the system has.
 
     Source: Endpoints rules, 4.5.3; checker, Maximal engagement: a replica takes tensor_parallel x
     pipeline_parallel x expert_parallel accelerators, unless prefill and decoding are disaggregated.
@@ -329,7 +328,8 @@ def find_parallelism(point: EndpointsPoint, name: str) -> float | None:
 @rule("endpoints.per_kw", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def per_kw(curve: EndpointsCurve) -> Iterator[Fault]:
     """A stated system_tps_per_kw is the point's system_tps divided by the provisioned power of the
-    nodes that it uses. Where the description of power yields no total, none can be stated.
+    nodes that it uses. If the description of power yields no total, the point states no such
+    figure.
 
     Source: Endpoints rules, 4.5.3.
     Advice: compute it from the run and the description that are submitted.

@@ -42,7 +42,7 @@ def tree(submission: EndpointsSubmission) -> Iterator[Fault]:
 
 @rule("endpoints.links", EndpointsSubmission, About.RULES, doubt="what was submitted")
 def links(submission: EndpointsSubmission) -> Iterator[Fault]:
-    """A submission has no links: what they lead to is not submitted with it.
+    """A submission has no links, because their targets are not submitted with it.
 
     Source: Endpoints rules, 8.1 and 9.1: paths within the submission.
     Advice: submit the file itself.
@@ -77,8 +77,8 @@ def same_summary(submission: EndpointsSubmission) -> Iterator[Fault]:
     doubt="who measured it, and on which system",
 )
 def copied_run(found: EndpointsSubmissions) -> Iterator[Fault]:
-    """No two submissions have the same run. Files do not tell which organisation's it is, so both
-    are named; that an organisation submits its run again is a warning.
+    """No two submissions have the same run. Files do not show which organisation made it, so both
+    are named. An organisation that submits its own run again gets a warning.
 
     Source: Endpoints rules, 9.2: consistency between submissions.
     Advice: submit the runs of the organisation's own system.

@@ -133,7 +133,7 @@ def date(run: MllogRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power timestamps
     come from one clock; the round's date of publication.
-    Advice: set the clock and repeat the run; do not edit the log.
+    Advice: set the machine's clock and repeat the run.
     """
     tested = parse_utc_seconds(str(run.find_value("test_datetime")), MLLOG_TEST_DATE_FORMAT)
     if tested is None:

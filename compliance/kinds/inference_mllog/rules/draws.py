@@ -60,7 +60,8 @@ def draws(run: MllogRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets and GenerateQueries; all
     published accuracy logs of v5.1 and v6.0 agree. Before v5.1 a difference is a warning. A LoadGen
     built without GCC's library draws otherwise, and is not compared.
-    Advice: submit the accuracy log that the run wrote; do not edit or mix logs.
+    Advice: put the accuracy log of this very run here, and answer each sample under the id that
+    LoadGen gave.
     """
     if run.performance:
         return

@@ -24,8 +24,8 @@ RATE_TOLERANCE: Final = 1e-6
     doubt="whether the system answers from a cache",
 )
 def audit_present(entry: EndpointsEntry) -> Iterator[Fault]:
-    """A closed entry has the caching test that its benchmark requires; one in another scenario of
-    the system is at least a sign that it was made.
+    """A closed entry has the caching test that its benchmark requires. A test in another scenario
+    of the system is at least a sign that one was made.
 
     Source: mlcommons/inference, submission_checker, v6.1: TEST04 of wan-2.2-t2v-a14b.
     Advice: run the client's audit, and add its folder.
@@ -53,7 +53,7 @@ def audit(test: EndpointsAudit) -> Iterator[Fault]:
     all samples, and both completed nine tenths of their requests.
 
     Source: mlcommons/endpoints, compliance, output caching test.
-    Advice: turn off caches of answers; submit the files of the test unmodified.
+    Advice: turn off caches of answers, and repeat the test's two runs on the same system.
     """
     outcome = test.outcome
     if outcome is None:

@@ -161,11 +161,12 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
 
 @rule("endpoints.single_stream", EndpointsEntry, About.SCORE, doubt="the latency")
 def single_stream(entry: EndpointsEntry) -> Iterator[Fault]:
-    """In SingleStream one request is always in flight, so that latencies add up to the duration;
-    tools that a configuration delays take time, too.
+    """In SingleStream one request is always in flight, so that latencies add up to the duration.
+    Delays that a configuration sets for tools take time, too.
 
     Source: Little's law: 0.9999 and more in published results of v6.1.
-    Advice: submit the client's files unmodified.
+    Advice: put summary and configuration of one run here; otherwise repeat the run with one request
+    in flight.
     """
     summary = entry.run.summary
     if summary is None or entry.scenario != "SingleStream" or not summary.duration_ns:
@@ -192,7 +193,7 @@ def delays_tools(entry: EndpointsEntry) -> bool:
 
 @rule("endpoints.model", EndpointsEntry, About.IDENTITY, doubt="which benchmark was measured")
 def model(entry: EndpointsEntry) -> Iterator[Fault]:
-    """The configuration names the benchmark of the entry's folder, and no other benchmark's model.
+    """The configuration has the benchmark of the entry's folder, and no other benchmark's model.
 
     Source: mlcommons/endpoints, submission_ref.model and model_params.name.
     Advice: submit the configuration that the run used.
@@ -237,8 +238,8 @@ def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
 
 @rule("endpoints.entry_data", EndpointsEntry, About.IDENTITY, doubt="what was measured")
 def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
-    """A closed entry names no other data set than its benchmark's, in its configuration and as what
-    its accuracy run scored. Names that are not known are accepted.
+    """A closed entry has no other data set than its benchmark's, in its configuration and as the
+    data that its accuracy run scored. Unknown names are accepted.
 
     Source: mlcommons/endpoints, names of data sets in config.yaml and accuracy_results.json.
     Advice: measure the entry with its benchmark's data.
@@ -288,8 +289,8 @@ def find_other_data_set(entry: EndpointsEntry, text: str) -> str | None:
 
 @rule("endpoints.other_answers", EndpointsEntry, About.QUALITY, severity=Severity.WARNING)
 def other_answers(entry: EndpointsEntry) -> Iterator[Fault]:
-    """Answers of the performance run are as long on average as those of the accuracy run, within
-    half of that, where the configuration gives both the same data file.
+    """Answers of the performance run are on average as long as those of the accuracy run, within
+    half of that length, if the configuration gives both the same data file.
 
     Source: reviewers compare both runs, so that none answers more briefly than the other.
     Advice: explain the difference, or repeat both runs with one configuration.

@@ -207,7 +207,8 @@ def describe_unreadable_scores(entry: MllogEntry, path: Path) -> str | None:
     former="later.hash",
 )
 def hashed(entry: MllogEntry) -> Iterator[Fault]:
-    """accuracy.txt contains the hash of the whole accuracy log; the submitted log is truncated.
+    """accuracy.txt contains the hash of the whole accuracy log, of which the submission has a
+    truncated copy.
 
     Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE;
     truncate_accuracy_log.py.
@@ -413,8 +414,8 @@ def power(entry: MllogEntry) -> Iterator[Fault]:
     unchecked="the closed division's rules",
 )
 def division_folder(entry: MllogEntry) -> Iterator[Fault]:
-    """The folder above an organisation names the division. Without it, an entry is judged without
-    what the closed division alone requires: accuracy limits, compliance tests, documents.
+    """The folder above an organisation is a division. Without it, an entry is judged without the
+    requirements of the closed division: accuracy limits, compliance tests, documents.
 
     Source: submission_rules.adoc, Directory structure: organisations are in closed/, open/ and
     network/.

@@ -71,7 +71,7 @@ def once(run: MllogRun) -> Iterator[Fault]:
     """Each setting and each result occurs exactly once in a detail log.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc and results.cc, LogDetail.
-    Advice: submit the log of one run, as LoadGen wrote it.
+    Advice: put the detail log of one run here; logs of several runs are separate files.
     """
     for key, found in run.index.items():
         if len(found) > 1 and key.startswith(SINGLE_EVENT_PREFIXES):
@@ -90,7 +90,8 @@ def settings(run: MllogRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: effective settings follow from
     the requested ones.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: set user.conf and mlperf.conf before the test starts, and repeat the run with the
+    round's files.
     """
     for key, found in run.index.items():
         name = key.removeprefix("requested_")
@@ -114,7 +115,7 @@ def summary(run: MllogRun) -> Iterator[Fault]:
     """LoadGen's summary agrees with the detail log.
 
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
-    Advice: submit LoadGen's files from the same run, unmodified.
+    Advice: put summary and detail log of one run here.
     """
     if has_detail_records(run):
         yield from find_contradicted_results(run)
@@ -186,7 +187,7 @@ def whole(run: MllogRun) -> Iterator[Fault]:
     counts.
 
     Source: mlcommons/inference, loadgen/results.cc, LogDetail.
-    Advice: submit LoadGen's detail log as the run wrote it.
+    Advice: copy the whole detail log again; if it is cut off at the source, repeat the run.
     """
     if not run.performance or run.find_value("result_validity") is None:
         return
@@ -219,7 +220,8 @@ def arithmetic(run: MllogRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/results.cc: a rate is a count divided by a duration; the
     mean latency is between the lowest and the highest.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: copy LoadGen's detail log again from this run; if rates and counts disagree there too,
+    repeat the run with the round's LoadGen.
     """
     if not run.performance or not has_detail_records(run):
         return

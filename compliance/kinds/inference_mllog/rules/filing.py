@@ -139,7 +139,7 @@ MACHINE_FIELDS: Final = frozenset(
     former="later.system_fields",
 )
 def system_fields(system: MllogSystem) -> Iterator[Fault]:
-    """A system description has the round's fields; counts are whole numbers.
+    """A system description has the round's fields, and its counts are whole numbers.
 
     Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and
     SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.

@@ -73,7 +73,7 @@ def records(run: MllogRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with
     :::MLLOG.
-    Advice: submit LoadGen's detail log as the run wrote it.
+    Advice: copy the whole detail log again; if it is cut off at the source, repeat the run.
     """
     if run.source.path.exists() or (run.performance and not run.summary_source.path.exists()):
         missing = [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
@@ -93,7 +93,7 @@ def records(run: MllogRun) -> Iterator[Fault]:
     former="later.mode",
 )
 def mode(run: MllogRun) -> Iterator[Fault]:
-    """A performance folder contains a performance run, an accuracy folder an accuracy run; a
+    """A performance folder contains a performance run, an accuracy folder an accuracy run. A
     submission run counts as both.
 
     Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
@@ -356,7 +356,8 @@ def latencies(run: MllogRun) -> Iterator[Fault]:
     highest.
 
     Source: mlcommons/inference, loadgen/results.cc: all come from one sorted list.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: copy LoadGen's detail log again from this run; if it has these values there too, repeat
+    the run.
     """
     for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
         names = [
@@ -376,7 +377,7 @@ def result(run: MllogRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are the issued
     samples divided by the highest latency; loadgen.cc: where each sample is issued equally often,
     whole rounds of the samples in memory are issued.
-    Advice: submit LoadGen's files from the same run, unmodified.
+    Advice: put summary and detail log of one run here.
     """
     if not run.performance:
         return

@@ -240,7 +240,7 @@ def test_summary(test: MllogAuditTest) -> Iterator[Fault]:
     """The results in the summary of a test's run agree with its detail log.
 
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
-    Advice: submit LoadGen's files of the test's run, unmodified.
+    Advice: put summary and detail log of the test's own run here.
     """
     if test.run is None or not has_detail_records(test.run):
         return
@@ -339,7 +339,7 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
     severity=Severity.WARNING,
 )
 def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
-    """The recomputed speed of a test's run is as near to the result's as the test requires;
+    """The recomputed speed of a test's run is as near to the result's as the test requires.
     TEST04-B's is compared with TEST04-A's.
 
     Source: mlcommons/inference, compliance: verify_performance.py of each test;

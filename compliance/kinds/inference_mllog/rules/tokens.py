@@ -163,7 +163,8 @@ def token_time(run: MllogRun) -> Iterator[Fault]:
 
     Source: arithmetic; in 17 of 17 published Server runs of v4.1 to v6.1 at hand both agree within
     1 %.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: report first tokens and token counts to LoadGen for every answer; if that is done, copy
+    the detail log again.
     """
     if run.logged_scenario != "Server" or not run.performance:
         return
@@ -233,7 +234,7 @@ def token_rate(entry: MllogEntry) -> Iterator[Fault]:
     Source: submission-checker.py, TOKENS_PER_SAMPLE: answers of the accuracy run within a tenth of
     the reference's; house rule: timed answers are not longer.
     Advice: report to LoadGen the number of tokens of each answer (QuerySampleResponse.n_tokens),
-    and submit the logs as LoadGen wrote them.
+    with the same limit of tokens in both runs.
     """
     wanted, most = entry.tokens, entry.model.most_tokens if entry.model else None
     if entry.division != "closed":
@@ -338,13 +339,12 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
     former="later.early_stopping",
 )
 def early_stopping(run: MllogRun) -> Iterator[Fault]:
-    """Early stopping confirms that enough queries were processed; its estimate of a latency is
+    """Early stopping confirms that enough queries were processed, and its estimate of a latency is
     between the adjacent percentiles.
 
     Source: submission-checker.py, uses_early_stopping; mlcommons/inference,
     loadgen/early_stopping.cc and results.cc, EarlyStopping.
-    Advice: make the run longer by the missing queries, or lower the rate; submit LoadGen's detail
-    log unmodified.
+    Advice: make the run longer by the missing queries, or lower the rate.
     """
     if (
         not run.performance

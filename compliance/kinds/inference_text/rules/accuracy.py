@@ -46,8 +46,8 @@ def build_accuracy_text_fault(
 
 @rule("inference-text.score", TextEntry, About.QUALITY, doubt="the accuracy", former="filed.score")
 def score(entry: TextEntry) -> Iterator[Fault]:
-    """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
-    equal.
+    """accuracy.txt contains the benchmark's score. If the score occurs several times, the values
+    are equal.
 
     Source: submission-checker.py, check_accuracy_dir and ACC_PATTERN: accuracy=, mAP=, BLEU: and so
     on.

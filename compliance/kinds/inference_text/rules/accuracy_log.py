@@ -142,12 +142,12 @@ def check_multi_stream_padding(run: TextRun) -> Iterator[Fault]:
 
 @rule("inference-text.layout", TextRun, former="served.layout", severity=Severity.WARNING)
 def layout(run: TextRun) -> Iterator[Fault]:
-    """The accuracy log has LoadGen's layout, one answer per line; any other layout of the same JSON
+    """The accuracy log has LoadGen's layout, one answer per line. Any other layout of the same JSON
     is a warning.
 
     Source: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy; the accuracy scripts
     read any JSON.
-    Advice: submit LoadGen's accuracy log unmodified.
+    Advice: put LoadGen's own accuracy log here; tools that reformat JSON change its layout.
     """
     if run.tally.rewritten is not None:
         yield run.build_fault(
@@ -170,7 +170,7 @@ def sequence(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, SequenceGen: every sample that LoadGen sends
     gets the next number.
-    Advice: submit LoadGen's accuracy log unmodified.
+    Advice: put the accuracy log of one run here; logs of several runs are separate files.
     """
     for number_, line in run.tally.reused:
         yield run.build_fault(

@@ -79,7 +79,7 @@ def build_verdict_line_fault(
     former="filed.audit_passed",
 )
 def passed(test: TextAuditTest) -> Iterator[Fault]:
-    """A submitted compliance test passed; answers may differ between runs if their scores are shown
+    """A submitted compliance test passed. Answers may differ between runs if their scores are shown
     to be equal.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL;

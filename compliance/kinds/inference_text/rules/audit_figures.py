@@ -30,7 +30,7 @@ MAX_NAMED_DIFFERING_SAMPLES: Final = 3
     severity=Severity.WARNING,
 )
 def speed(test: TextAuditTest) -> Iterator[Fault]:
-    """The recomputed speed of a test's run is as near to the result's as the test requires;
+    """The recomputed speed of a test's run is as near to the result's as the test requires.
     TEST04-B's is compared with TEST04-A's.
 
     Source: mlcommons/inference, compliance: verify_performance.py of each test;

@@ -30,7 +30,7 @@ def dated(run: TextRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen: the date of the test, the power timestamps around its
     queries and the build date come from one clock; in accepted logs they differ by at most hours,
     except for older builds.
-    Advice: set the clock and repeat the run; do not edit the log.
+    Advice: set the machine's clock and repeat the run.
     """
     logged_date = run.find_record("test_datetime")
     tested = None

@@ -288,7 +288,7 @@ def alike(entry: TextEntry) -> Iterator[Fault]:
 @rule("inference-text.strays", TextEntry, former="filed.strays", severity=Severity.WARNING)
 def strays(entry: TextEntry) -> Iterator[Fault]:
     """An entry contains no folders besides its runs. A run contains only files that the round
-    names; in a performance run, another file is an error.
+    lists. Another file is an error in a performance run, and a warning elsewhere.
 
     Source: submission-checker.py, files_diff, which logs a mismatch as an error;
     submission_rules.adoc, Directory structure. Accuracy scripts write additional files.

@@ -46,7 +46,7 @@ def has_performance_summary(run: TextRun) -> bool:
     former="served.mode",
 )
 def mode(run: TextRun) -> Iterator[Fault]:
-    """A performance folder contains a performance run, an accuracy folder an accuracy run; a
+    """A performance folder contains a performance run, an accuracy folder an accuracy run. A
     submission run counts as both.
 
     Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
@@ -108,7 +108,7 @@ def mode(run: TextRun) -> Iterator[Fault]:
     former="served.scenario",
 )
 def scenario(run: TextRun) -> Iterator[Fault]:
-    """The folder, the requested settings, the effective settings and the summary name the same
+    """The folder, the requested settings, the effective settings and the summary have the same
     scenario.
 
     Source: submission_rules.adoc, results: one folder for each scenario; mlcommons/inference,
@@ -171,12 +171,12 @@ def valid(run: TextRun) -> Iterator[Fault]:
 
 @rule("inference-text.headline", TextRun, About.SCORE, doubt="the figure", former="served.headline")
 def headline(run: TextRun) -> Iterator[Fault]:
-    """The summary contains its scenario's result, and no other scenario's; a run has a summary or a
+    """The summary contains its scenario's result, and no other scenario's. A run has a summary or a
     detail log.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py,
     RESULT_FIELD.
-    Advice: submit LoadGen's summary unmodified.
+    Advice: put LoadGen's summary of this scenario's run here.
     """
     sources = (run.summary_source, run.detail_source)
     if run.performance and all(each.has_parse_error(ParseErrorKind.MISSING) for each in sources):
@@ -338,7 +338,7 @@ def clock(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/logging.cc: one thread writes the lines, each with the
     steady clock's time; no accepted log differs.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: repeat the run with a clock that nobody sets.
     """
     for line, now, before in run.detail.clock_steps_back:
         yield run.build_fault(f"{now} ns after {before} ns", "increasing times", line)
@@ -356,7 +356,7 @@ def whole(run: TextRun) -> Iterator[Fault]:
     each phase.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, StartTest and IssueQueries.
-    Advice: submit LoadGen's detail log as the run wrote it; a truncated log is not a result.
+    Advice: copy the whole detail log again; if it is cut off at the source, repeat the run.
     """
     if not has_readable_detail_log(run):
         return

@@ -26,7 +26,7 @@ deviations at 14,400 queries.
     former="served.minimums",
 )
 def minimums(run: TextRun) -> Iterator[Fault]:
-    """LoadGen's requested duration and number of queries are at least the round's; smaller values
+    """LoadGen's requested duration and number of queries are at least the round's. Smaller values
     are accepted if the log shows that the run was long enough.
 
     Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
@@ -138,7 +138,7 @@ def generated(run: TextRun) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc,
     GenerateQueries.
-    Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
+    Advice: use the round's mlperf.conf and repeat the run.
     """
     made = run.generated
     if not run.performance or made is None or run.rule is None:

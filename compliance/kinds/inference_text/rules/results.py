@@ -51,7 +51,7 @@ def percentiles(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all come from one sorted
     list; no accepted run differs.
-    Advice: submit LoadGen's summary unmodified.
+    Advice: copy LoadGen's summary again, whole; otherwise repeat the run with the round's LoadGen.
     """
     if not has_performance_summary(run):
         return
@@ -161,7 +161,8 @@ def single_stream(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
     differs by 2 %.
-    Advice: submit LoadGen's summary unmodified.
+    Advice: put summary and detail log of one run here; otherwise repeat the run with the round's
+    LoadGen.
     """
     if not has_performance_summary(run) or run.scenario is not Scenario.SINGLE_STREAM:
         return
@@ -246,7 +247,8 @@ def multi_stream(run: TextRun) -> Iterator[Fault]:
     match the settings.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log.
-    Advice: submit LoadGen's summary unmodified.
+    Advice: put summary and detail log of one run here; otherwise repeat the run with the round's
+    LoadGen.
     """
     if not has_performance_summary(run) or run.scenario is not Scenario.MULTI_STREAM:
         return
@@ -290,7 +292,8 @@ def server(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
     differs by 2 %.
-    Advice: submit LoadGen's files of the same run, unmodified.
+    Advice: put summary and detail log of one run here; otherwise repeat the run with the round's
+    LoadGen.
     """
     made = run.generated
     if not has_performance_summary(run) or run.scenario is not Scenario.SERVER or made is None:
@@ -342,7 +345,8 @@ def offline(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
     differs by 2 %.
-    Advice: submit LoadGen's files of the same run, unmodified.
+    Advice: put summary and detail log of one run here; otherwise repeat the run with the round's
+    LoadGen.
     """
     made, result, latest = (
         run.generated,
@@ -379,7 +383,7 @@ def duration(run: TextRun) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.5, Scenarios: 60 seconds; mlcommons/inference,
     loadgen/loadgen.cc, MinDurationMet and POWER_BEGIN, POWER_END.
-    Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
+    Advice: use the round's mlperf.conf and repeat the run with a clock that nobody sets.
     """
     made, phase = run.generated, run.phase
     if not run.performance or made is None or phase is None:

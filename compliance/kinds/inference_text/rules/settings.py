@@ -97,12 +97,12 @@ def is_equal_published_setting(left: str, right: str) -> bool:
     former="served.parameters",
 )
 def parameters(run: TextRun) -> Iterator[Fault]:
-    """The summary's test parameters equal the detail log's effective settings, and both name the
+    """The summary's test parameters equal the detail log's effective settings, and both have the
     same system.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and
     LogEffectiveSettings; no accepted entry differs.
-    Advice: submit both of LoadGen's files from the same run, unmodified.
+    Advice: put summary and detail log of one run here.
     """
     if not run.summary.has_results or not has_readable_detail_log(run):
         return
@@ -142,7 +142,8 @@ def effective(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies the
     requested settings.
-    Advice: submit LoadGen's detail log unmodified.
+    Advice: set user.conf and mlperf.conf before the test starts, and repeat the run with the
+    round's files.
     """
     if not has_readable_detail_log(run):
         return

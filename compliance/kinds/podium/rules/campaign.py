@@ -179,7 +179,7 @@ def find_submitted_description(tree: Submission, name: str | None) -> SystemDesc
 
 @rule("tree.overlap", Submission, About.SCORE, severity=Severity.WARNING)
 def overlap(tree: Submission) -> Iterator[Fault]:
-    """The LoadGen runs of a system do not overlap in time; overlapping runs share the system.
+    """The LoadGen runs of a system do not overlap in time. Overlapping runs share the system.
 
     Source: house rule; 78 of 400 published systems have such runs, on machines with several
     accelerators.
@@ -452,11 +452,9 @@ def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
 
 @rule("entry.engine", InferenceEntry, About.IDENTITY)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
-    """An engine that has the name of a podium engine comes from podium's own package, and the
-    engine named in the record built each network.
-
-    A record that does not name the package is a warning, because podium's first version did not
-    record it.
+    """An engine with the name of a podium engine comes from podium's own package, and the engine of
+    the record built each network. A record without the package is a warning, because podium's first
+    version did not record it.
 
     Source: house rule: each podium engine describes what it built under its own name and version;
     engine_package of system.json.

@@ -53,15 +53,14 @@ SERVER_ADVICE: Final = (
 
 @rule("curve.loop", CurveFile, About.SCORE)
 def loop(study: CurveFile) -> Iterator[Fault]:
-    """At no time are more answers in progress than the point has requests in flight, and as many
-    are until the last prompt begins: a prompt begins as soon as an answer ends. No prompt begins
-    before LoadGen issues it, and no first token comes before its prompt begins.
-
-    In this process one thread ends an answer and begins the next prompt, so that prompts begin at
-    once however busy the machine: late ones are an error. Three stalls in a point are a warning,
-    and so are waits behind other prompts, where several answers ended with one step. Towards
-    servers the next prompt waits for the end of the response, and for a connection: rooms.npy has
-    when each prompt found its place, and with it waits are a warning.
+    """A point never has more answers in progress than requests in flight, and has as many until the
+    last prompt begins: a prompt begins as soon as an answer ends. No prompt begins before LoadGen
+    issues it, and no first token comes before its prompt begins. In this process one thread ends an
+    answer and begins the next prompt, so that prompts begin at once however busy the machine: a
+    late one is an error. Three stalls in a point are a warning, and so are waits behind other
+    prompts, where several answers ended with one step. Towards servers the next prompt waits for
+    the end of the response, and for a connection. There rooms.npy records when each prompt found
+    its place, and waits are a warning.
 
     Source: house rule: harness/serving/loadgen/generation.py; all records have one clock. At most
     2 % of the requests are not in flight, or 0.15 ms for each prompt, and 0.005 ms more for each
@@ -243,9 +242,9 @@ def build_wait_fault(run: StudyRun, waits: LoopWaits) -> Fault:
 
 @rule("curve.steps", CurveFile, About.SCORE)
 def steps(study: CurveFile) -> Iterator[Fault]:
-    """In this process a step generates one token for each answer in progress, so that the number of
-    an answer's last step and its number of tokens give the number of its first: the first token
-    comes behind all answers that ended in earlier steps, and before all that ended in later ones.
+    """In this process a step generates one token for each answer in progress, so the number of an
+    answer's last step and its number of tokens give the number of its first step. The first token
+    comes after all answers that ended in earlier steps, and before all that ended in later ones.
 
     Source: house rule: suite/workload.py, TokenGenerator; harness/serving/loadgen/generation.py
     numbers the steps in queries.npy. All 51,327 answers of twelve real points keep it: one thread
@@ -328,9 +327,9 @@ def check_point_answers(run: StudyRun, known: dict[int, tuple[str, bytes]]) -> I
 
 @rule("curve.figures", CurveFile, About.SCORE)
 def figures(study: CurveFile) -> Iterator[Fault]:
-    """LoadGen's own tokens/s of a point are no more than those by its records of tokens and starts,
-    whose clock begins with the first prompt: if they are more than 1 % less, that is a warning,
-    since the first prompt waited for a core.
+    """LoadGen's tokens/s of a point are no more than the tokens/s by its records of tokens and
+    starts, whose clock begins with the first prompt. If LoadGen's are more than 1 % less, that is a
+    warning, since the first prompt waited for a core.
 
     Source: suite/studies/concurrency_curve.py; Endpoints rules, 4.1. LoadGen's clock begins before
     the first prompt, and ends behind the last token.

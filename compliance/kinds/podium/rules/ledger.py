@@ -36,11 +36,12 @@ ENDING_STEP_KINDS: Final = frozenset(
 
 @rule("ledger.links", LedgerFile, About.IDENTITY)
 def links(ledger: LedgerFile) -> Iterator[Fault]:
-    """The lines of a ledger are numbered from 0, and each names the SHA-256 of the line before it.
+    """The lines of a ledger are numbered from 0, and each has the SHA-256 of the line before it.
     This proves that no line was removed, repeated, moved or edited.
 
     Source: house rule: attempts that did not become results also count; suite/ledger/steps.py.
-    Advice: submit the ledger as podium wrote it, with all its lines.
+    Advice: copy the whole ledger again from the results folder; one ledger belongs to one results
+    folder and only grows.
     """
     before = ""
     for ledger_line in ledger.ledger_lines:
@@ -74,7 +75,8 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 
     Source: house rule: since the nonce seeds each LoadGen run, no answer can be older than the
     challenge.
-    Advice: submit the ledger as podium wrote it; a campaign gets its challenge when it begins.
+    Advice: begin a new campaign with podium run --challenge; a campaign gets its challenge only
+    when it begins.
     """
     for ledger_line in ledger.ledger_lines:
         step = ledger_line.step
@@ -104,10 +106,8 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 @rule("ledger.kept", LedgerFile, About.IDENTITY)
 def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
     """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
-    checkpoint record, with all its files, and no later step superseded it.
-
-    A result that podium restore brought back is a warning: it stands in the place of a later one,
-    which the ledger counts too.
+    checkpoint record, with all its files, and no later step superseded it. A result that podium
+    restore brought back is a warning, because it replaces a later one, which the ledger counts too.
 
     Source: house rule: neither a superseded result nor one from another program can replace a kept
     result.
@@ -156,7 +156,8 @@ def order(ledger: LedgerFile) -> Iterator[Fault]:
     Only the first line may name results that existed before the ledger.
 
     Source: house rule: podium appends each step as it happens.
-    Advice: submit the ledger as podium wrote it.
+    Advice: copy the whole ledger again from the results folder; steps that ran elsewhere need a
+    campaign of their own.
     """
     begun: set[tuple[str, str, str]] = set()
     for ledger_line in ledger.ledger_lines:
@@ -185,8 +186,8 @@ def times(ledger: LedgerFile) -> Iterator[Fault]:
 
     Source: house rule: podium appends each step as it happens; a clock may have been set in
     between, so this is a warning.
-    Advice: submit log and ledger as podium wrote them; if the machine's clock was set meanwhile,
-    mention it in the submission.
+    Advice: if the machine's clock was set meanwhile, mention it in the submission; otherwise put
+    log and ledger of one campaign together.
     """
     timed_steps = [
         (moment, step) for step in ledger.steps if (moment := parse_step_time(step)) is not None
@@ -310,8 +311,8 @@ def format_ledger_path(ledger: LedgerFile, folder: Path) -> str:
 
 @rule("bundle.ledger", Bundle, About.IDENTITY)
 def heads(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle with a ledger contains the ledger of each of its workloads, and its manifest names
-    the SHA-256 of each ledger's last line.
+    """A bundle with a ledger contains the ledger of each of its workloads, and its manifest has the
+    SHA-256 of each ledger's last line.
 
     Source: house rule: the seal covers the number of attempts as well as the results.
     Advice: pack the results again with podium pack; if only some results have a ledger, pack each

@@ -61,7 +61,7 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.name", LoadGenRun, About.IDENTITY)
 def name(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name; no
+    """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name. No
     other system has such a name.
 
     Source: inference_rules.adoc, Network Division: Name() of the QDL.
@@ -102,7 +102,7 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the
     system under test.
-    Advice: do not edit run.json.
+    Advice: serve again with podium infer --endpoint, which sends one sample in a request.
     """
     if run.record is None or run.record.network is None:
         return
@@ -119,13 +119,13 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.prompts", LoadGenRun, About.IDENTITY)
 def prompts(run: LoadGenRun) -> Iterator[Fault]:
-    """Of a run over an OpenAI-compatible API, run.json states where each endpoint's prompts went,
-    the tokenizer that answers were counted with, and the open connections; Server's answers are
+    """For a run over an OpenAI-compatible API, run.json states the endpoints and how many prompts
+    each got, the tokenizer that counted the answers, and the open connections. Server's answers are
     streamed.
 
     Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
     all tokens.
-    Advice: do not edit run.json.
+    Advice: serve again with podium infer --endpoint, which records the endpoints and the tokenizer.
     """
     network = run.record.network if run.record else None
     if network is None or network.form != PROMPTS_FORM:
@@ -155,9 +155,9 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.tokens", LoadGenRun, About.SCORE)
 def tokens(run: LoadGenRun) -> Iterator[Fault]:
-    """The tokens that LoadGen was told, by servers of an OpenAI-compatible API, are those of the
-    answers' text: within one token of each answer and two per cent. tokens.npy has as many, and the
-    time of a first token if answers were streamed.
+    """The token counts that servers of an OpenAI-compatible API reported to LoadGen match the
+    answers' text: within one token of each answer and two per cent. tokens.npy has the same counts,
+    and the time of a first token if answers were streamed.
 
     Source: house rule: servers may or may not count the token that ends an answer, and a tokenizer
     may split a text otherwise than it was generated.

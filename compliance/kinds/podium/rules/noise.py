@@ -108,7 +108,7 @@ def throttle(run: RunConditions) -> Iterator[Fault]:
 
 @rule("noise.clock", RunConditions, About.SCORE, severity=Severity.WARNING)
 def clock(run: RunConditions) -> Iterator[Fault]:
-    """The clocks of cores and GPUs do not fall during a run.
+    """The frequencies of cores and GPUs do not fall during a run.
 
     Source: house rule; the round's noise.clock_share, which compares the medians of the last and
     the first quarter; for the cores, the fastest counts.

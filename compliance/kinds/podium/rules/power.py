@@ -60,8 +60,7 @@ def same_run(powered: RunPower) -> Iterator[Fault]:
     them by SHA-256.
 
     Source: MLPerf Power rules, Power measurement: the performance run is measured; house rule.
-    Advice: serve again with the power sources; do not move readings from one run to another, and do
-    not edit them.
+    Advice: serve again with the power sources, so that energy and performance come from one run.
     """
     if not powered.performance:
         yield powered.build_record_fault("readings of power in an accuracy run", "none")
@@ -121,7 +120,7 @@ def figures(powered: RunPower) -> Iterator[Fault]:
     readings within 0.1 %, for exactly the channels that were read.
 
     Source: house rule: the judge recomputes every value that a command shows; suite/energy.py.
-    Advice: do not edit the log, the table or the telemetry.
+    Advice: copy telemetry and log again from one run; podium computes energies from the readings.
     """
     if powered.malformed:
         yield powered.build_record_fault(
@@ -231,7 +230,8 @@ def counter(powered: RunPower) -> Iterator[Fault]:
 
     Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit plus a
     fifth.
-    Advice: serve again; a counter that decreases was edited, or reset during the run.
+    Advice: serve again; if the counter decreases again, read this component by another source
+    (--power).
     """
     if powered.next_ns is not None:  # the run's own document has the same readings
         return
@@ -269,11 +269,12 @@ def has_increasing_times(track: PowerTrack) -> bool:
 
 @rule("power.order", RunPower, About.SCORE)
 def order(powered: RunPower) -> Iterator[Fault]:
-    """The times of a channel's readings increase, and powers are not negative. For a channel
-    without an energy, a violation is a warning.
+    """The times of a channel's readings increase, and powers are not negative. In a channel without
+    an energy a violation is a warning.
 
     Source: house rule; the sampler stamps each reading with the monotonic clock.
-    Advice: do not edit telemetry.jsonl.
+    Advice: serve again with a clock that nobody sets; a meter that reports times out of order or
+    negative watts needs repair.
     """
     told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
@@ -309,11 +310,12 @@ def stuck(powered: RunPower) -> Iterator[Fault]:
 
 @rule("power.scope", RunPower, About.RULES)
 def scope(powered: RunPower) -> Iterator[Fault]:
-    """An energy covers the same parts as its channel; a sum covers separate parts only, and is
+    """An energy covers the same parts as its channel. A sum covers separate parts only, and is
     never called the system.
 
     Source: house rule: a package and its cores, or a module and its rails, would count twice.
-    Advice: do not edit the record or the channels of the telemetry.
+    Advice: serve again; if a source names the wrong parts of the machine, correct the scope in the
+    source's package.
     """
     measured = {each.name: each for each in powered.measured[0]}
     for told in powered.claims:
@@ -361,14 +363,13 @@ def check_summed_parts(powered: RunPower) -> Iterator[Fault]:
 @rule("power.grade", RunPower, About.RULES)
 def grade(powered: RunPower) -> Iterator[Fault]:
     """A grade is one of the four grades and fits its source, both in the readings and in the
-    record; so does the call that read it.
-
-    Only an imported session may contain an analyzer's watts.
+    record. The call that read the source fits it, too. Only an imported session may contain an
+    analyzer's watts.
 
     Source: house rule: how directly the power was measured decides which results it may be compared
     with; docs/POWER.md, Grades and scopes.
-    Advice: do not edit grades; read a meter of the whole system with --meter, and import an
-    analyzer's session.
+    Advice: read a meter of the whole system with --meter, or import an analyzer's session; then the
+    source states its grade itself.
     """
     for track in powered.readings.tracks.values():
         for found, required in find_channel_misfits(track):

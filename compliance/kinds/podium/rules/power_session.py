@@ -29,7 +29,7 @@ def files(measured: MeasuredSession) -> Iterator[Fault]:
 
     Source: mlcommons/power-dev, compliance/check.py: results_check; MLPerf Power rules: power and
     performance come from one run.
-    Advice: import the session of this run, unmodified: podium power import SESSION RUN_FOLDER.
+    Advice: import the session of this very run: podium power import SESSION RUN_FOLDER.
     """
     yield from measured.find_faults(checks.check_session_files)
 

@@ -56,8 +56,8 @@ SETTING_KEYS: Final = {
     former="curve.points peak.trials speed.rows sweep.points",
 )
 def points(study: JudgedStudy) -> Iterator[Fault]:
-    """Each run of a study is a separate LoadGen run of one system, with the settings of its point,
-    and counts; the study names each run in its folder.
+    """Each run of a study is a separate, counting LoadGen run of one system, with the settings of
+    its point, and the study lists each run in its folder.
 
     Source: docs/STUDIES.md; suite/studies/kind.py.
     Advice: repeat the same command: it measures missing points, and moves aside what belongs to
@@ -211,11 +211,10 @@ def is_close(found: Any, value: Any) -> bool:
 
 @rule("study.plan", JudgedStudy, About.SCORE, former="peak.steps study.request study.length")
 def plan(study: JudgedStudy) -> Iterator[Fault]:
-    """The points of a study are those that its plan gives for what was asked, each measured as
-    often; and what was asked is the round's where the study says so.
-
-    A study that is not finished is a warning. So is a search whose points follow from one another
-    and do not follow its plan: another machine may round otherwise.
+    """The points of a study are the points that its plan gives for its request, each measured
+    equally often. The request is the round's if the study claims so. An unfinished study is a
+    warning. So is a search whose points follow from one another and do not follow its plan, since
+    another machine may round differently.
 
     Source: suite/studies/kind.py: the same points always lead to the same next one.
     Advice: repeat the same command: it continues from the runs that are there.

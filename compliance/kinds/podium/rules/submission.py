@@ -52,10 +52,9 @@ def contents(tree: Submission) -> Iterator[Fault]:
 @rule("tree.folders", Submission, About.FORM)
 def folders(tree: Submission) -> Iterator[Fault]:
     """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
-    folder beside a division has a misspelt division name.
-
-    Other folders beside a division that contain results are a warning, because the judge does not
-    read them; so are folders in a division that are not an organisation's.
+    folder beside a division has a misspelt division name. Other folders beside a division that
+    contain results are a warning, because the judge does not read them. Folders in a division that
+    are not an organisation's are a warning, too.
 
     Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name;
     names are case-sensitive.
@@ -244,7 +243,7 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.systems", Submission, About.IDENTITY)
 def systems(tree: Submission) -> Iterator[Fault]:
-    """Every system with results has a description that names the framework of its training runs.
+    """Every system with results has a description with the framework of its training runs.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: keep the description that podium wrote.

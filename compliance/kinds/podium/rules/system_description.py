@@ -73,8 +73,8 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.counts", SystemFile, About.IDENTITY)
 def counts(system: SystemFile) -> Iterator[Fault]:
-    """Nodes, processors, cores and accelerators are whole numbers if given; threads, ranks and
-    devices must fit them.
+    """Nodes, processors, cores and accelerators are whole numbers if given, and threads, ranks and
+    devices fit them.
 
     Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
     host_processor_core_count, accelerators_per_node.
@@ -114,7 +114,8 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 
     Source: house rule: scores must match the checkpoint's record; suite/records.py,
     CheckpointRecord.
-    Advice: do not edit record.json; export the checkpoint again.
+    Advice: export the checkpoint again from its training (podium train writes record.json), and
+    keep the two in one folder.
     """
     record, folder = found.record, found.path.parent
     if record.sha256 != folder.name or record.workload != folder.parent.name:

@@ -77,7 +77,7 @@ def check_channel_times(
 
 @rule("telemetry.whole", RunConditions, About.FORM, severity=Severity.WARNING)
 def whole(run: RunConditions) -> Iterator[Fault]:
-    """Telemetry ends with a line that counts its readings; only a segment of an interrupted run may
+    """Telemetry ends with a line that counts its readings. Only a segment of an interrupted run may
     lack it.
 
     Source: house rule; harness/machine/telemetry names a file when it has written its last line.

@@ -30,12 +30,13 @@ def format_ns_as_seconds(nanoseconds: int) -> str:
 
 @rule("log.span", PublishedLog, About.SCORE, doubt="the time to train")
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and its work lies between its start and its end. Where a log mixes the
-    lines of several processes, their clocks may differ by 5 seconds.
+    """A run takes time, and its work is between its start and its end. If a log mixes the lines of
+    several processes, their clocks may differ by 5 seconds.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and
     evaluation. If the other events are in the order of their times, the log has one clock.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: log run_start before the first work on the data and run_stop after the last, by one
+    process.
     """
     start, stop = log.find_record(events.RUN_START), log.find_record(events.RUN_STOP)
     for record in filter(None, (start, stop)):
@@ -167,7 +168,7 @@ def select_init_limit_min(log: PublishedLog) -> float:
     doubt="the time to train, which begins with cleared caches",
 )
 def cache(log: PublishedLog) -> Iterator[Fault]:
-    """Caches are cleared before the run; cache_clear must not be false.
+    """Caches are cleared before the run, and cache_clear is not false.
 
     Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system;
     null, which many accepted logs have, makes no statement.
@@ -197,7 +198,7 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
 def uncleared(log: PublishedLog) -> Iterator[Fault]:
-    """cache_clear is true, which states that caches were cleared; null does not.
+    """cache_clear is true, which states that caches were cleared. The value null does not state it.
 
     Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging,
     training_0.6.0/common.yaml: cache_clear true.
@@ -214,7 +215,7 @@ def total(log: PublishedLog) -> Iterator[Fault]:
 
     Source: house rule: a log must not contradict itself; `Total runtime`, `run_start` and
     `run_stop` of the text form.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: print the runtime from the run's own time stamps.
     """
     record, start, stop = (
         log.find_record(TOTAL_RUNTIME_KEY),

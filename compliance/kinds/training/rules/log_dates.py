@@ -36,7 +36,7 @@ def dated(log: PublishedLog) -> Iterator[Fault]:
 
     Source: house rule: the run's own clock gives its day; accepted logs were made in the three
     months before their round was published.
-    Advice: set the clock and repeat the run; do not edit the log.
+    Advice: set the machine's clock and repeat the run.
     """
     for record in filter(None, map(log.find_record, (events.RUN_START, events.RUN_STOP))):
         wrong = None
@@ -55,7 +55,7 @@ def rounded(log: PublishedLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging, mllog.py: time.time() in milliseconds; except the text form and logs
     with time_s, which have whole seconds.
-    Advice: submit the log exactly as the run wrote it; rounded times are detected.
+    Advice: log time_ms in whole milliseconds, as mllog does by default.
     """
     if log.older or Dialect.SECONDS in log.dialects or len(log.run) < MIN_WHOLE_SECOND_EVENTS:
         return
@@ -73,8 +73,7 @@ def result(log: PublishedLog) -> Iterator[Fault]:
 
     Source: mlcommons/training, run_and_time.sh: RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of
     its start>; in every accepted log it begins before the run and ends after it.
-    Advice: submit the log exactly as the run wrote it; a RESULT shorter than its run means that one
-    of the two was edited.
+    Advice: print the RESULT line from the run's own run_start and run_stop.
     """
     start, stop = log.find_record(events.RUN_START), log.find_record(events.RUN_STOP)
     if not start or not stop:

@@ -123,7 +123,7 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.seed", PublishedLog, severity=Severity.WARNING)
 def seed(log: PublishedLog) -> Iterator[Fault]:
-    """A run logs one seed; several processes may repeat it.
+    """A run logs one seed, which several processes may repeat.
 
     Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that log a seed
     log one.
@@ -301,8 +301,8 @@ def method(log: PublishedLog) -> Iterator[Fault]:
     doubt="which precision and parallelism the run used",
 )
 def disclosure(log: PublishedLog) -> Iterator[Fault]:
-    """Numeric precision, parallelism and configuration are logged, with values from the round; from
-    v6.1 on this is mandatory.
+    """Numeric precision, parallelism and configuration are logged, with values from the round. They
+    are mandatory from v6.1 on.
 
     Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml:
     mandatory disclosure.

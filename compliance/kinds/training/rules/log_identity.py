@@ -197,12 +197,14 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     doubt="the time to train and whether the target was reached",
 )
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log contains the start and end of the run and an evaluation, on which its result rests;
-    cache_clear and initialisation; from v1.0 on also the start and end of training and evaluation.
+    """A log contains the start and end of the run and an evaluation, on which its result rests, and
+    cache_clear and initialisation. From v1.0 on it also contains the start and end of training and
+    evaluation.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR. Only the
     lack of what the result rests on is an error.
-    Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
+    Advice: log run_start, run_stop, cache_clear, initialisation and evaluations; put the whole log
+    here if this is only a part.
     """
     wanted = (*log.round.events.some, *log.round.events.once)
     if log.older:
@@ -280,7 +282,7 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.once", PublishedLog, About.SCORE, doubt="the time to train, of which there are two")
 def once(log: PublishedLog) -> Iterator[Fault]:
-    """The end of initialisation and the start and end of the run occur once; otherwise the log has
+    """The end of initialisation and the start and end of the run occur once. Otherwise the log has
     two clocks.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce if the
@@ -324,7 +326,7 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.sizes", PublishedLog, severity=Severity.WARNING)
 def sizes(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are those of the benchmark's data set.
+    """The training and evaluation sets have the sizes of the benchmark's data set.
 
     Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted
     set has other sizes.
@@ -351,7 +353,7 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.place", PublishedLog, About.IDENTITY, doubt="whose result it is, and of which benchmark")
 def place(log: PublishedLog) -> Iterator[Fault]:
-    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an
+    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation. An
     organisation may have a longer name or initials.
 
     Source: submission_rules.adoc, Directory structure, which does not regulate how a name is spelt;

@@ -98,12 +98,12 @@ def describe_repetition(count: int) -> str:
 @rule("log.paired", PublishedLog)
 def paired(log: PublishedLog) -> Iterator[Fault]:
     """Each block, epoch and evaluation that starts also ends, under the same number and after its
-    start; only the last ones of a run may stay open.
+    start. Only the last ones of a run may stay open.
 
     Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or
     epoch and up to three evaluations open.
-    Advice: submit the log exactly as the run wrote it; a gap in the middle means that an event was
-    removed.
+    Advice: log both the start and the end of each block, epoch and evaluation, with the same
+    number.
     """
     if log.row is None or not log.row.data_set or log.row.evaluated_later:
         return
@@ -199,7 +199,8 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Epoch numbering and Quality measure; mlcommons/logging,
     training_0.6.0/common.yaml, block_start and eval_start.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: number epochs and blocks from the first one up in your logging code, and put the logs of
+    all resumed parts together.
     """
     row = log.row
     if row is None or not row.data_set or row.evaluated_later:
@@ -311,7 +312,7 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Run Results: the clock may not be paused; logs that mix the lines
     of several processes have times that decrease.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: use one clock that nobody sets during a run, and let one process write the log.
     """
     odd = [
         (before, record)
@@ -341,7 +342,8 @@ def order(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before
     init_stop before run_start before run_stop.
-    Advice: submit the log exactly as the run wrote it; start the clock where the rules require it.
+    Advice: log init_start, init_stop, run_start, then blocks, epochs and evaluations, then
+    run_stop, each when it happens.
     """
     if log.older:
         return

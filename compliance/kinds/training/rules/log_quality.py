@@ -26,7 +26,7 @@ the first hundredths of it.
 
 @rule("log.accuracy", PublishedLog, About.QUALITY, doubt="whether the target was reached")
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
-    """An evaluation's result is a number, or one per metric, in the metric's range; every
+    """An evaluation's result is a number, or one per metric, in the metric's range. Every
     checkpoint has the metrics that are needed to judge it.
 
     Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0;

@@ -49,7 +49,7 @@ def speed(log: PublishedLog) -> Iterator[Fault]:
 
     Source: house rule: a log must not contradict itself; tracked_stats of mlcommons/logging gives
     them for a run's progress in samples, steps or epochs.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: log throughput from the same clock and the same samples as the epochs' events.
     """
     batch, samples = log.find_value(GLOBAL_BATCH_KEY), log.find_value("train_samples")
     known = [float(each) for each in (batch, samples) if is_finite_number(each) and each > 0]
@@ -78,7 +78,7 @@ def equal_speed(runs: PublishedSet) -> Iterator[Fault]:
     """The runs of a set have the same relation between stated speed and time stamps.
 
     Source: house rule: all runs of a set are made by the same program on the same system.
-    Advice: submit the logs exactly as the runs wrote them.
+    Advice: compute the stated speed in the same way in all runs of a set.
     """
     speeds = [(log, stated) for log in runs.logs for stated in compute_stated_speeds(log)]
     for key in (THROUGHPUT_KEY, STEP_TIME_KEY):

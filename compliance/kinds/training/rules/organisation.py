@@ -231,8 +231,8 @@ def division(system: PublishedSystem) -> Iterator[Fault]:
 
 @rule("org.folders", PublishedSystem)
 def folders(system: PublishedSystem) -> Iterator[Fault]:
-    """Every folder of a system's results contains a set of logs; a folder whose name is not a
-    benchmark may be something else.
+    """Every folder of a system's results contains a run set. A folder whose name is not a benchmark
+    may have another purpose.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: remove empty folders, or submit their missing logs.

@@ -301,7 +301,7 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no
     accepted set repeats a logged seed.
-    Advice: draw a new seed for each run, and submit its log unmodified.
+    Advice: draw a new seed for each run, and log it in every run of the set.
     """
     if group.counts_progress:
         yield from check_drawn_seeds(group)
@@ -485,7 +485,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.overlap", PublishedSet, About.SCORE, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
-    """The runs of a set do not overlap in time; overlapping runs share one system or use several.
+    """The runs of a set do not overlap in time. Overlapping runs share one system or use several.
 
     Source: house rule; about half of the accepted sets of two rounds overlap.
     Advice: explain in the submission how the runs shared the system.

@@ -22,7 +22,7 @@ MAX_SHOWN_LETTERS: Final = 200
 
 @rule("audit.speed", Audit, About.SCORE)
 def speed(audit: Audit) -> Iterator[Fault]:
-    """With the test's settings the system is about as fast as without them, by the detail logs of
+    """The system is about as fast with the test's settings as without them, by the detail logs of
     all runs. A failed test is a warning: the result keeps its verdict.
 
     Source: mlcommons/inference, compliance/nvidia: verify_performance.py of each test; for
@@ -99,7 +99,7 @@ def stated_outcome(audit: Audit) -> Iterator[Fault]:
     that the runs give.
 
     Source: house rule: a claim agrees with its own logs; suite/audits/outcome.py.
-    Advice: submit the folder as podium audit wrote it; to pass a test, run it again.
+    Advice: run the test again with podium audit, which writes its verify files from the runs.
     """
     if audit.outcome is None:
         return

@@ -163,7 +163,8 @@ def settings(audit: Audit) -> Iterator[Fault]:
 
     Source: mlcommons/inference, compliance/nvidia: audit.config of each test; house rule: no one
     can prepare for these seeds.
-    Advice: submit the folder as podium audit wrote it.
+    Advice: run the test again with podium audit, for the results and the checkpoint that are in
+    this tree.
     """
     wanted = audit.test_settings
     if wanted is None:
@@ -246,7 +247,8 @@ def turns(audit: Audit) -> Iterator[Fault]:
     result, and never two at once.
 
     Source: house rule: a change on the machine then affects both alike.
-    Advice: submit all runs of a test, as podium audit wrote them.
+    Advice: copy the whole folder of the test again; if runs are missing there, run the test again
+    with podium audit.
     """
     if audit.rules is None or audit.record is None:
         return

@@ -33,7 +33,7 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference;
     workloads/<name>/scoring.py.
-    Advice: let podium infer score the run; do not edit the score.
+    Advice: run the accuracy mode again with podium infer, which scores the answers itself.
     """
     if entry.accuracy is not None and entry.scores is not None:
         yield from compare_stated_scores(entry.accuracy, entry.accuracy_text, entry.scores)
@@ -86,8 +86,8 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: house rule: labels that anyone can generate may be packed, so that scores can be
     verified.
-    Advice: restore the ground truth as podium infer wrote it; labels of real datasets are not
-    packed: pass them with --truth.
+    Advice: serve the scenario's accuracy run again, which packs the ground truth; labels of real
+    data sets are not packed, so pass them with --truth.
     """
     embedded = (
         entry.accuracy is not None
@@ -103,7 +103,7 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.hash", InferenceEntry, About.QUALITY)
 def hashes(entry: InferenceEntry) -> Iterator[Fault]:
-    """For each metric, accuracy.txt contains the SHA-256 of the accuracy log beside it.
+    """accuracy.txt contains, for each metric, the SHA-256 of the accuracy log beside it.
 
     Source: submission_rules.adoc: accuracy.txt holds the hash of mlperf_log_accuracy.json.
     Advice: submit the accuracy log that was scored.
@@ -127,7 +127,8 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
     """The packed ground truth is the one that scored the run.
 
     Source: house rule: the measurements file contains its hash.
-    Advice: restore the ground truth as podium infer wrote it.
+    Advice: put the data set's own labels back and serve again, so that the same labels are packed
+    and scored.
     """
     if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
         yield entry.build_fault(
@@ -143,8 +144,8 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     answers that were rewritten together fail this check.
 
     Source: the row's truth_sha256 and earlier_truth_sha256.
-    Advice: restore the ground truth as podium infer wrote it; in profile smoke serve the embedded
-    data, without --data.
+    Advice: delete the folder truth/ and the generated data in the cache, then serve again; in
+    profile smoke serve the embedded data, without --data.
     """
     wanted = entry.inference.truth_sha256 if entry.inference else None
     if entry.inference is None or wanted is None:
@@ -165,8 +166,9 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.truth_files", InferenceEntry, About.QUALITY, severity=Severity.WARNING)
 def truth_files(entry: InferenceEntry) -> Iterator[Fault]:
-    """Files of the ground truth that everybody takes from one place are those of the row. A
-    tokenizer with shorter tokens needs more of them for the same text, and so gives more tokens/s.
+    """Files of the ground truth that everybody takes from one source have the row's hashes. A
+    tokenizer with shorter tokens would need more of them for the same text, and so give more
+    tokens/s.
 
     Source: the row's truth_files. A copy that a program wrote anew differs, though it may mean the
     same, so this is a warning.

@@ -27,7 +27,7 @@ MAX_SHOWN_ANSWERS: Final = 20
 
 @rule("answers.coverage", LoadGenRun, About.QUALITY)
 def coverage(run: LoadGenRun) -> Iterator[Fault]:
-    """An accuracy run answers every sample of the data set exactly once; samples that MultiStream
+    """An accuracy run answers every sample of the data set exactly once. Samples that MultiStream
     repeats as padding get the same answer.
 
     Source: inference_rules.adoc v0.5, LoadGen: accuracy mode covers the whole data set once;
@@ -99,7 +99,8 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
     """No two answers of a run have the same sequence number, and every sequence number was issued.
 
     Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the issued samples.
-    Advice: submit LoadGen's file unmodified.
+    Advice: copy mlperf_log_accuracy.json again from the run, and check that no two runs wrote into
+    one folder; otherwise serve again.
     """
     counts = (
         run.find_numbers("generated_query_count", "generated_samples_per_query")
@@ -144,11 +145,12 @@ def find_invalid_sequence_numbers(
 
 @rule("answers.sampled", LoadGenRun, About.QUALITY)
 def sampled(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run logs about as many answers as requested, none of them empty.
+    """A performance run logs about as many answers as requested, and no answer is empty.
 
     Source: house rule: LoadGen logs answers to compare with the accuracy run; mlcommons/inference,
     loadgen/loadgen.cc: each sample is logged with a fixed probability.
-    Advice: submit LoadGen's file unmodified.
+    Advice: copy mlperf_log_accuracy.json again from the run; if it is empty there too, serve again
+    and check that the disk has room.
     """
     expected = compute_expected_answers(run)
     if not run.performance or expected is None:

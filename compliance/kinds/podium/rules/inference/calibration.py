@@ -26,7 +26,7 @@ MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
 @rule("entry.calibrated", InferenceEntry, About.RULES)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     """A quantised result states list, samples, method and resulting ranges for each network with
-    ranges; any other result has no calibration.
+    ranges. Any other result has no calibration.
 
     Source: inference_rules.adoc v0.7, Quantization: the submission documents the calibration set
     and the method; house rule: it does so in figures.

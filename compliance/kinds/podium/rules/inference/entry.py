@@ -340,10 +340,9 @@ def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, fl
 
 @rule("entry.system", InferenceEntry, About.IDENTITY)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's system has a description. It names the framework that served and lists the
-    versions that the engine reports.
-
-    Different versions are a warning: a package may have been upgraded between two runs.
+    """The entry's system has a description with the framework that served and the versions that the
+    engine reports. Different versions are a warning: a package may have been upgraded between two
+    runs.
 
     Source: submission_rules.adoc, systems; engine_description of the measurements and
     podium.packages of the description.

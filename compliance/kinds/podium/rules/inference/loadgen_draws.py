@@ -71,7 +71,8 @@ def draws(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries and IssueQueries, repeated with
     the seeds in the log.
-    Advice: submit LoadGen's files unmodified; edited seeds, counts or answers do not match any run.
+    Advice: put the logs of one run into one folder; serve again if files of several runs were
+    mixed.
     """
     plan = build_draw_plan(run)
     if plan is None or not (has_known_draw_order(run) and has_loaded_drawn_samples(run, plan)):

@@ -29,7 +29,8 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies, and their
     mean, truncated to whole nanoseconds.
-    Advice: submit LoadGen's file unmodified.
+    Advice: copy mlperf_log_detail.txt again from the run; if it has these values there too, serve
+    again and report them to LoadGen.
     """
     lowest, mean, highest = (
         run.find_number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")

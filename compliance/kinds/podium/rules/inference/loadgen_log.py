@@ -136,8 +136,8 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc,
     results.cc.
-    Advice: submit LoadGen's file unmodified; a missing or duplicate key, or one without a value,
-    was edited.
+    Advice: copy mlperf_log_detail.txt again, whole; if a key is missing in the original, the run
+    was cut off or another LoadGen wrote it: serve again with podium's.
     """
     for key in iterate_required_keys(run) if run.detail else ():
         if key not in run.index:
@@ -273,7 +273,7 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/logging.cc: entries are in order, and no accepted entry of
     inference v0.5 differs; loadgen/utils.cc, DateTimeStringForPower.
-    Advice: submit LoadGen's file unmodified.
+    Advice: set the machine's clock, keep it in step (NTP) and serve again.
     """
     for key in ("power_begin", "power_end"):
         for record in run.list_records(key):
@@ -304,7 +304,7 @@ def searched(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: house rule: `podium compare` gives ratios only between searched rates;
     harness/serving/adoption.py writes what the search proved.
-    Advice: search again with --peak; do not edit run.json.
+    Advice: search again with --peak, and keep the runs of the search.
     """
     found = run.record.searched if run.record else None
     if found is None:

@@ -128,7 +128,7 @@ def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
 @rule("loadgen.queries", LoadGenRun, About.RULES)
 def queries(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run issues at least the scenario's queries (Offline: samples) and no more than
-    were generated; an accuracy run answers all of them.
+    were generated. An accuracy run answers all of them.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum queries; the scenario's min_queries.
     Advice: raise loadgen.min_queries, or make the run longer.
@@ -189,7 +189,8 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits;
     the others are within 2 %.
-    Advice: submit LoadGen's file unmodified; an edited rate contradicts the counts.
+    Advice: copy mlperf_log_detail.txt again from the run; if rate and counts disagree there too,
+    serve again and report them to LoadGen.
     """
     if not run.performance:
         return
@@ -396,7 +397,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the
     other where it was answered; 483 of 483 published runs comply.
-    Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
+    Advice: copy summary and detail log of this run again; if they still disagree, serve again.
     """
     found = run.find_numbers(
         "result_query_count", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec"

@@ -78,7 +78,7 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's
     constructor.
-    Advice: submit LoadGen's file unmodified.
+    Advice: serve again without a user.conf or mlperf.conf that changes settings behind podium's.
     """
     for name in ECHOED_SETTINGS:
         requested, done = run.find_value(f"requested_{name}"), run.find_value(f"effective_{name}")
@@ -252,7 +252,7 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
 @rule("loadgen.settings", LoadGenRun, About.RULES)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
     """Settings that change the measurement are off: maximum counts, same or unique samples,
-    overrides, coalescing. Samples are issued equally often if the row says so.
+    overrides, coalescing. Samples are issued equally often if the row requires it.
 
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
     Advice: leave these settings at their defaults.
@@ -266,7 +266,7 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.sampling", LoadGenRun, About.RULES)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run requests the round's number of logged answers; an accuracy run logs all
+    """A performance run requests the round's number of logged answers. An accuracy run logs all
     (target 0).
 
     Source: house rule: logged answers are compared with the accuracy run;

@@ -39,13 +39,12 @@ FEW_GAPS: Final = 50
 @rule("loadgen.streams", LoadGenRun, About.SCORE)
 def streams(run: LoadGenRun) -> Iterator[Fault]:
     """In the stream scenarios queries follow one another: all latencies together are no longer than
-    the run, and no shorter than those in queries.npy.
-
-    queries.npy shows where the rest of the run went: LoadGen's thread has to be woken between two
-    queries, and on a busy machine it may wait for a core. If that is more than a tenth of the run,
-    and nine of ten gaps are long, both records were edited: a thread does not wait each time. With
-    few queries that is a warning. Without the record, a tenth of the run between the queries is an
-    error, unless the latencies vary as much.
+    the run, and no shorter than the latencies in queries.npy. queries.npy shows the rest of the
+    run: LoadGen's thread is woken between two queries, and on a busy machine it may wait for a
+    core. If this rest is more than a tenth of the run, and nine of ten gaps are long, both records
+    were edited: a thread does not wait each time. With few queries that is a warning. Without
+    queries.npy, a tenth of the run between the queries is an error, unless the latencies vary as
+    much.
 
     Source: mlcommons/inference, loadgen/issue_query_controller.cc: SingleStream and MultiStream
     issue the next query once their thread wakes up behind the last completion; podium's stamps lie

@@ -94,7 +94,7 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
     only lines that LoadGen writes.
 
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
-    Advice: submit both of LoadGen's files from the same run, unmodified.
+    Advice: copy summary and detail log again from one run, without lines added by other programs.
     """
     yield from check_unknown_lines(run)
     if not run.performance:
@@ -333,7 +333,7 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and
     LogEffectiveSettings; no accepted entry differs.
-    Advice: submit both of LoadGen's files from the same run, unmodified.
+    Advice: copy summary and detail log again from one run.
     """
     keys = select_parameter_keys(run)
     for name in sorted(run.summary.parameters.keys() - (keys.keys() if run.performance else set())):
@@ -386,7 +386,7 @@ def headline(run: LoadGenRun) -> Iterator[Fault]:
     """The summary contains the scenario's one result, and no other scenario's.
 
     Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary.
-    Advice: submit LoadGen's file unmodified.
+    Advice: copy mlperf_log_summary.txt again from the folder of this scenario's run.
     """
     if not run.performance or run.rule is None:
         return

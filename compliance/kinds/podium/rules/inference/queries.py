@@ -152,8 +152,7 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("queries.latencies", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def latencies(run: LoadGenRun) -> Iterator[Fault]:
-    """The latencies in queries.npy match those that LoadGen measured; Server's latencies start when
-    a query was due.
+    """The latencies in queries.npy match LoadGen's. Server's latencies start when a query was due.
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies. A stream's
     query begins, for LoadGen, between podium's stamps of the completion before and of its issue,

@@ -77,11 +77,12 @@ def build_system_fault(entry: InferenceEntry, found: str, required: str) -> Faul
 
 @rule("entry.stamps", InferenceEntry, About.IDENTITY)
 def stamps(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry name the system in its record, which is of this round.
+    """All runs of an entry refer to its system.json, and its round is this one.
 
     Source: house rule: one record names round, profile, system, engine, precision, campaign and
     checkpoint of all runs, so a smoke run cannot be mistaken for a full one.
-    Advice: serve both modes of a scenario with one command; do not edit system.json.
+    Advice: serve both modes of a scenario with one command, and keep system.json beside the runs
+    that it was written for.
     """
     for run in entry.runs:
         if run.record is None:
@@ -99,12 +100,13 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.command", InferenceEntry, About.IDENTITY, severity=Severity.WARNING)
 def command(entry: InferenceEntry) -> Iterator[Fault]:
-    """The command line of a record names its workload and profile, and each setting that it changes
+    """The command line of a record has its workload and profile, and each setting that it changes
     has the recorded value.
 
     Source: house rule: the record contains the command line so that the run can be repeated;
     without --profile it is smoke.
-    Advice: submit run.json exactly as podium infer wrote it.
+    Advice: serve again with the settings on the command line or in --config; settings that were
+    changed afterwards need a run of their own.
     """
     for run in entry.runs:
         record = run.record
@@ -124,8 +126,7 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.place", InferenceEntry, About.IDENTITY)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """The system's record names its organisation and itself. These and its division and benchmark
-    match its folders.
+    """Organisation, system, division and benchmark in the system's record match its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
     Advice: move the runs to the tree of the organisation and system that made them.
@@ -174,7 +175,7 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
 
 @rule("entry.precision", InferenceEntry, About.RULES)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """MLPerf allows the precision, and the engine reports it for each network; nonce and checkpoint
+    """MLPerf allows the precision, and the engine reports it for each network. Nonce and checkpoint
     are digests.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule for nonce and checkpoint.
@@ -202,7 +203,7 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     """The settings in a record are the settings that LoadGen received, and in their ranges.
 
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
-    Advice: do not edit run.json.
+    Advice: serve again with the wanted settings; a record of other settings belongs to another run.
     """
     range_faults = (fault for run in entry.runs for fault in check_setting_ranges(run))
     yield from dict.fromkeys(range_faults)  # runs share the settings of their system
@@ -234,7 +235,7 @@ def check_setting_ranges(run: LoadGenRun) -> Iterator[Fault]:
 @rule("entry.legality", InferenceEntry, About.RULES)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
     """In the closed division a system is served with the row's settings, or with others that the
-    row allows in training; batching, engine and LoadGen's rates are free. A setting that is missing
+    row allows in training. Batching, engine and LoadGen's rates are free. A setting that is missing
     from the record is a warning, and the judge assumes the row's value.
 
     Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and
@@ -307,7 +308,7 @@ def agreement(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode;
     house rule: the measurements file states the settings.
-    Advice: serve both modes of a scenario with one command, and do not edit its output.
+    Advice: serve both modes of a scenario with one podium infer command.
     """
     timed = [run for run in entry.performance if run.record]
     for run in timed[1:]:
@@ -374,7 +375,8 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: house rule: run.json states how the system under test batched; the counts of the detail
     log; batching.max_batch.
-    Advice: do not edit run.json.
+    Advice: copy run.json again from the run; otherwise serve again, and report the record as a
+    fault of podium.
     """
     for run in entry.runs:
         issued = (

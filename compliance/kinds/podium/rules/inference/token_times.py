@@ -51,13 +51,12 @@ at most, each against its first one, where no thread was held up.
 @rule("tokens.times", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def times(run: LoadGenRun) -> Iterator[Fault]:
     """In tokens.npy, no answer ends before it begins, and the times to the first token and per
-    further token match those that LoadGen measured; in Server the first ones start when a query was
-    due. A time to the first token of LoadGen's that is below the recorded one is an error: it
-    starts its clock before podium's stamp, and takes the time of a token behind it. So is a time
-    per token that is below the recorded one in more answers than a thread can have been held up in.
-
-    An answer's first token comes after its query was issued, its last one when queries.npy has it
-    done, and in Offline as long after the first answer's as LoadGen's latencies say: errors.
+    further token match LoadGen's. In Server the first ones start when a query was due. LoadGen's
+    time to the first token is never below the recorded one: LoadGen starts its clock before
+    podium's stamp, and takes the time of a token after it. Nor is LoadGen's time per token below
+    the recorded one in more answers than a thread can have been held up in. An answer's first token
+    comes after its query was issued, and its last one when queries.npy has the answer done. In
+    Offline the last one comes as long after the first answer's as LoadGen's latencies give.
 
     Source: mlcommons/inference, loadgen/results.cc: (last - first) / (tokens - 1); house rule:
     podium stamps a token, then tells LoadGen, which stamps it before podium's thread goes on. A

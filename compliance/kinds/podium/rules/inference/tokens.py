@@ -58,7 +58,7 @@ answers and shortens others.
 
 @rule("tokens.settings", LoadGenRun, About.RULES)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen measures tokens where the scenario's row says so, and Server with the row's bounds of
+    """LoadGen measures tokens if the scenario's row requires it, and Server has the row's bounds of
     the first and of each further token.
 
     Source: mlcommons/inference, mlperf.conf: use_token_latencies, ttft_latency, tpot_latency.
@@ -130,13 +130,14 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("tokens.logged", LoadGenRun, About.SCORE)
 def logged(run: LoadGenRun) -> Iterator[Fault]:
-    """Where LoadGen measures tokens, each line of the accuracy log states how many tokens its
-    answer has, and the first one; both are those of the answer, unless servers of an
-    OpenAI-compatible API counted otherwise, which `network.tokens` limits.
+    """If LoadGen measures tokens, each line of the accuracy log has its answer's number of tokens
+    and first token. Both match the answer, unless servers of an OpenAI-compatible API counted
+    differently, which `network.tokens` limits.
 
     Source: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy; compliance/TEST06: first
     tokens and lengths.
-    Advice: submit LoadGen's file unmodified.
+    Advice: copy mlperf_log_accuracy.json again from the run; if the counts are missing there too,
+    serve again with podium's LoadGen.
     """
     lines = len(run.answers.samples)
     wanted = lines if run.measures_tokens else 0
@@ -171,7 +172,7 @@ def lengths(run: LoadGenRun) -> Iterator[Fault]:
     answer to its sample, unless servers of an OpenAI-compatible API counted otherwise.
 
     Source: house rule; mlcommons/inference, compliance/TEST06: token counts agree with lengths.
-    Advice: submit tokens.npy and LoadGen's accuracy log as the run wrote them.
+    Advice: copy tokens.npy and mlperf_log_accuracy.json again from one run; otherwise serve again.
     """
     if run.tokens is None or not run.performance or not run.measures_tokens:
         return
@@ -253,13 +254,12 @@ def is_answer_cut(answer: bytes, whole: bytes) -> bool:
 @rule("tokens.total", InferenceEntry, About.SCORE)
 def total(entry: InferenceEntry) -> Iterator[Fault]:
     """The answers of a performance run have about as many tokens as the accuracy run's answers to
-    the same samples, and none more than the run's record allows: neither cut nor padded. Servers
-    of an OpenAI-compatible API may count otherwise, which `network.tokens` limits.
+    the same samples, and no answer has more than the run's record allows: none is cut or padded.
+    Servers of an OpenAI-compatible API may count differently, which `network.tokens` limits.
 
     Source: mlcommons/inference, submission-checker.py: the generated length of an accuracy run is
     held to the reference's; house rule: a performance run's to the accuracy run's, within 2 %.
-    Advice: serve both modes with the same limit of tokens, and submit tokens.npy as the run wrote
-    it.
+    Advice: serve both modes with the same limit of tokens, with one command.
     """
     if entry.accuracy is None:
         return

@@ -49,14 +49,12 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.hyperparameters", TrainingLog, About.RULES)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     """The log contains every hyperparameter that the row requires, and those that the workload
-    derives from the settings, with the derived values.
-
-    A missing hyperparameter that is derived but that the row does not require is a warning: an
-    older workload did not log it.
+    derives from the settings, with the derived values. A missing derived hyperparameter that the
+    row does not require is a warning, since older workloads did not log it.
 
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`;
     Workload.select_hyperparameters.
-    Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its
+    Advice: train again with this version of the workload, which logs its hyperparameters before the
     clock starts.
     """
     table, made = log.find_value(events.SETTINGS), compute_workload_hyperparameters(log)
@@ -190,14 +188,14 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.settings", TrainingLog, About.RULES)
 def settings(log: TrainingLog) -> Iterator[Fault]:
     """A logged hyperparameter is among the settings with the same value, the log contains every
-    setting, and numbers are in their settings' ranges.
-
-    A setting that is missing from the log is a warning, since an older podium did not know it. The
-    judge then assumes the row's value or the default.
+    setting, and numbers are in their settings' ranges. A setting that is missing from the log is a
+    warning, since an older podium did not have it. The judge then assumes the row's value or the
+    default.
 
     Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py,
     settle: the profile's settings and the user's.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: train again with the wanted settings; an older log without a new setting only gets a
+    warning.
     """
     table = log.find_value(events.SETTINGS)
     if not isinstance(table, dict):

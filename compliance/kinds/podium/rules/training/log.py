@@ -48,12 +48,11 @@ SAMPLE_COUNTING_EVENTS: Final = frozenset(
 
 @rule("training.once", TrainingLog, About.SCORE)
 def once(log: TrainingLog) -> Iterator[Fault]:
-    """Identity, header, facts and the events of initialisation and run occur exactly once;
-    cache_clear occurs at least once.
+    """Identity, header, facts and the events of initialisation and run occur exactly once, and
+    cache_clear at least once.
 
     Source: mlcommons/logging 0.7.0/common.yaml, REQ: EXACTLY_ONE; house rule for podium's stamps.
-    Advice: submit the log exactly as the run wrote it; a missing or duplicate event was edited or
-    cut.
+    Advice: put the log of one run here, whole; logs of several runs are separate files.
     """
     for key in SINGLE_EVENTS:
         records = log.list_records(key)
@@ -82,11 +81,12 @@ def finished(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.event_type", TrainingLog, About.FORM)
 def event_type(log: TrainingLog) -> Iterator[Fault]:
-    """Start events are INTERVAL_START, end events INTERVAL_END, both without a value; all others
+    """Start events are INTERVAL_START and end events INTERVAL_END, both without a value. All others
     are POINT_IN_TIME.
 
     Source: mlcommons/logging, mllog.py: start, end, event.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: write events through podium's logger; mllog gives start events INTERVAL_START and end
+    events INTERVAL_END.
     """
     for record in log.records:
         wanted = (
@@ -114,7 +114,7 @@ def order(log: TrainingLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging 0.7.0/common.yaml; training_rules.adoc v0.7, Timing: hyperparameters
     are fixed before the clock starts.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: put the log of the whole run here, with its lines in the order of writing.
     """
     last, stage = None, -1
     for record in log.records:
@@ -153,7 +153,7 @@ def nesting(log: TrainingLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging 0.7.0/common.yaml: block_start/stop, epoch_start/stop,
     eval_start/stop; house rule: strictly nested.
-    Advice: submit the log exactly as the run wrote it; a missing event was deleted.
+    Advice: put the log of the whole run here; if an event is missing there too, train again.
     """
     open_: list[MllogRecord] = []
     begun: Counter[str] = Counter()
@@ -229,13 +229,14 @@ def pop_innermost_interval(open_: list[MllogRecord], begun: Counter[str]) -> Mll
 @rule("training.epochs", TrainingLog, About.FORM)
 def epochs(log: TrainingLog) -> Iterator[Fault]:
     """Epochs are numbered from 1 without gaps, and each block has the number of epochs that it
-    states. If the row counts samples, each block and evaluation logs those trained so far: as many
-    in each epoch, all of train_samples or those of whole batches.
+    states. If the row counts samples, each block and evaluation logs the samples trained so far:
+    each epoch trains the same number, which is all of train_samples or whole batches of them.
 
     Source: mlcommons/logging 0.7.0/common.yaml, epoch_num, first_epoch_num, epoch_count;
     training_rules.adoc v0.7: epochs are numbered from 1; mlcommons/logging 5.1.0 to 6.1.0,
     common.yaml and closed_llama31_8b.yaml: samples_count; the row's counts_samples.
-    Advice: submit the log exactly as the run wrote it; a missing epoch was deleted.
+    Advice: put the log of the whole run here, with the epochs of all resumed parts; if one is
+    missing there too, train again.
     """
     expected = 1
     due = 1

@@ -49,11 +49,12 @@ THROUGHPUT_TOLERANCE_MS: Final = 1000
 
 @rule("training.resumed", TrainingLog, About.SCORE)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
-    """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that
+    """A resumed run logs the epoch, step and log offset of its checkpoint. Only events of that
     epoch and later become void.
 
     Source: house rule: a resumed run continues its one log, and the clock is never paused.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: resume with podium train --resume from the checkpoint of this very run, with its log
+    beside it.
     """
     starts = {record.offset for record in (*log.records, *log.void)}
     for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
@@ -204,7 +205,8 @@ def losses(log: TrainingLog) -> Iterator[Fault]:
 
     Source: house rule: tracked_stats; learning changes the loss, and two means over thousands of
     samples never agree to the last digit.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: check that the optimizer steps and that the learning rate is not 0: a loss that never
+    changes learns nothing.
     """
     logged_losses = [
         (record.value["loss"], record)
@@ -297,8 +299,8 @@ def count_trained_samples(step: object, batch: object) -> int:
 
 @rule("training.throughput", TrainingLog, About.SCORE, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
-    """An epoch's logged throughput is consistent with the training set and the epoch's times: an
-    epoch that is shorter than its throughput says is an error, one that is longer a warning.
+    """An epoch's logged throughput is consistent with the training data and the epoch's times. An
+    epoch that is shorter than its throughput implies is an error, a longer one a warning.
 
     Source: house rule: a log must not contradict itself; within 15 %. The log's stamps enclose the
     time that the throughput is computed from: a process that is held up in between has a longer
@@ -356,7 +358,8 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
 
     Source: house rule: the row's fastest_step_us; an epoch that is much faster than the others,
     including voided ones, is a warning.
-    Advice: submit the log exactly as the run wrote it; edited times are detected.
+    Advice: train again on a machine whose clock nobody sets; if a step really is that fast, ask for
+    a lower fastest_step_us in the workload's row.
     """
     found, batch = list(iterate_epoch_stretches(log)), log.find_value(BATCH_SIZE_KEY)
     fastest = log.row.fastest_step_us if log.row else None

@@ -72,7 +72,8 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality
     measurement.
-    Advice: submit the log exactly as the run wrote it; a missing evaluation was deleted.
+    Advice: put the log of the whole run here; a Training of your own evaluates after each block and
+    logs one eval_accuracy.
     """
     epoch: object = None
     inside: list[MllogRecord] = []
@@ -126,7 +127,7 @@ def check_evaluation_events(
 @rule("training.accuracy", TrainingLog, About.QUALITY)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
     """An accuracy is a finite number from 0 to 1 for each metric of the row, or of at least 0 if
-    the metric is lower-is-better; it is below 1 in the benchmarks whose own checker asks for that
+    the metric is lower-is-better. It is below 1 in the benchmarks whose own checker requires that
     (evaluations_below). null is allowed only in a run aborted at NaN.
 
     Source: the row's metrics, lower_is_better and evaluations_below; mlcommons/logging
@@ -191,7 +192,7 @@ def target(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.converged", TrainingLog, About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(log: TrainingLog) -> Iterator[Fault]:
-    """A run reaches its target; any status other than success means that it did not converge.
+    """A run reaches its target. Any status other than success means that it did not converge.
 
     Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts
     as the slowest, one per set.
@@ -230,7 +231,8 @@ def status(log: TrainingLog) -> Iterator[Fault]:
     """run_stop has the status success or aborted.
 
     Source: mlcommons/logging, mllog/constants.py: STATUS, SUCCESS, ABORTED.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: put the log of the whole run here; a run that was killed has no status: resume it, or
+    train again.
     """
     record = log.find_record(events.RUN_STOP)
     if record and log.status not in (events.SUCCESS, events.ABORTED):
@@ -272,14 +274,13 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.fewest_epochs", TrainingLog, About.QUALITY)
 def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
-    """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs
-    before run_start, would leave fewer.
-
-    In the open division, with settings other than the row's, this is a warning.
+    """A run does not reach its target in fewer epochs than possible. Deleted epochs, or epochs
+    before run_start, would leave fewer. In the open division, with settings other than the row's,
+    this is a warning.
 
     Source: the row's fewest_epochs; like reference convergence points in MLPerf Training.
-    Advice: submit the log exactly as the run wrote it; in the open division, explain in the
-    submission why it converges so early.
+    Advice: check that no weights from an earlier training were loaded; in the open division,
+    explain in the submission why it converges so early.
     """
     count, row = len(log.list_records(events.EPOCH_START)), log.training
     if row and log.succeeded and count < row.fewest_epochs:
@@ -359,8 +360,8 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
 
     Source: house rule: both scores come from the same weights; the row's reference_within, or three
     times that if training does not use fp32.
-    Advice: find out why the exported weights score differently from the trained ones; do not edit
-    the log.
+    Advice: find out why the exported weights score differently from the trained ones: other
+    precision, missing averages of batch normalisation, or another data set.
     """
     last = list(log.iterate_evaluations())[-1:]
     within = log.row.reference_within if log.row else {}
@@ -396,8 +397,8 @@ def grain(log: TrainingLog) -> Iterator[Fault]:
     eval_samples is an integer.
 
     Source: house rule: the metrics of the row's reference_within count correctly answered samples.
-    Advice: submit the log exactly as the run wrote it: no number of correct samples gives this
-    accuracy.
+    Advice: score whole samples: check that every rank evaluates the full share and that the mean is
+    over eval_samples.
     """
     samples, counted = (
         log.find_value(events.EVAL_SAMPLES),

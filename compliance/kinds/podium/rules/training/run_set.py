@@ -171,7 +171,7 @@ def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) ->
 
 @rule("set.converged", TrainingSet, About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
-    """At most the round's number of runs in a set miss the target; a set that drops no slowest run
+    """At most the round's number of runs in a set miss the target. A set that drops no slowest run
     allows no miss.
 
     Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as
@@ -196,7 +196,7 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.overlap", TrainingSet, About.SCORE, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
-    """The runs of a set do not overlap in time; overlapping runs share the system.
+    """The runs of a set do not overlap in time. Overlapping runs share the system.
 
     Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many
     nodes.
@@ -226,7 +226,8 @@ def schema(group: TrainingSet) -> Iterator[Fault]:
     """The facts of each log match the workload's published schema.
 
     Source: the file training.<round>.<workload>.json of the workload's package.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: log the values that the workload's schema lists; a workload that changed needs a new
+    version of its schema.
     """
     for log in group.logs:
         for where, problem in check_document_schema(

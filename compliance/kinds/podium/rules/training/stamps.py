@@ -72,12 +72,12 @@ def fold_benchmark_name(name: str) -> str:
 
 @rule("training.stamps", TrainingLog, About.IDENTITY)
 def stamps(log: TrainingLog) -> Iterator[Fault]:
-    """Round, profile and workload are known; benchmark, division and status match the workload's
-    row.
+    """Round, profile and workload are known, and benchmark, division and status match the
+    workload's row.
 
     Source: house rule: every log names its profile, so a smoke run cannot be mistaken for a full
     one; submission_rules.adoc, Divisions.
-    Advice: submit the log exactly as the run wrote it; check it against the round it was run for.
+    Advice: check the log against the round and workload that it was run for (--round).
     """
     wanted: dict[str, tuple[object, ...]] = {
         events.ROUND: (log.round.name,),
@@ -108,7 +108,7 @@ def nonce(log: TrainingLog) -> Iterator[Fault]:
     """The campaign's nonce has 32 hexadecimal digits, or 64 if it includes a challenge.
 
     Source: house rule: the nonce binds every LoadGen run to this training set.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: train again within a campaign (podium run or podium train), which draws the nonce.
     """
     record = log.find_record(events.NONCE)
     if record and not (
@@ -130,7 +130,8 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
 
     Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is
     logged.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: train again with podium train, which logs each of these values; a log from elsewhere
+    cannot be completed afterwards.
     """
     for keys, holds, required in ENVIRONMENT_CHECKS:
         for record in (record for key in keys if (record := log.find_record(key))):
@@ -140,12 +141,13 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.command", TrainingLog, About.IDENTITY, severity=Severity.WARNING)
 def command(log: TrainingLog) -> Iterator[Fault]:
-    """The command line names the log's workload and profile, and each setting that it changes has
-    the logged value.
+    """The command line has the log's workload and profile, and each setting that it changes has the
+    logged value.
 
     Source: house rule: the log contains the command line so that the run can be repeated; without
     --profile it is smoke.
-    Advice: submit the log exactly as the run wrote it.
+    Advice: train again with the settings on the command line or in --config, so that the log states
+    what ran.
     """
     words, table = log.find_value(events.COMMAND_LINE), log.find_value(events.SETTINGS)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -223,11 +225,11 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.clock", TrainingLog, About.SCORE)
 def clock(log: TrainingLog) -> Iterator[Fault]:
     """Times are whole milliseconds from a clock that was set, never decrease, and are not after
-    today; run_stop is later than run_start.
+    today. run_stop is later than run_start.
 
     Source: mlcommons/logging, mllog.py: time_ms; house rule: times in podium's log never decrease,
     even if the machine's clock is set back.
-    Advice: submit the log exactly as the run wrote it; edited times are detected.
+    Advice: set the machine's clock, keep it in step (NTP) and train again.
     """
     last = 0
     for record in log.records:
@@ -260,7 +262,7 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
     """A run's times have millisecond resolution.
 
     Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are not a coincidence.
-    Advice: submit the log exactly as the run wrote it; rounded times are detected.
+    Advice: put the original log here: tools that convert or reformat logs drop the milliseconds.
     """
     times = [record.event.time_ms for record in log.records if record.key in events.RUN_EVENTS]
     if len(times) >= MIN_ROUNDED_EVENTS and all(

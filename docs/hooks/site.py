@@ -10,6 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from rules import rule_pages
+from settings import insert_settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OUTSIDE: Final = {
@@ -18,6 +19,7 @@ OUTSIDE: Final = {
     "CHANGELOG.md": "changelog.md",
 }
 """Repository path -> page."""
+SETTINGS_PAGE: Final = "reference/settings.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -37,6 +39,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     name, paths = page.file.src_uri, origins(files)
     if name.startswith(f"{SOURCE}/"):
         return markdown
+    if name == SETTINGS_PAGE:
+        markdown = insert_settings(markdown)
     return rewrite(markdown, paths[name], name, {path: each for each, path in paths.items()})
 
 

@@ -16,6 +16,7 @@ from markdown_it.token import Token
 
 from compliance.rules import load_rules
 from submissions.pack.bundle import pack_results
+from suite.registry import WORKLOAD_GROUP, list_entry_points, load_round
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -88,6 +89,8 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         monkeypatch.setitem(sys.modules, "docs_script", module)
         spec.loader.exec_module(module)
         return module
+
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
 
     return script
 
@@ -195,3 +198,22 @@ def test_the_notebooks_figures_are_of_the_bundles_that_were_given(
     )
     assert not any("mine.tar.zst" in (node.text or "") for node in served.iter()), "SingleStream"
     assert any("mine.tar.zst" in (node.text or "") for node in trained.iter())
+
+
+def test_each_setting_has_its_row_with_its_values(load: Callable[[str], ModuleType]) -> None:
+    """The page of settings is made of the rows: every setting of the round, and of each workload
+    with its values.
+    """
+    hook = load("hooks/settings.py")
+    page = hook.insert_settings((ROOT / "docs/reference/settings.md").read_text("utf-8"))
+    assert hook.MARKER not in page
+    round = load_round()
+    shared = page.partition("## Every workload\n")[2].partition("\n## ")[0]
+    assert all(f"| `{key}` |" in shared for key in round.settings)
+    for name in list_entry_points(WORKLOAD_GROUP):
+        if name not in round.benchmarks:
+            continue
+        section = page.partition(f"(`{name}`)\n")[2].partition("\n## ")[0]
+        assert all(f"| `{key}` |" in section for key in round.benchmark(name).settings), name
+    assert "| `data.picture_size` | int; at least 1 | 32 | 224 | 224 | held |" in page
+    assert "| `data.skip_broken` | bool | false | held |" in page

@@ -1,18 +1,16 @@
-"""Tables on a terminal."""
+"""Lines and cells on a terminal."""
 
-import os
-from typing import Any, Final
+import shutil
+import sys
+import textwrap
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from suite.files.untrusted_files import replace_unprintable
 
 ANSWER_COLOURS: Final = {"yes": "green", "no": "red"}
-NON_TERMINAL_WIDTH: Final = 160
-"""Width in columns of a table written to a file or a pipe."""
+WRAPPED_INDENT: Final = "    "
 
 
 def apply_answer_colour(cell: str) -> str:
@@ -23,24 +21,20 @@ def apply_answer_colour(cell: str) -> str:
     return cell.replace(answer, click.style(answer, fg=ANSWER_COLOURS[answer]))
 
 
-class TextConsole(Console):
-    """A console whose texts are somebody else's: they cannot move the cursor or give commands to
-    the terminal.
+def find_terminal_width() -> int | None:
+    """Return the columns of the terminal; None in a file or a pipe, where lines are as long as
+    their content.
     """
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to the text that is printed."""
-        return super().render_str("\n".join(map(replace_unprintable, text.split("\n"))), **options)
-
-
-def create_table_console() -> TextConsole:
-    """Create a console as wide as the terminal; without one, as wide as a table needs."""
-    console = TextConsole()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        return TextConsole(width=NON_TERMINAL_WIDTH)
-    return console
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
 
 
-def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal; without one, as wide as its content needs."""
-    create_table_console().print(table)
+def print_wrapped_line(text: str) -> None:
+    """Print a line of somebody else's text, in several lines on a terminal that is narrower."""
+    line, width = replace_unprintable(text), find_terminal_width()
+    if width is None:
+        click.echo(line)
+        return
+    indent = WRAPPED_INDENT + " " * (len(line) - len(line.lstrip()))
+    click.echo("\n".join(textwrap.wrap(line, width, subsequent_indent=indent)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from suite.console.options import build_format_option
+from suite.console.options import build_format_option, build_label_option
 from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
@@ -24,7 +24,7 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     type=float,
     default=0.95,
     show_default=True,
-    help="Confidence level of intervals and verdicts, from 0.5 to 0.999.",
+    help="Confidence level of intervals and conclusions, from 0.5 to 0.999.",
 )
 @click.option(
     "--runs-for",
@@ -56,21 +56,27 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     type=click.Choice(["comparable", "separable"]),
     help="Exit with 1 if results are not comparable, or no difference is significant.",
 )
+@build_label_option()
 @click.option(
     "-o",
     "--output",
     type=PATH_TYPE,
     metavar="FILE.html",
-    help="Write a page instead: bars with intervals and verdicts for each scenario, and the table.",
+    help=(
+        "Write a page instead: bars with intervals and conclusions for each scenario, and the"
+        " table."
+    ),
 )
 @build_format_option("text", "json", "markdown")
 def compare(paths: tuple[Path, ...], **options: Any) -> None:
-    """Compare results folders or bundles. Prints ratios with confidence intervals and verdicts, or
-    why two results are not comparable.
+    """Compare results folders, bundles, or studies of one kind. Prints one line for each result
+    first: how many times as fast it is, with its interval, and a conclusion; or why two results
+    are not comparable.
 
-    The verdict is faster, slower or not separable if both sides have three runs; otherwise it is
-    not tested, and the ratio is in brackets. Of submissions to MLPerf Endpoints it says which curve
-    is ahead at which speed per user; several systems of one model are paired by their names.
+    The conclusion is faster, slower or not separable if both sides have three runs; otherwise it
+    is not tested. The points of studies are paired by what they measure. Of submissions to MLPerf
+    Endpoints it says which curve is ahead at which speed per user; several systems of one model
+    are paired by their names.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

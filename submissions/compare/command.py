@@ -19,17 +19,19 @@ from submissions.compare.comparison import (
     compare_results,
 )
 from submissions.compare.comparison_data import list_comparison_data
+from submissions.compare.conclusions import count_conclusions, list_conclusions
 from submissions.compare.per_unit import FigureBasis, parse_figure_request
 from submissions.compare.scaling import Scaling, build_scalings
-from submissions.compare.table_rows import count_speed_verdicts
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.curves.podium_curve import has_comparable_curves
+from submissions.labels import PathLabels, parse_path_labels
 from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from submissions.result_index import find_requested_results, has_studies
 from suite import registry
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import replace_unprintable
+from suite.human_numbers import format_plain_number, format_share_as_percent
 from suite.measurement.intervals import MIN_INTERVAL_RUNS
 from suite.result import Result, scale_to_headline
 
@@ -80,6 +82,8 @@ class CompareOptions:
     scaling: bool
     published: tuple[str, ...]
     require: str | None
+    labels: tuple[str, ...] = ()
+    """Names of paths, each as LETTER=NAME."""
     output: Path | None = None
     """Page to write instead of printing."""
 
@@ -175,8 +179,8 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
     """Parse the request; RequestError if it makes no sense."""
     if not MIN_CONFIDENCE <= options.confidence <= MAX_CONFIDENCE:
         raise RequestError(
-            f"--confidence {options.confidence:g}: give a value from {MIN_CONFIDENCE:g} to"
-            f" {MAX_CONFIDENCE:g}"
+            f"--confidence {format_plain_number(options.confidence)}: give a value from"
+            f" {MIN_CONFIDENCE} to {MAX_CONFIDENCE}"
         )
     return CompareRequest(
         baseline=options.baseline,
@@ -188,6 +192,7 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
         references=tuple(
             row for name in dict.fromkeys(options.published) for row in read_published_rows(name)
         ),
+        labels=parse_path_labels(paths, options.labels),
     )
 
 
@@ -236,9 +241,12 @@ def print_comparison_output(
 ) -> None:
     """Print the comparison in the requested format."""
     legend = build_comparison_legend(found, request)
+    labels, confidence = request.labels or PathLabels(), request.significance.confidence
     if output_format == "json":
         document = {
-            "confidence": request.significance.confidence,
+            "confidence": confidence,
+            "labels": {path: labels.name_path(path) for path in labels.letters},
+            "conclusions": list_conclusions(found, confidence),
             "comparisons": list_comparison_data(found),
         }
         click.echo(
@@ -248,15 +256,20 @@ def print_comparison_output(
             )
         )
     elif output_format == "markdown":
-        from submissions.compare.tables import render_comparison_tables
+        from submissions.compare.tables import render_comparison_tables, render_conclusions
 
-        click.echo("\n\n".join([*render_comparison_tables(found, scaled), *legend]))
+        heading = render_conclusions(found, labels, confidence)
+        tables = render_comparison_tables(found, scaled)
+        click.echo("\n\n".join([*heading, *tables, *legend]))
     elif found:
         from submissions.compare.tables import print_comparisons, print_scalings
+        from submissions.tables import print_wrapped_line
 
-        print_comparisons(found)
+        print_comparisons(found, labels, confidence)
         print_scalings(scaled)
-        click.echo("\n".join(legend))
+        click.echo()
+        for line in legend:
+            print_wrapped_line(line)
 
 
 def write_comparison_page(target: Path, found: Sequence[Comparison], legend: Sequence[str]) -> None:
@@ -273,12 +286,13 @@ def write_comparison_page(target: Path, found: Sequence[Comparison], legend: Seq
 
 def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest) -> list[str]:
     """Return the notes needed to read the numbers."""
+    confidence = format_share_as_percent(request.significance.confidence)
     lines = [
-        f"intervals and verdicts at confidence {request.significance.confidence:g}, adjusted for"
-        " all rows (Holm); in brackets: not tested"
+        f"intervals and conclusions at {confidence} confidence, adjusted for all rows (Holm); in"
+        " brackets: not tested"
     ]
-    if verdicts := count_speed_verdicts(found):
-        lines.insert(0, f"verdicts: {verdicts}")
+    if conclusions := count_conclusions(found):
+        lines.insert(0, f"conclusions: {conclusions}")
     if request.per:
         lines.append(f"derived figures are not official metrics: {request.per.inputs_note}")
     results = [each for comparison in found for each in comparison.results]
@@ -288,12 +302,12 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
         lines.append(RATIO_NOTE)
     if any(each.references for each in found):
         lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
-    lines += explain_missing_verdicts(found)
+    lines += explain_missing_conclusions(found)
     return lines
 
 
-def explain_missing_verdicts(found: Sequence[Comparison]) -> list[str]:
-    """Say what to run so that podium's own results get a verdict; nothing if all have one, or if
+def explain_missing_conclusions(found: Sequence[Comparison]) -> list[str]:
+    """Say what to run so that podium's own results get a conclusion; nothing if all have one, or if
     none that is missing could be had.
     """
     short = [each.workload for each in found if any(map(is_short_of_runs, find_untested(each)))]
@@ -305,12 +319,12 @@ def explain_missing_verdicts(found: Sequence[Comparison]) -> list[str]:
     lines = []
     if short:
         commands = ", ".join(f"podium run {each} --runs 3" for each in dict.fromkeys(short))
-        lines.append(f"verdicts need three runs on each side: {commands}")
+        lines.append(f"conclusions need three runs on each side: {commands}")
     if requested:
         commands = ", ".join(
             f"podium run {each} --runs 3 --peak" for each in dict.fromkeys(requested)
         )
-        lines.append(f"a verdict on Server needs rates that were searched for: {commands}")
+        lines.append(f"a conclusion on Server needs rates that were searched for: {commands}")
     return lines
 
 

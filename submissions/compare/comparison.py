@@ -1,5 +1,6 @@
 """Compares each result with the baseline of its kind, or reports why the two are not comparable."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -13,6 +14,7 @@ from submissions.compare.fitness import (
 from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.verdicts import (
     HypothesisTest,
+    RatioStatistic,
     SignificanceSettings,
     SpeedVerdict,
     choose_speed_verdict,
@@ -25,13 +27,20 @@ from submissions.compare.watts import (
     describe_energy_error,
     explain_energy_mismatch,
 )
+from submissions.labels import PathLabels, assign_letters
 from submissions.published_rows import rank_row_by_value, select_rows_of_kind
 from suite.files.layout import fold_name
-from suite.measurement.intervals import Interval, estimate_value_interval
+from suite.measurement.intervals import (
+    Interval,
+    compute_log_spread,
+    convert_log_to_factor,
+    estimate_value_interval,
+)
 from suite.measurement.metrics import DerivedFigure, is_higher_better
 from suite.result import Result, scale_to_headline
 
 NO_SUCH_RESULT = "has no result of this kind"
+NO_SUCH_POINT = "has no such point"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,8 @@ class CompareRequest:
     per: FigureRequest | None = None
     references: tuple[Result, ...] = ()
     """Published rows; those of the same kind are shown with it."""
+    labels: PathLabels | None = None
+    """Names of the paths; None: their letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +63,20 @@ class ComparedResult:
 
     path: str
     """As given on the command line; the id of a published row."""
+    label: str = ""
+    """What it is called: the name or the letter of its path, with its system where the path has
+    several of this kind; the system of a published row.
+    """
+    is_named: bool = False
+    """Whether the user named its path."""
     result: Result = Result()
     """Empty if the path has no result of this kind."""
     absent: bool = False
     """Whether the path has no result of this kind."""
     interval: Interval | None = None
     """Interval of the value at the requested confidence."""
+    statistic: RatioStatistic | None = None
+    """What the ratio is of; None without a ratio, and of the baseline."""
     baseline: bool = False
     ratio: float | None = None
     """How many times as fast as the baseline; None if they are not comparable."""
@@ -77,6 +96,14 @@ class ComparedResult:
     """Why they are not comparable."""
     notes: tuple[str, ...] = ()
     """Differences that are allowed."""
+
+    @property
+    def geometric_mean(self) -> float | None:
+        """Return the geometric mean of its runs, in the unit of its value; None of fewer than three
+        runs, or where one has no value.
+        """
+        spread = compute_log_spread(self.result.runs)
+        return convert_log_to_factor(spread.mean) if spread else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +153,8 @@ def compare_results(
     adjusted across the whole command.
     """
     request = request or CompareRequest()
+    if request.labels is None:
+        request = replace(request, labels=PathLabels(letters=assign_letters(paths)))
     groups = [
         match_group_with_baseline(kind, paths, request) for kind in group_sides_by_kind(sides)
     ]
@@ -234,10 +263,13 @@ def build_comparison(
     pairs in order.
     """
     shared = choose_group_energy_kind(found)
-    results = [
-        build_compared_result(each, next(adjusted), request, shared) for each in found.results
-    ]
+    labels = request.labels or PathLabels()
+    results = label_results(
+        [build_compared_result(each, next(adjusted), request, shared) for each in found.results],
+        labels,
+    )
     first = found.results[0].other
+    missing = NO_SUCH_POINT if first.origin.study else NO_SUCH_RESULT
     return Comparison(
         workload=found.workload,
         scenario=found.scenario,
@@ -249,14 +281,44 @@ def build_comparison(
         results=(
             *results,
             *(
-                ComparedResult(path=path, absent=True, notes=(NO_SUCH_RESULT,))
+                ComparedResult(
+                    path=path,
+                    label=labels.name_path(path),
+                    is_named=path in labels.given,
+                    absent=True,
+                    notes=(missing,),
+                )
                 for path in found.absent
             ),
         ),
         references=tuple(
-            build_compared_result(each, next(adjusted), request, shared)
+            replace(
+                build_compared_result(each, next(adjusted), request, shared),
+                label=", ".join(filter(None, (each.other.system, each.other.org))),
+            )
             for each in found.references
         ),
+    )
+
+
+def label_results(
+    results: Sequence[ComparedResult], labels: PathLabels
+) -> tuple[ComparedResult, ...]:
+    """Name each result by its path; by its system besides where its path has several of them, and
+    by its system alone where only one path is read.
+    """
+    counts = Counter(each.path for each in results)
+    is_only_path = len(labels.letters) == 1 and not labels.given
+
+    def name_result(found: ComparedResult) -> str:
+        name = labels.name_path(found.path)
+        if counts[found.path] == 1:
+            return name
+        return found.result.system if is_only_path else f"{name} {found.result.system}"
+
+    return tuple(
+        replace(each, label=name_result(each), is_named=each.path in labels.given)
+        for each in results
     )
 
 
@@ -308,6 +370,7 @@ def build_compared_result(
         path=other.source,
         result=other,
         interval=estimate_value_interval(other.value, other.runs, request.significance.confidence),
+        statistic=hypothesis_test.statistic if hypothesis_test else None,
         baseline=itself,
         ratio=ratio,
         ratio_interval=hypothesis_test.interval if hypothesis_test else None,

@@ -30,15 +30,17 @@ def build_own_column(name: str) -> Column[ComparedResult]:
 
 COMPARED_DATA: Final[Table[ComparedResult]] = Table(
     columns=(
-        build_own_column("path"),
+        *map(build_own_column, ("path", "label")),
         *map(build_result_column, ("org", "system", "machine", "round", "division", "precision")),
         *map(build_result_column, ("engine", "metric", "unit", "value", "runs", "asked")),
         build_result_column("attempts"),
-        *map(build_own_column, ("interval", "baseline", "ratio", "ratio_interval", "verdict")),
+        *map(build_own_column, ("interval", "geometric_mean", "statistic", "baseline")),
+        *map(build_own_column, ("ratio", "ratio_interval", "verdict")),
         *map(build_own_column, ("p", "shows", "runs_for", "why", "derived")),
         build_result_column("samples_per_second"),
         *map(build_own_column, ("reasons", "notes")),
         build_result_column("source", "document"),
+        build_result_column("study"),
         *map(build_result_column, ("within_run", "tokens")),
         Column("convergence_factor", lambda row: row.result.figure.factor),
         *map(build_result_column, ("accuracy", "noise")),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from os.path import commonpath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from submissions.cells import (
@@ -19,31 +20,29 @@ from submissions.cells import (
     iterate_token_cells,
 )
 from submissions.compare.comparison import ComparedResult, Comparison
+from submissions.compare.conclusions import (
+    format_conclusion_word,
+    format_ratio_text,
+    name_comparison,
+)
 from submissions.compare.scaling import Scaling, ScalingStep
-from submissions.compare.verdicts import SpeedVerdict
+from submissions.compare.verdicts import RatioStatistic, SpeedVerdict
 from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.human_numbers import (
     MIN_KNOWN_DIGITS,
     format_plain_number,
     format_share_as_percent,
-    format_significant_number,
     format_whole_digits,
 )
-from suite.measurement.intervals import compute_log_spread, convert_log_to_factor
-from suite.measurement.metrics import LATENCY_PREFIX, TIME_TO_TRAIN, is_higher_better
-from suite.result import WithinRun
+from suite.measurement.intervals import Interval
+from suite.measurement.metrics import LATENCY_PREFIX, TIME_TO_TRAIN
+from suite.result import Machine, WithinRun
 from suite.rounds.compatibility import TRAINING_HALF
 
-MIN_RATIO_DIGITS: Final = 2
-MAX_RATIO_DIGITS: Final = 6
-SMALL_RATIO: Final = 0.1
-WIDE_INTERVAL: Final = 10.0
-"""An interval whose upper end is as many times its lower one has no digits to tell apart."""
 LARGE_SHARE: Final = 10.0
 """A difference of as many times the value is told as a factor."""
-EQUAL_RATIO_SHARE: Final = 0.01
-"""A ratio this close to that of the values shown needs no explanation."""
-NOT_COMPARABLE: Final = "not comparable"
+NOTHING_TOLD: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
+"""Path -> what is said of it elsewhere, where nothing is."""
 SHARED_REASONS_NOTE: Final = "as said above the table"
 
 
@@ -58,14 +57,21 @@ class ShownResult(NamedTuple):
     """Reasons and differences that are said above the table."""
 
 
-def list_shown_results(found: Comparison) -> list[ShownResult]:
-    """List the results in reading order; published rows come last."""
+def list_shown_results(
+    found: Comparison, told: Mapping[str, Collection[str]] = NOTHING_TOLD
+) -> list[ShownResult]:
+    """List the results in reading order; published rows come last. `told` has what is said of each
+    path elsewhere.
+    """
     names = format_short_paths({each.path for each in found.results})
-    groups = find_shared_remarks(found)
+    groups = find_shared_remarks(found, told)
     every = [text for group in groups if not group.published for text in group.remarks]
     published = [text for group in groups for text in group.remarks]
     return [
-        *(ShownResult(found, each, names[each.path], every) for each in found.results),
+        *(
+            ShownResult(found, each, names[each.path], [*every, *told.get(each.path, ())])
+            for each in found.results
+        ),
         *(
             ShownResult(found, each, format_row_origin(each), published)
             for each in found.references
@@ -84,18 +90,34 @@ def format_kind_cell(row: ShownResult) -> str:
 
 
 def format_speed_cell(row: ShownResult) -> str:
-    """Format the ratio and, below it, the verdict."""
-    return f"{format_ratio_cell(row.found)}\n{format_verdict_cell(row.found)}"
+    """Format the ratio and, below it, the conclusion."""
+    return f"{format_ratio_cell(row.found)}\n{format_conclusion_word(row.found)}"
 
 
 def format_remarks_cell(row: ShownResult) -> str:
-    """Say what the ratio is of, why there is none, and what differs."""
-    baseline = next((each for each in row.comparison.results if each.baseline), None)
-    remarks = [
-        *describe_ratio_basis(row.found, baseline),
-        *iterate_result_remarks(row.found, row.found.result.unit, row.shared),
-    ]
-    return "\n".join(remarks)
+    """Say why there is no ratio, and what differs."""
+    return "\n".join(iterate_result_remarks(row.found, row.found.result.unit, row.shared))
+
+
+def format_origin_cell(row: ShownResult) -> str:
+    """Format the label and the path of a result, or the origin of a published row."""
+    if row.found in row.comparison.references or row.found.label in ("", row.origin):
+        return row.origin
+    return f"{row.found.label}\n{row.origin}"
+
+
+def has_several_systems(rows: Sequence[ShownResult]) -> bool:
+    """Return whether the rows of one kind are of more than one system or machine."""
+    systems: dict[str, set[tuple[str, Machine]]] = {}
+    for row in select_present(rows):
+        place = name_comparison(row.comparison)
+        systems.setdefault(place, set()).add((row.found.result.system, row.found.result.machine))
+    return any(len(each) > 1 for each in systems.values())
+
+
+def select_present(rows: Sequence[ShownResult]) -> list[ShownResult]:
+    """Select the rows of paths that have such a result."""
+    return [row for row in rows if not row.found.absent]
 
 
 COMPARISON_TABLE: Final[Table[ShownResult]] = Table(
@@ -103,8 +125,8 @@ COMPARISON_TABLE: Final[Table[ShownResult]] = Table(
         Column("workload", format_kind_cell),
         Column("result", lambda row: format_result_cell(row.found)),
         Column("times as fast", format_speed_cell),
-        Column("system", lambda row: format_system_cell(row.found)),
-        Column("from", lambda row: row.origin),
+        Column("system", lambda row: format_system_cell(row.found), when=has_several_systems),
+        Column("from", format_origin_cell),
         Column("why not, or what differs", format_remarks_cell),
     )
 )
@@ -125,16 +147,62 @@ class SharedRemarks:
         return "all published rows" if self.published else "all rows but the baseline"
 
 
-def find_shared_remarks(found: Comparison) -> list[SharedRemarks]:
+class CommonNotes(NamedTuple):
+    """The differences of a path that are said once."""
+
+    of_all: tuple[str, ...]
+    """Those that all its results have."""
+    of_scenarios: tuple[str, ...]
+    """Those that the results of all scenarios have besides."""
+
+
+def find_common_notes(found: Sequence[Comparison]) -> dict[str, CommonNotes]:
+    """Find the differences of each path that all its results, or those of all scenarios, have: path
+    -> differences. Of a single result nothing is common, and the baseline has no differences.
+    """
+    kinds = [
+        (comparison, each)
+        for comparison in found
+        for each in comparison.results
+        if not each.absent and not each.baseline
+    ]
+    common = {}
+    for path in dict.fromkeys(each.path for _, each in kinds):
+        every = [each.notes for _, each in kinds if each.path == path]
+        served = [each.notes for kind, each in kinds if each.path == path and kind.scenario]
+        of_all = list_equal_notes(every)
+        of_scenarios = [text for text in list_equal_notes(served) if text not in of_all]
+        common[path] = CommonNotes(tuple(of_all), tuple(of_scenarios))
+    return common
+
+
+def list_equal_notes(lists: Sequence[Sequence[str]]) -> list[str]:
+    """List the notes that several lists have in common."""
+    if len(lists) < 2:
+        return []
+    return [text for text in lists[0] if all(text in other for other in lists)]
+
+
+def collect_told_notes(found: Sequence[Comparison]) -> dict[str, tuple[str, ...]]:
+    """Collect what is said once of each path."""
+    common = find_common_notes(found)
+    return {path: (*notes.of_all, *notes.of_scenarios) for path, notes in common.items()}
+
+
+def find_shared_remarks(
+    found: Comparison, told: Mapping[str, Collection[str]] = NOTHING_TOLD
+) -> list[SharedRemarks]:
     """Find the reasons and differences that all rows but the baseline share, and those that all
-    published rows share besides; of a single row nothing is shared.
+    published rows share besides; of a single row nothing is shared, nor what is `told` of a path
+    elsewhere.
     """
     rows = [
         each
         for each in (*found.results, *found.references)
         if not each.absent and not each.baseline
     ]
-    every = list_common_remarks(rows)
+    elsewhere = {text for each in rows for text in told.get(each.path, ())}
+    every = [text for text in list_common_remarks(rows) if text not in elsewhere]
     published = [text for text in list_common_remarks(found.references) if text not in every]
     groups = (
         SharedRemarks(remarks=tuple(every), published=False),
@@ -145,17 +213,26 @@ def find_shared_remarks(found: Comparison) -> list[SharedRemarks]:
 
 def list_common_remarks(rows: Sequence[ComparedResult]) -> list[str]:
     """List the reasons and differences that several rows have in common."""
-    if len(rows) < 2:
-        return []
-    first, *others = ((*each.reasons, *filter(None, each.notes)) for each in rows)
-    return [text for text in dict.fromkeys(first) if all(text in other for other in others)]
+    lists = [(*each.reasons, *filter(None, each.notes)) for each in rows]
+    return list(dict.fromkeys(list_equal_notes(lists)))
 
 
-def format_shared_remarks(found: Comparison) -> list[str]:
+def describe_equal_systems(found: Sequence[Comparison]) -> str:
+    """Name the systems if all paths have the same; empty if they differ."""
+    systems = [
+        {f"{each.result.system}, {each.result.machine}" for each in kind.results if not each.absent}
+        for kind in found
+    ]
+    if any(len(each) != 1 for each in systems):
+        return ""
+    return "; ".join(dict.fromkeys(name for each in systems for name in each))
+
+
+def format_shared_remarks(found: Comparison, told: Mapping[str, Collection[str]]) -> list[str]:
     """Format what rows share, one line for each group of rows."""
-    name = f"{found.workload} {name_scenario(found)}"
     return [
-        f"{name}, {group.rows}: {'; '.join(group.remarks)}" for group in find_shared_remarks(found)
+        f"{name_comparison(found)}, {group.rows}: {'; '.join(group.remarks)}"
+        for group in find_shared_remarks(found, told)
     ]
 
 
@@ -195,7 +272,11 @@ def cut_shared_ends(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_distinct_names(results: Sequence[ComparedResult]) -> list[str]:
-    """Name results by what tells them apart: their systems, their paths, or both."""
+    """Name results by what tells them apart: the names that the user gave to their paths, or their
+    systems, their paths, or both.
+    """
+    if any(each.is_named for each in results):
+        return [each.label for each in results]
     paths = format_short_paths({each.path for each in results})
     systems = [each.result.system for each in results]
     if len(paths) == 1 or len(set(systems)) == len(systems):
@@ -215,102 +296,54 @@ def build_known_figure(found: ComparedResult) -> KnownFigure:
     return build_result_figure(found.result, found.interval)
 
 
+def build_mean_figure(found: ComparedResult) -> KnownFigure | None:
+    """Return the geometric mean of a result's runs with its interval at the requested confidence;
+    None where its runs have none.
+    """
+    mean, value = found.geometric_mean, found.result.value
+    if mean is None or not value:
+        return None
+    interval = found.interval
+    if interval:
+        share = mean / value
+        interval = Interval(low=interval.low * share, high=interval.high * share)
+    return replace(build_result_figure(found.result, interval), value=mean)
+
+
 def format_result_cell(found: ComparedResult) -> str:
-    """Format a value with its interval, runs and number of attempts."""
-    figure = build_known_figure(found)
+    """Format a value with its interval, the mean that a ratio is of, the runs and the number of
+    attempts.
+    """
+    figure, mean = build_known_figure(found), build_mean_figure(found)
     lines = [format_known_value(figure), *filter(None, [format_known_interval(figure)])]
+    if mean and not found.result.is_published:
+        lines.append(f"{RatioStatistic.GEOMETRIC_MEAN} {format_known_value(mean)}")
     if len(found.result.runs) > 1:
         lines.append(f"{len(found.result.runs)} runs")
+    return "\n".join([*lines, *iterate_count_cells(found)])
+
+
+def iterate_count_cells(found: ComparedResult) -> Iterator[str]:
+    """Yield the factor that a value contains, and how many attempts there were beside its runs."""
     if found.result.figure.factor is not None:
-        lines.append(f"with the factor {format_whole_digits(found.result.figure.factor, 6)}")
-    if found.result.attempts and found.result.attempts > (
-        1 if found.result.metric == TIME_TO_TRAIN else len(found.result.runs)
-    ):
-        lines.append(f"{found.result.attempts} attempts")
-    return "\n".join(lines)
+        yield f"with the factor {format_whole_digits(found.result.figure.factor, 6)}"
+    expected = len(found.result.runs)
+    if found.result.metric == TIME_TO_TRAIN:
+        expected = 1
+    if found.result.attempts and found.result.attempts > expected:
+        yield f"{found.result.attempts} attempts"
 
 
 def format_ratio_cell(found: ComparedResult) -> str:
     """Format a ratio: with its interval, or in brackets if nothing was tested."""
     if found.ratio is None:
-        return "-"
+        return UNKNOWN_CELL
     if found.baseline:
         return "1"
-    if found.ratio_interval:
-        low, high = found.ratio_interval.low, found.ratio_interval.high
-        if high > WIDE_INTERVAL * low:
-            return "{} ({} to {})".format(
-                *(
-                    format_significant_number(each, MIN_KNOWN_DIGITS)
-                    for each in (found.ratio, low, high)
-                )
-            )
-        digits = choose_interval_digits(found.ratio, low, high)
-        ratio, low_text, high_text = (
-            format_ratio(each, digits) for each in (found.ratio, low, high)
-        )
-        return f"{ratio} ({low_text} to {high_text})"
-    text = format_ratio(found.ratio, MIN_RATIO_DIGITS)
-    return f"({text})" if found.verdict is SpeedVerdict.NOT_TESTED else text
-
-
-def choose_interval_digits(ratio: float, low: float, high: float) -> int:
-    """Return how many decimals show an interval that has a width and, if it does not contain 1,
-    does not touch it either.
-    """
-    for digits in range(MIN_RATIO_DIGITS, MAX_RATIO_DIGITS):
-        shown = [round(each, digits) for each in (low, ratio, high)]
-        if shown[0] < shown[2] and (low <= 1 <= high or 1 not in shown):
-            return digits
-    return MAX_RATIO_DIGITS
-
-
-def format_ratio(ratio: float, digits: int) -> str:
-    """Format a ratio; small ones with three significant digits."""
-    if abs(ratio) < SMALL_RATIO:
-        return format_plain_number(ratio, MIN_KNOWN_DIGITS + 1)
-    return f"{ratio:,.{digits}f}"
-
-
-def format_verdict_cell(found: ComparedResult) -> str:
-    """Format the verdict; what is not comparable could not be tested either."""
-    if found.baseline:
-        return "baseline"
-    return NOT_COMPARABLE if found.reasons else str(found.verdict or "-")
-
-
-def count_speed_verdicts(found: Sequence[Comparison]) -> str:
-    """Count the verdicts of a comparison, such as `1 slower, 3 not separable`; empty without
-    one.
-    """
-    verdicts = Counter(
-        NOT_COMPARABLE if result.reasons else str(result.verdict)
-        for each in found
-        for result in each.results
-        if result.verdict is not None and not result.baseline
-    )
-    order = [*map(str, SpeedVerdict), NOT_COMPARABLE]
-    return ", ".join(f"{verdicts[name]} {name}" for name in order if verdicts[name])
-
-
-def describe_ratio_basis(found: ComparedResult, baseline: ComparedResult | None) -> Iterator[str]:
-    """Yield what a tested ratio is made of, where the values shown have another one."""
-    if baseline is None or found.ratio is None or found.ratio_interval is None:
-        return
-    means = [compute_log_spread(each.result.runs) for each in (baseline, found)]
-    if not (baseline.result.value and found.result.value and means[0] and means[1]):
-        return
-    shown = found.result.value / baseline.result.value
-    shown = shown if is_higher_better(found.result.metric) else 1 / shown
-    if abs(found.ratio / shown - 1) <= EQUAL_RATIO_SHARE:
-        return
-    mine, others = (
-        format_known_value(
-            replace(build_known_figure(each), value=convert_log_to_factor(mean.mean))
-        )
-        for each, mean in zip((baseline, found), filter(None, means), strict=True)
-    )
-    yield f"the ratio is of the geometric means of the runs: {mine} and {others}"
+    told = format_ratio_text(found)
+    if told.low:
+        return f"{told.ratio} ({told.low} to {told.high})"
+    return f"({told.ratio})" if found.verdict is SpeedVerdict.NOT_TESTED else told.ratio
 
 
 def iterate_result_remarks(

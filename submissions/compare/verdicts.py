@@ -26,6 +26,15 @@ class SpeedVerdict(StrEnum):
     NOT_TESTED = "not tested"
 
 
+class RatioStatistic(StrEnum):
+    """What a ratio is made of."""
+
+    GEOMETRIC_MEAN = "geometric mean"
+    """Of all runs of a side."""
+    RESULT = "result"
+    """The value of either side."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypothesisTest:
     """Test of a result's runs against those of the baseline."""
@@ -34,6 +43,7 @@ class HypothesisTest:
     """How many times as fast: from the geometric means of all runs if they were tested on
     logarithms, else from the values.
     """
+    statistic: RatioStatistic = RatioStatistic.RESULT
     faster: bool = False
     """The other result's runs are faster; meaningless if nothing was tested."""
     interval: Interval | None = None
@@ -98,6 +108,7 @@ def compare_run_logarithms(
         )
     return HypothesisTest(
         ratio=convert_log_to_factor(found.log_ratio),
+        statistic=RatioStatistic.GEOMETRIC_MEAN,
         faster=found.log_ratio > 0,
         interval=intervals.estimate_ratio_interval(found, significance.confidence),
         p=intervals.compute_welch_p_value(found),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.results.curves import ScoredCurve
-from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
+from submissions.compare.conclusions import MIN_RATIO_DIGITS, format_ratio
 from submissions.compare.verdicts import SpeedVerdict
 from suite.human_numbers import format_whole_digits
 from suite.measurement.intervals import Interval

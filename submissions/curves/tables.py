@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import click
 
 from compliance.results.curves import STEADY_STATE, ScoredCurve
-from submissions.compare.table_rows import MIN_RATIO_DIGITS, format_ratio
+from submissions.compare.conclusions import MIN_RATIO_DIGITS, format_ratio
 from submissions.compare.tables import encode_markdown_cell, render_markdown_table
 from submissions.curves.comparison import (
     FIRST,
@@ -102,8 +102,8 @@ def print_aligned_rows(table: Table[Row], rows: Sequence[Row]) -> None:
 
 
 def print_curve_comparisons(found: Sequence[CurveComparison], unpaired: Sequence[str]) -> None:
-    """Print each comparison: who is who, the steps of both curves, and the verdict; before them the
-    curves that are compared with none.
+    """Print each comparison: who is who, the steps of both curves, and the conclusion; before them
+    the curves that are compared with none.
     """
     for name in unpaired:
         click.echo(replace_unprintable(name))
@@ -207,17 +207,17 @@ def describe_step_test(found: CurveComparison) -> str:
 
 
 def iterate_comparison_lines(found: CurveComparison) -> Iterator[str]:
-    """Yield the verdict, and what to know with it; last of all what systems of different size yield
-    for each accelerator and kilowatt.
+    """Yield the conclusion, and what to know with it; last of all what systems of different size
+    yield for each accelerator and kilowatt.
     """
-    yield f"verdict: {format_curve_verdict(found)}"
+    yield f"conclusion: {format_curve_conclusion(found)}"
     if found.steps:
         yield describe_step_test(found)
     yield from iterate_comparison_remarks(found)
 
 
-def format_curve_verdict(found: CurveComparison) -> str:
-    """Format the verdict, with a word on systems that are not of one size."""
+def format_curve_conclusion(found: CurveComparison) -> str:
+    """Format the conclusion, with a word on systems that are not of one size."""
     if found.reasons or found.equal_size:
         return found.verdict
     sizes = "of different size" if found.equal_size is False else "of unknown size"

@@ -92,6 +92,19 @@ def build_format_option(*formats: str, default: str = "text") -> OptionDecorator
     )
 
 
+def build_label_option() -> OptionDecorator:
+    """Return the option --label, which a command gets as `labels`."""
+    return click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="A=NAME",
+        help=(
+            "Name of a path, by its letter: the first is A, the second B, and so on; repeatable."
+        ),
+    )
+
+
 PROFILE_OPTION: Final = build_profile_option("How much of the round to run.")
 FRAMEWORK_OPTION: Final = click.option(
     "--framework",

@@ -1,4 +1,4 @@
-"""Results beside one another: bars with intervals and verdicts for each kind, and the table of
+"""Results beside one another: bars with intervals and conclusions for each kind, and the table of
 `podium compare`.
 """
 
@@ -13,6 +13,7 @@ from submissions.cells import (
 )
 from submissions.compare import table_rows
 from submissions.compare.comparison import ComparedResult, Comparison
+from submissions.compare.conclusions import count_conclusions, format_conclusion_word
 from submissions.compare.verdicts import SpeedVerdict
 from submissions.report.document import Axis, Bar, BarChart, Document, Note, Section, Table, Tone
 from submissions.report.sections.headlines import find_workload_title
@@ -33,11 +34,11 @@ BROKEN_BAR: Final = "not compliant: not drawn"
 
 
 def build_comparison_document(found: Sequence[Comparison], legend: Sequence[str]) -> Document:
-    """Build the page of a comparison: the verdicts, then a section for each kind of result."""
+    """Build the page of a comparison: the conclusions, then a section for each kind of result."""
     return Document(
         title=format_comparison_title(found),
         parts=(),
-        sections=(build_verdicts_section(found), *(build_kind_section(each) for each in found)),
+        sections=(build_conclusions_section(found), *(build_kind_section(each) for each in found)),
         legend=tuple(legend),
         version=__version__,
     )
@@ -46,7 +47,9 @@ def build_comparison_document(found: Sequence[Comparison], legend: Sequence[str]
 def format_comparison_title(found: Sequence[Comparison]) -> str:
     """Name what is compared: its workloads, and the paths if they are few."""
     results = [each for comparison in found for each in comparison.results]
-    names = list(table_rows.format_short_paths({each.path for each in results}).values())
+    short = table_rows.format_short_paths({each.path for each in results})
+    given = {each.path: each.label for each in results if each.is_named}
+    names = [given.get(path, name) for path, name in short.items()]
     workloads = " and ".join(dict.fromkeys(find_workload_title(each.workload) for each in found))
     if not 1 < len(names) <= MAX_NAMED_PATHS:
         return f"{workloads}: comparison"
@@ -71,14 +74,14 @@ def has_several_names(rows: Sequence[ComparedKind]) -> bool:
     return len({row.name for row in rows}) != 1
 
 
-VERDICT_TABLE: Final[columns.Table[ComparedKind]] = columns.Table(
+CONCLUSION_TABLE: Final[columns.Table[ComparedKind]] = columns.Table(
     columns=(
         Column(
             "result",
             lambda row: f"{row.comparison.workload}, {table_rows.name_scenario(row.comparison)}",
         ),
         Column("of", lambda row: row.name, when=has_several_names),
-        Column("verdict", lambda row: table_rows.format_verdict_cell(row.found)),
+        Column("conclusion", lambda row: format_conclusion_word(row.found)),
         Column("times as fast", lambda row: table_rows.format_ratio_cell(row.found)),
     )
 )
@@ -93,19 +96,21 @@ def iterate_compared_kinds(found: Sequence[Comparison]) -> Iterator[ComparedKind
                 yield ComparedKind(comparison, name, each)
 
 
-def build_verdicts_section(found: Sequence[Comparison]) -> Section:
-    """Sum up the verdicts: how many of each, and a row for each result but the baseline."""
+def build_conclusions_section(found: Sequence[Comparison]) -> Section:
+    """Sum up the conclusions: how many of each, and a row for each result but the baseline."""
     rows = list(iterate_compared_kinds(found))
     return Section(
-        id="verdicts",
-        title=(table_rows.count_speed_verdicts(found) or "nothing compared").capitalize(),
+        id="conclusions",
+        title=(count_conclusions(found) or "nothing compared").capitalize(),
         intro=describe_baselines(found),
-        tables=(build_shown_table("Verdicts", VERDICT_TABLE, rows),) if rows else (),
+        tables=(build_shown_table("Conclusions", CONCLUSION_TABLE, rows),) if rows else (),
     )
 
 
 def describe_baselines(found: Sequence[Comparison]) -> str:
-    """Say what the results are compared with, if it is the same for all kinds."""
+    """Say what the results are compared with, if it is the same for all kinds, and on what they
+    ran, if all ran on the same.
+    """
     baselines = {
         name
         for comparison in found
@@ -114,9 +119,12 @@ def describe_baselines(found: Sequence[Comparison]) -> str:
         )
         if each.baseline
     }
+    told = []
     if len(baselines) == 1:
-        return f"Compared with {baselines.pop()}."
-    return ""
+        told.append(f"Compared with {baselines.pop()}.")
+    if systems := table_rows.describe_equal_systems(found):
+        told.append(f"All on {systems}.")
+    return " ".join(told)
 
 
 def build_kind_section(found: Comparison) -> Section:

@@ -26,7 +26,7 @@ from submissions.curves.point_columns import (
 )
 from submissions.curves.tables import (
     describe_step_test,
-    format_curve_verdict,
+    format_curve_conclusion,
     iterate_comparison_heading,
     iterate_comparison_remarks,
     iterate_comparison_tables,
@@ -338,7 +338,7 @@ def build_curve_comparison_section(
         parts=tuple(
             Section(
                 id=f"curve-comparison-{number}",
-                title=f"{each.other.model}: {format_curve_verdict(each)}",
+                title=f"{each.other.model}: {format_curve_conclusion(each)}",
                 intro="; ".join(iterate_comparison_heading(each)),
                 notes=tuple(Note(text=line) for line in iterate_comparison_remarks(each)),
                 tables=tuple(

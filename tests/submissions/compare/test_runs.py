@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from changed_results import change_result, make_result
 
-from submissions.compare.command import explain_missing_verdicts
+from submissions.compare.command import explain_missing_conclusions
 from submissions.compare.comparison import ComparedResult, CompareRequest, compare_results
 from submissions.compare.fitness import find_allowed_differences, find_incomparability_reasons
-from submissions.compare.table_rows import describe_detectable_difference, describe_ratio_basis
+from submissions.compare.table_rows import describe_detectable_difference, format_result_cell
 from submissions.compare.tables import print_comparisons
 from submissions.compare.verdicts import SignificanceSettings
 from suite.measurement.metrics import compute_olympic_mean
@@ -225,13 +225,30 @@ def test_what_the_runs_could_detect_has_no_exponent(share: float, told: str) -> 
     assert describe_detectable_difference(share) == told
 
 
-def test_a_ratio_that_the_figures_do_not_give_is_explained() -> None:
+def test_what_a_ratio_is_made_of_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """9.69 and 39.5 ms with a ratio of 0.10: the figures are the slowest runs."""
     mine, theirs = training("a", (9.0, 10.0, 30.0)), training("b", (20.0, 20.1, 20.2))
     (found,) = compare_results([mine, theirs], ["a", "b"])
     baseline, other = found.results
-    (told,) = describe_ratio_basis(other, baseline)
-    assert told == "the ratio is of the geometric means of the runs: 14 minutes and 20.1 minutes"
+    assert baseline.geometric_mean == pytest.approx(2700 ** (1 / 3))
+    assert other.statistic == "geometric mean" and baseline.statistic is None
+    assert other.ratio == pytest.approx((baseline.geometric_mean or 0) / other.geometric_mean)
+    assert "geometric mean 20.1 minutes\n3 runs" in format_result_cell(other)
+    print_comparisons([found])
+    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    cells = [[cell.strip() for cell in line if cell] for line in lines]
+    assert ["of", "result", "geometric mean", "interval", "n"] in cells
+    assert ["A", "10 minutes", "14 minutes", "2.7 to 73", "3"] in cells
+
+
+def test_a_ratio_of_results_has_no_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    """One run each: nothing else is known."""
+    (found,) = compare_results([training("a", (9.0,)), training("b", (4.5,))], ["a", "b"])
+    assert found.results[1].statistic == "result" and found.results[1].geometric_mean is None
+    print_comparisons([found])
+    out = capsys.readouterr().out
+    assert "geometric" not in out
+    assert "B is 2.00x as fast as A, one run each, no interval; not tested" in out
 
 
 SERVER = {"scenario": "Server", "metric": "result_completed_samples_per_sec", "unit": "samples/s"}
@@ -264,7 +281,7 @@ def test_the_closing_hint_is_about_what_is_missing(
         training(path, tuple(run * times for run in runs), **SERVER, asked=asked)
         for path, times in (("a", 1.0), ("b", 1.01))
     ]
-    told = explain_missing_verdicts(compare_results(sides, ["a", "b"]))
+    told = explain_missing_conclusions(compare_results(sides, ["a", "b"]))
     assert len(told) == len(hints)
     assert all(hint in line for hint, line in zip(hints, told, strict=True))
 
@@ -272,4 +289,4 @@ def test_the_closing_hint_is_about_what_is_missing(
 def test_nothing_is_advised_where_nothing_helps() -> None:
     """More runs make no two profiles comparable."""
     sides = [training("a", (5.0,)), training("b", (5.0,), profile="full")]
-    assert explain_missing_verdicts(compare_results(sides, ["a", "b"])) == []
+    assert explain_missing_conclusions(compare_results(sides, ["a", "b"])) == []

@@ -163,7 +163,7 @@ def test_a_faster_system_dominates(submitted: Path) -> None:
     assert read_verdict(*reversed(pair))["verdict"] == "A dominates"
     assert read_verdict(*pair, "--baseline", pair[1])["verdict"] == "A dominates"
     text = invoke(compare, *pair).stdout
-    assert "verdict: B dominates" in text and "not tested" in text and "(1.30)" in text
+    assert "conclusion: B dominates" in text and "not tested" in text and "(1.30)" in text
 
 
 def test_a_slow_point_makes_two_crossings(submitted: Path) -> None:
@@ -252,7 +252,7 @@ def test_two_names_with_nothing_in_common_have_nothing_to_compare(
 
 def test_the_last_line_says_what_an_accelerator_yields(fleets: tuple[Path, Path]) -> None:
     lines = compare_fleets(fleets).stdout.strip().splitlines()
-    assert "verdict: B dominates, as whole systems of different size" in lines
+    assert "conclusion: B dominates, as whole systems of different size" in lines
     assert lines[-1].startswith("systems of different size: box (4 accelerators")
     assert "per accelerator B/A is (0.65) at the peaks, (0.65) to (5.97) over all" in lines[-1]
     assert "per kW B/A is (1.30) at the peaks, (1.30) to (11.95) over all" in lines[-1]
@@ -300,4 +300,4 @@ def test_markdown_has_the_same_steps(submitted: Path) -> None:
     text = invoke(compare, *pair, "--format", "markdown").stdout
     steps = [line for line in text.splitlines() if line.startswith("| 4.611 |")]
     assert steps == ["| 4.611 | 1,348.1 | 1,752.6 | (1.30) |"]
-    assert "verdict: B dominates" in text
+    assert "conclusion: B dominates" in text

@@ -23,7 +23,7 @@ from submissions.curves.comparison import (
     select_front_points,
 )
 from submissions.curves.tables import (
-    format_curve_verdict,
+    format_curve_conclusion,
     iterate_comparison_lines,
     iterate_comparison_tables,
 )
@@ -240,7 +240,7 @@ def test_systems_of_different_size_compare_per_unit_too(curve_of: Curves, point_
     sizes = "box (8 accelerators, 10 kW) and box (16 accelerators, 20 kW)"
     factors = "per accelerator B/A is (1.00); per kW B/A is (1.00)"
     assert found.notes == (f"systems of different size: {sizes}; {factors}",)
-    assert format_curve_verdict(found) == "B dominates, as whole systems of different size"
+    assert format_curve_conclusion(found) == "B dominates, as whole systems of different size"
     assert [*iterate_comparison_lines(found)][-1] == found.notes[-1]
 
 
@@ -260,7 +260,7 @@ def test_a_factor_that_changes_with_the_speed_is_a_range(
 
 def test_systems_of_one_size_have_a_bare_verdict(curve_of: Curves) -> None:
     found = compare_curves(curve_of((8, 50.0, 40.0)), curve_of((8, 60.0, 40.0)))
-    assert (format_curve_verdict(found), found.notes) == ("B dominates", ())
+    assert (format_curve_conclusion(found), found.notes) == ("B dominates", ())
 
 
 def test_systems_of_unknown_size_are_called_so(curve_of: Curves) -> None:

@@ -41,7 +41,7 @@ def test_two_curves_are_compared(study: Path, tmp_path: Path) -> None:
     shutil.copytree(study, other)
     result = CliRunner().invoke(compare, [str(study), str(other)])
     assert result.exception is None, result.output
-    assert "resnet50, podium curve" in result.output and "verdict: equal" in result.output
+    assert "resnet50, podium curve" in result.output and "conclusion: equal" in result.output
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_curve_that_is_ahead_is_named(
     ]
     result = CliRunner().invoke(compare, [*folders, "--require", "comparable"])
     assert (result.exit_code, result.exception) == (0, None), result.output
-    assert f"verdict: {verdict}" in result.output and "left out" not in result.output
+    assert f"conclusion: {verdict}" in result.output and "left out" not in result.output
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_repeats_decide_whether_a_difference_is_told(
         for name, times in (("a", 1.0), ("b", longer))
     ]
     result = CliRunner().invoke(compare, [*folders, "--require", "separable"])
-    assert f"verdict: {verdict}\n" in result.output and "not tested" not in result.output
+    assert f"conclusion: {verdict}\n" in result.output and "not tested" not in result.output
     assert result.exit_code == code, result.output
 
 
@@ -111,7 +111,7 @@ def test_a_podium_curve_is_not_compared_with_one_of_mlperf(study: Path, tmp_path
     BASES["endpoints-curve"](tmp_path / "theirs")
     (theirs,) = (tmp_path / "theirs").iterdir()
     result = CliRunner().invoke(compare, [str(study), str(theirs)])
-    assert result.exit_code == 0 and "verdict: not comparable" in result.output
+    assert result.exit_code == 0 and "conclusion: not comparable" in result.output
     assert "rules: podium curve, not endpoints-v1.0" in result.output
     required = CliRunner().invoke(compare, [str(study), str(theirs), "--require", "comparable"])
     assert isinstance(required.exception, JudgedError) and required.exception.exit_code == 1

@@ -40,6 +40,11 @@ REQUESTS: Final = {
         MissingError.exit_code,
         f"input pipeline 'dali' is not installed: {format_install_command('dali')}",
     ),
+    "launch": Request(
+        ["launch", "slurm", "resnet50", "--results", "/shared/results"],
+        MissingError.exit_code,
+        "the command 'launch' is not installed with this podium",
+    ),
     "scaling": Request(
         ["scaling", "resnet50", "--devices", "8", "--batch", "64"],
         MissingError.exit_code,
@@ -102,7 +107,7 @@ def test_a_hidden_extra_is_neither_offered_nor_imported(extra: str) -> None:
     """The test of hiding: a podium that still finds the extra would pass every test below."""
     with hide_extra(extra):
         for kind, name in list_points_of(extra):
-            assert name not in registry.list_entry_points(f"{kind}")
+            assert name not in registry.list_entry_points(kind)
         with pytest.raises(ImportError):
             importlib.import_module(f"extras.{extra}")
     for kind, name in list_points_of(extra):

@@ -1,38 +1,16 @@
 """The fake workloads are found by their entry points, here and in child processes."""
 
 import asyncio
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from offered_fakes import offer_fakes
 from warm import RUN, Warm
 
 from harness.machine import cpus
 from harness.machine.telemetry import process
-from suite import registry
 
-FAKES = Path(__file__).resolve().parents[1] / "fakes"
-
-if str(FAKES) not in sys.path:
-    sys.path.insert(0, str(FAKES))
-if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(FAKES), os.environ.get("PYTHONPATH")])
-    )
-    for found in (
-        registry.list_entry_points,
-        registry.list_round_files,
-        registry.collect_round_texts,
-        registry.list_round_names,
-        registry.load_round_kind,
-        registry.load_round,
-    ):
-        found.cache_clear()
-os.environ["PODIUM_FAKE_BRIEF"] = (
-    "yes"  # before the fakes are imported, here and in child processes
-)
+offer_fakes()
 
 
 @pytest.fixture(autouse=True)

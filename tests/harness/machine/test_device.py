@@ -155,30 +155,3 @@ def test_commands_end_with_their_codes(
     told = capsys.readouterr().err
     assert ended.value.code == code and words in told and len(told.strip().splitlines()) == 1, told
     assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("result_*"))
-
-
-def test_a_job_file_counts_its_devices(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    """Each of its ranks would refuse the list, an hour later in the queue."""
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        [
-            "podium",
-            "launch",
-            "slurm",
-            "resnet50",
-            "--results",
-            "/shared/results",
-            "--device",
-            "cuda:0-7",
-        ],
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert (
-        ended.value.code == 2
-        and "give --device cuda, and the number of GPUs per machine as --devices"
-        in capsys.readouterr().err
-    )

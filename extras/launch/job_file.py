@@ -81,7 +81,7 @@ def render_job_file(request: JobRequest) -> str:
     )
     check_job_request(request)
     template = build_job_environment().from_string(
-        files("harness.launch").joinpath(JOB_TEMPLATES[request.scheduler]).read_text("utf-8")
+        files("extras.launch").joinpath(JOB_TEMPLATES[request.scheduler]).read_text("utf-8")
     )
     return template.render(build_job_values(request)) + "\n"
 

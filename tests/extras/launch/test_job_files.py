@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from podium_fakes import STEP_MS
 from podium_fakes.drive import events, log_path
 
-from harness.commands.launch import launch
-from harness.launch import job_file
+from extras.launch import job_file
+from extras.launch.cli import launch
 from suite.errors import RequestError
 
 SHARED = "/shared/results"
@@ -309,3 +309,12 @@ def test_a_scheduler_that_is_not_there_is_said_beside_the_file(
         and done.stdout.startswith("#!/bin/bash")
         and "sbatch is not on this machine" in done.stderr
     )
+
+
+def test_a_list_of_devices_is_refused() -> None:
+    """Each rank would refuse the list, an hour later in the queue."""
+    done = CliRunner().invoke(
+        launch, ["slurm", "resnet50", "--results", SHARED, "--device", "cuda:0-7"]
+    )
+    assert done.exit_code == 2
+    assert "give --device cuda, and the number of GPUs per machine as --devices" in done.output

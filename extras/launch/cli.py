@@ -103,7 +103,7 @@ def launch(
     Example: podium launch slurm resnet50 --nodes 4 --devices 8 --results /shared/results --data
     /shared/imagenet > job.sh
     """
-    from harness.launch.job_file import JobRequest, find_missing_program, render_job_file
+    from extras.launch.job_file import JobRequest, find_missing_program, render_job_file
 
     if trainjob and scheduler == "kubernetes":
         kind = "trainjob"

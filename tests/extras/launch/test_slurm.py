@@ -15,8 +15,8 @@ from podium_fakes import slurm
 from podium_fakes.drive import log_path, marks, options, partial, until, valid_events, weights
 from podium_fakes.slurm import ASKED_S, Cluster
 
-from harness.commands.launch import launch
-from harness.launch.job_file import MAX_SLURM_REQUEUES
+from extras.launch.cli import launch
+from extras.launch.job_file import MAX_SLURM_REQUEUES
 from harness.training.run_set import train_run_set
 from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.files.layout import locate_staged_results

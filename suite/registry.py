@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.engine import Engine
     from suite.input import Input
     from suite.power import PowerSource
+    from suite.prices import PriceReader
     from suite.rounds import Round
     from suite.rounds.endpoints_curve import EndpointsRound
     from suite.rounds.kind import RoundKind
@@ -48,6 +49,7 @@ NETWORK_GROUP: Final = "podium.networks"
 STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
 POWER_GROUP: Final = "podium.power"
+PRICE_GROUP: Final = "podium.prices"
 ROUND_KIND_GROUP: Final = "podium.round_kinds"
 
 DEFAULT_ROUND: Final = "podium-v1"
@@ -260,6 +262,21 @@ def load_input_pipeline(name: str) -> "Input":
 def load_power_source(name: str) -> "PowerSource":
     """Return the power source of that name."""
     return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name))
+
+
+def load_price_reader() -> "PriceReader":
+    """Return what reads files of prices; MissingError if no installed package does."""
+    return cast("PriceReader", load_first_entry_point(PRICE_GROUP, "reader of prices"))
+
+
+def load_first_entry_point(group: str, kind: str) -> Any:
+    """Load the first entry point of a group by name; MissingError if no installed package offers
+    one.
+    """
+    name = next(iter(list_entry_points(group)), None)
+    if name is None:
+        raise MissingError(f"no {kind} is installed: no package offers one in {group}")
+    return load_entry_point(group, kind, name)
 
 
 def load_network_record(name: str) -> "BareNetworkRecord":

@@ -26,6 +26,7 @@ from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import read_json_document
 from compliance.recognition.path_kind import recognise_path
 from compliance.recognition.round import recognise_path_round
+from extras.cost import prices as cost_prices
 from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.endpoints import answered_runs, client_runs, curves
@@ -58,7 +59,6 @@ from submissions import published_rows
 from submissions.campaign import replacement as campaign_replacement
 from submissions.campaign import state as campaign_state
 from submissions.compare import compared_results, comparison
-from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
 from submissions.publish import references as published_references
 from submissions.score import score

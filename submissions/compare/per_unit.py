@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from submissions.compare.watts import EnergyKind, group_widest_energies
-from submissions.cost.prices import Prices, read_prices
+from suite import registry
 from suite.errors import RequestError
 from suite.files.untrusted_files import replace_unprintable
 from suite.measurement.metrics import (
@@ -20,6 +20,7 @@ from suite.measurement.metrics import (
     compute_accelerator_figure,
     is_derivable_figure,
 )
+from suite.prices import PriceList
 from suite.records import EnergyRecord
 from suite.result import Result
 from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
@@ -38,7 +39,7 @@ class FigureRequest:
     """The figures to derive, and their inputs."""
 
     basis: FigureBasis
-    prices: Prices | None = None
+    prices: PriceList | None = None
     """Prices, for figures per unit of money."""
 
     def compute_figure(
@@ -53,13 +54,8 @@ class FigureRequest:
         if score.value is None or not is_derivable_figure(score.metric, score.unit):
             return None
         if self.prices:
-            price = self.prices.find_price(score.system, side.machine.accelerator or "")
-            return compute_money_figure(
-                score.value,
-                score.unit,
-                price.per_hour.value if price else None,
-                self.prices.currency,
-            )
+            hourly = self.prices.find_hourly_price(score.system, side.machine.accelerator or "")
+            return compute_money_figure(score.value, score.unit, hourly, self.prices.currency)
         return compute_accelerator_figure(score.value, score.unit, side.machine.accelerators)
 
     @property
@@ -85,7 +81,10 @@ def parse_figure_request(per: str | None, prices: Path | None) -> FigureRequest 
         raise RequestError("--per dollar needs --prices FILE")
     if per is None:
         return None
-    return FigureRequest(basis=FigureBasis(per), prices=read_prices(prices) if prices else None)
+    if prices:
+        read_prices = registry.load_price_reader()
+        return FigureRequest(basis=FigureBasis(per), prices=read_prices(prices))
+    return FigureRequest(basis=FigureBasis(per))
 
 
 def compute_watt_figure(

@@ -224,8 +224,10 @@ def find_point_divisor(
         case FigureBasis.WATT:
             return point.provisioned_w
         case FigureBasis.DOLLAR:
-            price = request.prices.find_price(*point.priced_names) if request.prices else None
-            return price.per_hour.value / S_PER_HOUR if price else None
+            if request.prices is None:
+                return None
+            hourly = request.prices.find_hourly_price(*point.priced_names)
+            return None if hourly is None else hourly / S_PER_HOUR
 
 
 def format_value_unit(point: MeasuredPoint, request: FigureRequest | None) -> str:

@@ -16,9 +16,9 @@ import click
 from click.testing import CliRunner
 
 import podium
+from extras.cost.cli import cost
 from podium.results import Results
 from submissions.commands.compare import compare
-from submissions.commands.cost import cost
 from submissions.commands.publish import publish
 from submissions.commands.published import published
 from submissions.commands.score import score

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from extras.cost.cli import cost
 from submissions.commands.compare import compare
-from submissions.commands.cost import cost
 from submissions.commands.score import score
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 

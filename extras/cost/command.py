@@ -16,11 +16,11 @@ from typing import Final
 
 import click
 
+from extras.cost.costs import explain_missing_cost, price_result
+from extras.cost.prices import Prices, read_prices
+from extras.cost.studies import compute_study_costs, is_study_path
 from submissions.compare.command import format_result_name
 from submissions.compare.compared_results import judge_compared_results
-from submissions.cost.costs import explain_missing_cost, price_result
-from submissions.cost.prices import Prices, read_prices
-from submissions.cost.studies import compute_study_costs, is_study_path
 from submissions.result_columns import rename_column, select_columns
 from suite.columns import Column, Table
 from suite.errors import JudgedError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.cost.formula import MILLION, HourlyCost, RangeEnd
-from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
+from extras.cost.formula import MILLION, HourlyCost, RangeEnd
+from extras.cost.prices import Amount, EnergyPrice, SystemPrice
 
 exactly = Amount.build_exact
 PLAIN = SystemPrice(match="*", hourly=exactly(36.0))

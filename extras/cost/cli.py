@@ -13,7 +13,7 @@ def print_example_prices(context: click.Context, option: click.Parameter, wanted
     del option
     if not wanted or context.resilient_parsing:
         return
-    from submissions.cost.prices import EXAMPLE_PRICES
+    from extras.cost.prices import EXAMPLE_PRICES
 
     click.echo(EXAMPLE_PRICES, nl=False)
     context.exit()
@@ -46,6 +46,6 @@ def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:
 
     Example: podium cost results --prices prices.toml
     """
-    from submissions.cost.command import report_costs
+    from extras.cost.command import report_costs
 
     report_costs(paths, prices, output_format)

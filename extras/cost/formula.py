@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
+from extras.cost.prices import Amount, EnergyPrice, SystemPrice
 from suite.human_numbers import format_whole_digits
 from suite.result import Money
 from suite.units import MINUTES_PER_HOUR, S_PER_HOUR, W_PER_KW

@@ -155,6 +155,13 @@ class Prices:
             None,
         )
 
+    def find_hourly_price(self, *names: str) -> float | None:
+        """Return the hourly price of a system without energy; None if the file has none."""
+        price = self.find_price(*names)
+        if price is None:
+            return None
+        return price.per_hour.value
+
 
 def read_prices(path: Path) -> Prices:
     """Read a user's prices; RequestError if they cannot be read, lack a source, or are not

@@ -10,9 +10,9 @@ from changed_results import make_result
 from click.testing import CliRunner, Result
 
 from compliance.verdict import Finding
-from submissions.commands.cost import cost
-from submissions.cost.command import find_repeated_results, format_cost_lines
-from submissions.cost.prices import read_prices
+from extras.cost.cli import cost
+from extras.cost.command import find_repeated_results, format_cost_lines
+from extras.cost.prices import read_prices
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import DETAIL_LOG, TELEMETRY_FILE
 from suite.loadgen.power_window import parse_power_time_ns

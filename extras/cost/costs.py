@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from submissions.cost.formula import MILLION, HourlyCost
-from submissions.cost.prices import Prices, SystemPrice
+from extras.cost.formula import MILLION, HourlyCost
+from extras.cost.prices import Prices, SystemPrice
 from suite.files.untrusted_files import replace_unprintable
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT

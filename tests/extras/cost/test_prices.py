@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from submissions.cost.prices import HOURS_PER_YEAR, read_prices
+from extras.cost.prices import HOURS_PER_YEAR, read_prices
 from suite.errors import RequestError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "prices.toml"

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from compliance.recognition.path_kind import PathKind, recognise_path
+from extras.cost.costs import compute_cost
+from extras.cost.prices import Prices
 from submissions import compliance_check
-from submissions.cost.costs import compute_cost
-from submissions.cost.prices import Prices
 from submissions.report.sections.studies.section import StudyHeader, read_study_table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from click.testing import CliRunner, Result
 
-from submissions.commands.cost import cost
+from extras.cost.cli import cost
 from suite.errors import JudgedError
 from suite.studies.measured import read_measured_study
 from suite.studies.sweep import list_sweep_rows

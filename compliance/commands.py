@@ -16,6 +16,7 @@ from compliance.judge import Judge
 from compliance.own_run import fold_disturbances, omit_editing_advice
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
+from compliance.rules.differences import CheckerDifference, list_rule_differences
 from compliance.verdict import (
     About,
     PathJudgement,
@@ -218,8 +219,17 @@ def describe_rule(rule: Rule[Any]) -> Iterator[str]:
     yield f"Verdict if violated: {describe_verdict(rule)}"
     if rule.workload:
         yield f"Workload: {rule.workload}"
+    for each in list_rule_differences(rule.id):
+        yield f"Official checker: {describe_difference(each)}"
     if found := find_example_finding(rule.id):
         yield f"For example: {found}"
+
+
+def describe_difference(difference: CheckerDifference) -> str:
+    sentence = f"{difference.subject}: {difference.official}. podium: {difference.here}"
+    if difference.reason:
+        return f"{sentence} ({difference.reason})"
+    return sentence
 
 
 def describe_verdict(rule: Rule[Any]) -> str:

@@ -5,6 +5,7 @@ them into links of the site.
 from pathlib import Path
 from typing import Final
 
+from differences import insert_differences
 from links import SOURCE, rewrite, source_page, source_text, targets
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -35,13 +36,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links of the repository into links of the site."""
+    """Turn links of the repository into links of the site, and insert generated tables."""
     name, paths = page.file.src_uri, origins(files)
     if name.startswith(f"{SOURCE}/"):
         return markdown
     if name == SETTINGS_PAGE:
         markdown = insert_settings(markdown)
-    return rewrite(markdown, paths[name], name, {path: each for each, path in paths.items()})
+    site = {path: each for each, path in paths.items()}
+    return insert_differences(rewrite(markdown, paths[name], name, site))
 
 
 def outside() -> dict[str, str]:
@@ -55,6 +57,8 @@ def outside() -> dict[str, str]:
         }
     for readme in sorted(ROOT.glob("compliance/kinds/*/README.md")):
         found[str(readme.relative_to(ROOT))] = f"kinds/{readme.parent.name}.md"
+    for page in sorted(ROOT.glob("benchmarks/results/*.md")):
+        found[str(page.relative_to(ROOT))] = f"measurements/{page.name}"
     return found
 
 

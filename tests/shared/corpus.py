@@ -18,7 +18,7 @@ MISJUDGED: Final = (
     "training_v6.0/Krai",
     "training_v6.0/MiTAC",
 )
-"""Results whose copies lack runs or tests, which docs/JUDGE.md names.
+"""Results whose copies lack runs or tests, which docs/reference/judge-published.md lists.
 
 A test insists that none is valid: whoever completes or judges one takes the entry away.
 """

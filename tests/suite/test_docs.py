@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 from xml.etree import ElementTree
 
 import pytest
@@ -15,14 +16,21 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from compliance.rules import load_rules
+from compliance.rules.differences import load_difference_tables
 from submissions.pack.bundle import pack_results
-from suite.registry import WORKLOAD_GROUP, list_entry_points, load_round
+from suite.registry import (
+    WORKLOAD_GROUP,
+    list_entry_points,
+    load_endpoints_round,
+    load_round,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("benchmarks/results/*.md"),
         *ROOT.glob("workloads/*/README.md"),
         *ROOT.glob("compliance/kinds/*/README.md"),
         *ROOT.glob("examples/*/README.md"),
@@ -71,11 +79,38 @@ def test_the_pages_of_the_entrance_are_looked_at() -> None:
     assert {
         "README.md",
         "CONTRIBUTING.md",
-        "docs/JUDGE.md",
+        "docs/reference/judge.md",
         "docs/guides/first-result.md",
         "workloads/gnmt/README.md",
     } <= names
     assert len(list(links(ROOT / "README.md"))) > 10
+
+
+MAX_PAGE_WORDS: Final = 1500
+LONG_PAGES: Final = frozenset(
+    {
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        *(f"docs/{name}.md" for name in ("COMPARING", "DESIGN", "ENGINES", "GPU", "POWER")),
+        *(f"docs/{name}.md" for name in ("REPORT", "SCALE", "STUDIES")),
+    }
+)
+"""Pages that are still longer; the list may only shrink."""
+
+
+def test_no_page_takes_longer_to_read_than_ten_minutes() -> None:
+    """A page has one subject: a longer one is two."""
+    written = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("benchmarks/results/*.md"),
+    ]
+    lengths = {
+        str(page.relative_to(ROOT)): len(page.read_text("utf-8").split()) for page in written
+    }
+    longer = {name for name, words in lengths.items() if words > MAX_PAGE_WORDS}
+    assert longer <= LONG_PAGES
 
 
 @pytest.fixture
@@ -134,6 +169,23 @@ def test_links_of_the_repository_become_links_of_the_site(
         " [d](https://example.org/DESIGN.md) [e](#here)"
     )
     assert hook.rewrite(text, "docs/guides/x.md", "guides/x.md", site) == wanted
+
+
+def test_a_page_lists_every_difference_from_official_checkers(
+    load: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each difference has its row, whose links lead to sections that rules have."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "hooks")
+    hook = load("hooks/differences.py")
+    page = hook.insert_differences((ROOT / "docs/reference/differences.md").read_text("utf-8"))
+    rows = [each for table in load_difference_tables() for each in table.difference]
+    assert len(rows) > 90
+    assert all(f"| {row.subject} | {row.official} | {row.here} |" in page for row in rows)
+    questions = load_endpoints_round("endpoints-v1.0").open
+    assert questions and all(f"| {name.replace('_', ' ')} |" in page for name in questions)
+    rules = load("hooks/rules.py").rule_pages()
+    for name, anchor in re.findall(r"\.\./(rules/[^)#]+)#([^)]+)\)", page):
+        assert f"{{ #{anchor} }}" in rules[name]
 
 
 @pytest.mark.slow

@@ -21,7 +21,9 @@ from suite.cli import group
 ROOT = Path(__file__).parents[3]
 WORKFLOW = ROOT / ".github" / "workflows" / "judge.yml"
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-DOCS = [ROOT / "README.md", ROOT / "docs" / "JUDGE.md"]
+GUIDE = ROOT / "docs" / "guides" / "judge-in-ci.md"
+REFERENCE = ROOT / "docs" / "reference" / "judge.md"
+DOCS = [ROOT / "README.md", GUIDE, REFERENCE, REFERENCE.with_name("scores.md")]
 BASE = EXAMPLES / "base"
 
 
@@ -179,8 +181,8 @@ def test_a_command_that_a_page_shows_is_one(page: str, line: str) -> None:
     understood(words)
 
 
-def test_the_page_names_every_format_and_input() -> None:
-    page = (ROOT / "docs" / "JUDGE.md").read_text()
+def test_the_pages_name_every_format_and_input() -> None:
+    page = GUIDE.read_text() + REFERENCE.read_text()
     choices = next(option.type for option in check.params if option.name == "output_format")
     assert isinstance(choices, click.Choice)
     for name in (

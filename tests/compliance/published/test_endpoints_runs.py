@@ -372,7 +372,7 @@ FORGED_ENTRIES: dict[str, Edit] = {
 def test_lowered_times_per_token_are_found_as_far_as_lengths_agree(
     tmp_path: Path, org: str, lowered: float, unseen: float
 ) -> None:
-    """The limits that docs/JUDGE.md states."""
+    """The limits in docs/internals/endpoints-checks.md."""
     for place, (factor, wanted) in enumerate(
         [(lowered, {"endpoints.token_time"}), (unseen, set())]
     ):

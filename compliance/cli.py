@@ -7,7 +7,6 @@ import click
 
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, ROUND_TYPE, NameType
-from suite.console.screen import VERBOSE_OPTION
 
 REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
@@ -71,7 +70,6 @@ def list_rule_ids() -> list[str]:
         " effect on a verdict."
     ),
 )
-@VERBOSE_OPTION
 @build_format_option(*REPORT_FORMATS)
 def check(
     paths: tuple[str, ...],

@@ -8,19 +8,24 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 
 from suite import __version__, registry
+from suite.console.command_help import prepare_command
+from suite.console.command_table import OWN_COMMANDS, HelpGroup
 from suite.console.options import OptionDecorator
-from suite.console.screen import QUIET_OPTION, VERBOSE_OPTION
+from suite.console.pages import list_topics
+from suite.console.screen import add_output_options
 from suite.errors import MissingError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS
+from suite.plugins import describe_package
 from suite.process import garbage, openmp
 from suite.process.closed_output import drop_unread_output
 from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
@@ -29,50 +34,21 @@ from suite.terms import Precision, Profile
 P = ParamSpec("P")
 R = TypeVar("R")
 
-COMMAND_SUMMARIES: Final = {
-    "help": "Show the help of a command.",
-    "list": "List workloads, engines, inputs, rounds, settings and rules.",
-    "doctor": "Show what this machine can run, and what is missing.",
-    "data": "Check, count and hash a data set before any timed run.",
-    "train": "Train a workload until it reaches its target quality.",
-    "launch": "Print job files for Slurm, Kubernetes and Apptainer.",
-    "infer": "Serve a trained workload under LoadGen.",
-    "serve": "Serve a trained workload to other machines.",
-    "build": "Build engines for GPUs that need not be here.",
-    "import": "Convert external weights into a checkpoint.",
-    "audit": "Run compliance tests on served results.",
-    "power": "List power sources, and why some cannot be read.",
-    "meter": "Act as a power meter that --meter can read.",
-    "precision": "Compare accuracy and speed by engine and precision.",
-    "sweep": "Measure throughput and latency by batch size.",
-    "peak": "Find the highest rate within a latency bound.",
-    "curve": "Trace throughput against speed per user of a language model.",
-    "study": "Measure a study that another package brings.",
-    "run": "Run the whole campaign: train, infer, check, pack.",
-    "restore": "Bring superseded results back.",
-    "check": "Check logs, result sets, results trees and bundles.",
-    "explain": "Explain a rule, and how to fix a violation.",
-    "score": "Print the scores of a results tree or bundle.",
-    "pack": "Seal a results folder into a bundle.",
-    "verify": "Verify a bundle's seal and signatures.",
-    "sign": "Sign a bundle with an SSH key.",
-    "timestamp": "Time-stamp a bundle (RFC 3161).",
-    "compare": "Compare results, with confidence intervals.",
-    "scaling": "Predict step times on many devices.",
-    "cost": "Compute the cost of samples and trainings at your prices.",
-    "published": "List published results, each with its source.",
-    "report": "Write a one-page report of results.",
-    "publish": "Build a static site of many results.",
-    "new-workload": "Create a package for a workload of your own.",
-}
+ALL_COMMANDS_KEY: Final = "suite.cli.all_commands"
+"""Of click's `Context.meta`: whether the group's help lists every command."""
+OTHERS_HEADING: Final = "From other packages"
+MAX_SUMMARY_LENGTH: Final = 100
+"""Characters of a summary of another package's command."""
 
 
 class LazyGroup(click.Group):
     """Loads a subcommand when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the entry points, in the order of work."""
-        order = {name: position for position, name in enumerate(COMMAND_SUMMARIES)}
+        """Return the names of the entry points: podium's own in the order of the help, then those
+        of other packages.
+        """
+        order = {name: position for position, name in enumerate(OWN_COMMANDS)}
         return sorted(
             registry.list_entry_points(registry.COMMAND_GROUP),
             key=lambda name: (order.get(name, len(order)), name),
@@ -81,11 +57,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
         try:
-            check_own_command(cmd_name)
-            return cast(
-                click.Command,
-                registry.load_entry_point(registry.COMMAND_GROUP, "command", cmd_name),
-            )
+            return load_command(cmd_name)
         except PodiumError as error:
             click.echo(f"podium: {error}", err=True)
             sys.exit(error.exit_code)
@@ -100,20 +72,57 @@ class LazyGroup(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, COMMAND_SUMMARIES.get(name, "Command of another package."))
-                    for name in self.list_commands(ctx)
-                ]
+        """List the everyday commands by group, or all of them; podium's own are not loaded."""
+        names, every = self.list_commands(ctx), bool(ctx.meta.get(ALL_COMMANDS_KEY))
+        for heading in HelpGroup:
+            rows = [
+                (name, own.summary)
+                for name in names
+                if (own := OWN_COMMANDS.get(name))
+                and own.group is heading
+                and (own.everyday or every)
+            ]
+            write_command_list(formatter, heading, rows)
+        foreign = [name for name in names if name not in OWN_COMMANDS]
+        rows = [(name, describe_foreign_command(name, load=every)) for name in foreign]
+        write_command_list(formatter, OTHERS_HEADING, rows)
+        formatter.write_paragraph()
+        if every:
+            formatter.write_text(f"Topics of podium help TOPIC: {', '.join(list_topics())}")
+        else:
+            formatter.write_text(
+                f"All {len(names)} commands, and the topics of podium help TOPIC: podium help --all"
             )
 
 
-def check_own_command(name: str) -> None:
-    """MissingError for a command of podium's own whose extra is not installed."""
-    if name in COMMAND_SUMMARIES and name not in registry.list_entry_points(registry.COMMAND_GROUP):
+def load_command(name: str) -> click.Command:
+    """Load a command, with what podium adds to each; errors as for an entry point, and MissingError
+    for a command of podium's own whose extra is not installed.
+    """
+    if name in OWN_COMMANDS and name not in registry.list_entry_points(registry.COMMAND_GROUP):
         raise MissingError(f"the command '{name}' is not installed with this podium")
+    command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
+    return prepare_command(name, command)
+
+
+def describe_foreign_command(name: str, *, load: bool) -> str:
+    """Describe another package's command by the first sentence of its help, for which it is loaded,
+    or by its package.
+    """
+    if load:
+        with suppress(MissingError):
+            return load_command(name).get_short_help_str(limit=MAX_SUMMARY_LENGTH)
+    package = describe_package(registry.list_entry_points(registry.COMMAND_GROUP)[name])
+    return f"Command of {package}."
+
+
+def write_command_list(
+    formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]
+) -> None:
+    """Write a section of the help, if there is any command in it."""
+    if rows:
+        with formatter.section(heading):
+            formatter.write_dl(rows)
 
 
 def refuse_repeated_options(context: click.Context, arguments: list[str]) -> None:
@@ -139,8 +148,6 @@ def refuse_repeated_options(context: click.Context, arguments: list[str]) -> Non
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="podium")
-@QUIET_OPTION
-@VERBOSE_OPTION
 @click.pass_context
 def group(context: click.Context) -> None:
     """Benchmark suite for machine learning: train to target, serve under LoadGen, check, seal,
@@ -155,6 +162,9 @@ def group(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
         context.exit(2)
+
+
+add_output_options(group)
 
 
 def main(command: click.Command = group) -> None:
@@ -270,14 +280,14 @@ UNOFFERED_VALUES: Final = {
 
 
 def add_run_options(*options: OptionDecorator) -> OptionsAdder[R]:
-    """Add options that describe a run, and --quiet; the command gets them as `options`."""
+    """Add options that describe a run; the command gets them as `options`."""
 
     def add_options(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
         def call_command(**values: Any) -> R:
             return command(options=take_run_options(values), **values)
 
-        decorated: Callable[..., R] = QUIET_OPTION(call_command)
+        decorated: Callable[..., R] = call_command
         for option in reversed(options):
             decorated = option(decorated)
         return decorated

@@ -13,9 +13,22 @@ from harness.commands.study import (
 )
 from harness.serving.network.endpoint_options import add_endpoint_options
 from suite.cli import RunOptions, add_run_options
+from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 
+EVERYDAY_OPTIONS: Final = (
+    "concurrencies",
+    "seconds",
+    "profile",
+    "data",
+    "results",
+    "device",
+    "checkpoint",
+    "endpoints",
+    "output_format",
+)
+"""Parameters that `--help` shows; `--help-all` shows all."""
 MAX_CONCURRENCY: Final = 65_536
 
 
@@ -35,7 +48,7 @@ def parse_concurrencies(
     return tuple(sorted(numbers))
 
 
-@click.command()
+@click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @add_run_options(*STUDY_RUN_OPTIONS)
 @click.option(

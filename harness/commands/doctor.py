@@ -7,7 +7,6 @@ import click
 from harness.missing_modules import report_missing_modules
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
-from suite.console.screen import VERBOSE_OPTION
 
 
 @click.command()
@@ -16,7 +15,6 @@ from suite.console.screen import VERBOSE_OPTION
     "--data", type=PATH_TYPE, help="Folder of the real data set, to check whether it can be used."
 )
 @build_format_option("text", "json")
-@VERBOSE_OPTION
 def doctor(workload: str | None, data: Path | None, output_format: str) -> None:
     """Show versions, what this machine can run, and how to add what is missing; -v shows every
     reason.

@@ -21,6 +21,7 @@ from harness.serving.network.endpoint_options import (
     resolve_infer_scenarios,
 )
 from suite.cli import RunOptions, add_run_options
+from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, DRY_RUN_OPTION, SERVING_RUN_OPTIONS
 from suite.console.parameters import PATH_TYPE, SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.dry_run import (
@@ -31,6 +32,22 @@ from suite.dry_run import (
 )
 from suite.errors import RequestError
 
+EVERYDAY_OPTIONS: Final = (
+    "scenario",
+    "runs",
+    "profile",
+    "engine",
+    "precision",
+    "assignments",
+    "data",
+    "results",
+    "device",
+    "checkpoint",
+    "dry_run",
+    "onnx",
+    "endpoints",
+)
+"""Parameters that `--help` shows; `--help-all` shows all."""
 PLANS_ENGINE: Final = "tensorrt"
 """The engine that serves what `podium build` made."""
 
@@ -47,7 +64,7 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
     return replace(options, assignments=(*options.assignments, setting))
 
 
-@click.command()
+@click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="[WORKLOAD]", required=False)
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(

@@ -3,20 +3,35 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 
 from harness.commands.study import REPEATS_OPTION, run_study
 from suite.cli import RunOptions, add_run_options
+from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.console.screen import print_progress_note
 from suite.loadgen.scenario import Scenario
 
+EVERYDAY_OPTIONS: Final = (
+    "scenario",
+    "within_ms",
+    "percentile",
+    "budget_s",
+    "profile",
+    "engine",
+    "data",
+    "results",
+    "device",
+    "output_format",
+)
+"""Parameters that `--help` shows; `--help-all` shows all."""
 
-@click.command()
+
+@click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(

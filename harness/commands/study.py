@@ -23,6 +23,7 @@ from suite.console.options import (
     build_format_option,
 )
 from suite.console.parameters import WORKLOAD_TYPE
+from suite.console.screen import add_output_options
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
 
@@ -140,6 +141,7 @@ def build_study_command(kind: "StudyKind[Any, Any, Any]") -> click.Command:
         made = decorate(made)
     command = click.command(kind.name, help=kind.help or kind.note)(made)
     command.params.extend(kind.options)
+    add_output_options(command)
     return command
 
 

@@ -1,10 +1,13 @@
 """The command `train`."""
 
+from typing import Final
+
 import click
 from click.core import ParameterSource
 
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
+from suite.console.command_help import FoldedCommand
 from suite.console.options import (
     DATA_OPTIONS,
     DRY_RUN_OPTION,
@@ -24,6 +27,19 @@ from suite.dry_run import (
     report_estimate,
 )
 
+EVERYDAY_OPTIONS: Final = (
+    "profile",
+    "assignments",
+    "data",
+    "results",
+    "device",
+    "seed",
+    "runs",
+    "resume",
+    "dry_run",
+)
+"""Parameters that `--help` shows; `--help-all` shows all."""
+
 
 def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     """Refuse --engine, except from `podium run`: training uses the framework's own."""
@@ -34,7 +50,7 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
     return name
 
 
-@click.command()
+@click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @add_run_options(
     *MODEL_OPTIONS,

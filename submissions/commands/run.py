@@ -1,12 +1,28 @@
 """The command `run`."""
 
+from typing import Final
+
 import click
 
 from suite.cli import RunOptions, add_run_options
+from suite.console.command_help import FoldedCommand
 from suite.console.options import DRY_RUN_OPTION, RUN_OPTIONS
 from suite.console.parameters import SEED_TYPE, WORKLOAD_OR_ALL_TYPE
-from suite.console.screen import VERBOSE_OPTION
 from suite.dry_run import refuse_dry_options
+
+EVERYDAY_OPTIONS: Final = (
+    "profile",
+    "engine",
+    "precision",
+    "assignments",
+    "data",
+    "results",
+    "device",
+    "seed",
+    "runs",
+    "dry_run",
+)
+"""Parameters that `--help` shows; `--help-all` shows all."""
 
 
 def refuse_scenario(context: click.Context, __: click.Parameter, name: str | None) -> None:
@@ -19,10 +35,9 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
         )
 
 
-@click.command()
+@click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
 @click.argument("workload", is_eager=True, type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
 @add_run_options(*RUN_OPTIONS)
-@VERBOSE_OPTION
 @click.option(
     "--seed",
     type=SEED_TYPE,

@@ -5,13 +5,11 @@ from pathlib import Path
 import click
 
 from suite.console.options import RESULTS_OPTION
-from suite.console.screen import QUIET_OPTION
 
 
 @click.command()
 @click.argument("number", required=False, type=click.IntRange(min=1), metavar="[N]")
 @RESULTS_OPTION
-@QUIET_OPTION
 def restore(number: int | None, results: Path) -> None:
     """Bring superseded results back.
 

@@ -11,6 +11,7 @@ from typing import Final
 from suite import registry
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files.layout import build_write_error
+from suite.files.package_files import find_shipped_folder
 from suite.process.installation import DISTRIBUTION_NAME
 
 WORKLOAD_NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
@@ -38,12 +39,6 @@ SKIPPED_FOLDERS: Final = ("__pycache__", ".pytest_cache")
 def find_example_package() -> Path:
     """Find the example: inside this package if podium is installed, next to it in a clone."""
     return find_shipped_folder("example", f"examples/{EXAMPLE_NAME}")
-
-
-def find_shipped_folder(installed: str, cloned: str) -> Path:
-    """Find a folder that is installed inside this package, and lies elsewhere in a clone."""
-    here = Path(__file__).resolve().parents[1]
-    return next(folder for folder in (here / installed, here.parent / cloned) if folder.is_dir())
 
 
 def write_workload_package(name: str, folder: Path, template: str = DEFAULT_TEMPLATE) -> list[Path]:

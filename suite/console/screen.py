@@ -68,22 +68,27 @@ def set_screen(context: click.Context, parameter: click.Parameter, given: bool) 
         context.obj = replace(context.find_object(Screen) or Screen(), **changes)
 
 
-QUIET_OPTION: Final = click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=set_screen,
-    help="Print only results and errors.",
-)
-VERBOSE_OPTION: Final = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    expose_value=False,
-    callback=set_screen,
-    help="Show more detail.",
-)
+def add_output_options(command: click.Command) -> None:
+    """Add --quiet and --verbose to a command and its subcommands, unless it has options of these
+    names.
+    """
+    taken = {name for parameter in command.params for name in parameter.opts}
+    for names, text in OUTPUT_OPTIONS.items():
+        if taken.isdisjoint(names):
+            option = click.Option(
+                names, is_flag=True, expose_value=False, callback=set_screen, help=text
+            )
+            command.params.append(option)
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            add_output_options(each)
+
+
+OUTPUT_OPTIONS: Final = {
+    ("-q", "--quiet"): "Print only results and errors.",
+    ("-v", "--verbose"): "Show more detail.",
+}
+"""Names of options that every command has, in front of its name and behind it -> their help."""
 
 
 def convert_to_final_path(name: str) -> str:

@@ -44,3 +44,13 @@ def read_package_files(point: EntryPoint, package: str, pattern: str) -> list[Pa
         PackageFile(point=point, package=package, path=str(file), text=file.read_text("utf-8"))
         for file in found
     ]
+
+
+def find_shipped_folder(installed: str, cloned: str) -> Path:
+    """Find a folder that travels with podium: inside the package `suite` if it is installed,
+    elsewhere in a clone.
+    """
+    package = Path(__file__).resolve().parents[1]
+    return next(
+        folder for folder in (package / installed, package.parent / cloned) if folder.is_dir()
+    )

@@ -1,0 +1,205 @@
+"""podium's own commands: a summary for `podium --help`, the group of the help that a command stands
+in, and the page of the documentation about it. A command is not loaded for any of these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class HelpGroup(StrEnum):
+    """Headings of `podium --help`, in their order."""
+
+    MEASURE = "Measure"
+    JUDGE = "Judge"
+    SHARE = "Compare and share"
+    MACHINE = "Machine"
+    EXTEND = "Extend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCommand:
+    """What the help shows of one of podium's commands."""
+
+    group: HelpGroup
+    summary: str
+    topic: str
+    """The page about it, as `podium help TOPIC` finds it."""
+    everyday: bool = False
+    """Whether `podium --help` lists it; `podium help --all` lists every command."""
+
+
+OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
+    "run": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Run the whole campaign: train, infer, check, pack.",
+        topic="first-result",
+        everyday=True,
+    ),
+    "infer": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Serve a trained workload, a server or an ONNX file under LoadGen.",
+        topic="reading-results",
+        everyday=True,
+    ),
+    "train": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Train a workload until it reaches its target quality.",
+        topic="first-result",
+    ),
+    "data": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Check, count and hash a data set before any timed run.",
+        topic="your-data",
+    ),
+    "audit": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Run compliance tests on served results.",
+        topic="scale",
+    ),
+    "serve": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Serve a trained workload to other machines.",
+        topic="scale",
+    ),
+    "sweep": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Measure throughput and latency by batch size.",
+        topic="studies",
+    ),
+    "peak": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Find the highest rate within a latency bound.",
+        topic="studies",
+    ),
+    "curve": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Trace throughput against speed per user of a language model.",
+        topic="studies",
+    ),
+    "precision": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Compare accuracy and speed by engine and precision.",
+        topic="studies",
+    ),
+    "restore": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Bring superseded results back.",
+        topic="reading-results",
+    ),
+    "check": OwnCommand(
+        group=HelpGroup.JUDGE,
+        summary="Check logs, result sets, results trees and bundles.",
+        topic="judge",
+        everyday=True,
+    ),
+    "score": OwnCommand(
+        group=HelpGroup.JUDGE,
+        summary="Print the scores of a results tree or bundle.",
+        topic="reading-results",
+        everyday=True,
+    ),
+    "explain": OwnCommand(
+        group=HelpGroup.JUDGE,
+        summary="Explain a rule, and how to fix a violation.",
+        topic="judge",
+    ),
+    "compare": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Compare results, with confidence intervals.",
+        topic="comparing",
+        everyday=True,
+    ),
+    "report": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Write a one-page report of results.",
+        topic="report",
+        everyday=True,
+    ),
+    "verify": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Verify a bundle's seal and signatures.",
+        topic="signing",
+        everyday=True,
+    ),
+    "pack": OwnCommand(
+        group=HelpGroup.SHARE, summary="Seal a results folder into a bundle.", topic="bundle"
+    ),
+    "sign": OwnCommand(
+        group=HelpGroup.SHARE, summary="Sign a bundle with an SSH key.", topic="signing"
+    ),
+    "timestamp": OwnCommand(
+        group=HelpGroup.SHARE, summary="Time-stamp a bundle (RFC 3161).", topic="signing"
+    ),
+    "publish": OwnCommand(
+        group=HelpGroup.SHARE, summary="Build a static site of many results.", topic="report"
+    ),
+    "published": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="List published results, each with its source.",
+        topic="comparing",
+    ),
+    "cost": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Compute the cost of samples and trainings at your prices.",
+        topic="comparing",
+    ),
+    "scaling": OwnCommand(
+        group=HelpGroup.SHARE, summary="Predict step times on many devices.", topic="scaling"
+    ),
+    "doctor": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="Show what this machine can run, and what is missing.",
+        topic="engines",
+        everyday=True,
+    ),
+    "list": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="List workloads, engines, rounds, settings, rules, or your runs.",
+        topic="commands",
+        everyday=True,
+    ),
+    "build": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="Build engines for GPUs of other machines.",
+        topic="engines",
+    ),
+    "launch": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="Print job files for Slurm, Kubernetes and Apptainer.",
+        topic="scale",
+    ),
+    "power": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="List power sources, and why some cannot be read.",
+        topic="power",
+    ),
+    "meter": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="Act as a power meter that --meter can read.",
+        topic="power",
+    ),
+    "help": OwnCommand(
+        group=HelpGroup.MACHINE,
+        summary="Show the help of a command, or a page of the documentation.",
+        topic="commands",
+    ),
+    "new-workload": OwnCommand(
+        group=HelpGroup.EXTEND,
+        summary="Create a package for a workload of your own.",
+        topic="your-workload",
+        everyday=True,
+    ),
+    "import": OwnCommand(
+        group=HelpGroup.EXTEND,
+        summary="Convert external weights into a checkpoint.",
+        topic="studies",
+    ),
+    "study": OwnCommand(
+        group=HelpGroup.EXTEND,
+        summary="Measure a study that another package brings.",
+        topic="studies",
+    ),
+}
+"""By name, in the order in which each group lists them."""

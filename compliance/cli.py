@@ -1,14 +1,15 @@
 """The commands `check` and `explain`; thin, so that `--help` loads neither parsers nor rules."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from suite.console.options import build_format_option
+from suite.console.options import DEFAULT_RESULTS, build_format_option
 from suite.console.parameters import PATH_TYPE, ROUND_TYPE, NameType
 
 REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
+STATISTICS_FORMATS: Final = ("text", "json")
 
 
 def list_rule_ids() -> list[str]:
@@ -66,73 +67,66 @@ def list_rule_ids() -> list[str]:
     type=PATH_TYPE,
     metavar="FILE",
     help=(
-        "Waivers (TOML): findings that are known and accepted. They are still listed, but have no"
-        " effect on a verdict."
+        "Waivers (TOML): findings that are known and accepted, each with rule, path, by whom, until"
+        " which day, and why. They are listed, but have no effect on a verdict."
     ),
 )
+@click.option("-x", "--exit-first", is_flag=True, help="Stop at the first PATH that is not valid.")
+@click.option(
+    "--statistics",
+    is_flag=True,
+    help="Count the findings of each rule instead of listing them; as text or JSON.",
+)
 @build_format_option(*REPORT_FORMATS)
-def check(
-    paths: tuple[str, ...],
-    round_name: str | None,
-    truth: Path | None,
-    tokenizer: Path | None,
-    config: Path | None,
-    workload: str | None,
-    strict: bool,
-    accept: Path | None,
-    output_format: str,
-) -> int:
-    """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
-    PATH separately.
+def check(paths: tuple[str, ...], config: Path | None, workload: str | None, **values: Any) -> int:
+    """Check logs, run sets, entries, systems, organisations, results trees and bundles, each
+    PATH separately; without PATH, the folder results.
 
     podium detects the round: one of MLPerf Training, Inference or Endpoints, or podium's own
-    (podium list names them). Results of any other round are reported as unknown, neither valid nor
-    invalid. In a published round, only findings that affect the result (its score, quality, rules
-    or identity) are errors; findings about its form (file layout and log format) are warnings.
+    (podium list shows them). Results of any other round have the verdict unknown. In a published
+    round, findings that affect the result (its score, quality, rules or identity) are errors;
+    findings about its form (file layout and log format) are warnings.
 
-    The report lists the results found in each PATH, and what of them could not be checked. -v
-    shows every place of a finding. --format github also adds a summary to the file
-    that GITHUB_STEP_SUMMARY names.
+    The report lists the results in each PATH, and what could not be checked. -v shows every place
+    of a finding. --format github also adds a summary to the file in GITHUB_STEP_SUMMARY. podium
+    verify checks the signatures of a bundle.
 
-    Of a sealed bundle, its signatures and what its manifest claims of commands and seeds are not
-    looked at: podium verify checks them.
-
-    --accept names a file of waivers: rule, path, by whom, until which day, and why.
-
-    Without --config, at least one PATH is required. Exit code 0: every PATH is valid. 1: a PATH is
-    invalid, unreadable, missing, or of an unknown round. 2: the request is wrong, or a waiver has
-    expired or names an unknown rule. 3: all other
-    PATHs are valid, but the package of a workload is not installed; or what an option needs is not.
+    Exit code 0: every PATH is valid. 1: a PATH is not valid, or does not exist. 2: the request is
+    wrong, or a waiver has expired or is for an unknown rule. 3: a workload's package, or something
+    that an option needs, is not installed.
 
     Example: podium check results --format json
     """
-    from compliance.commands import run_check_command, run_config_check_command
+    from compliance.commands import CheckOptions, run_check_command, run_config_check_command
 
-    if config is not None and accept is not None:
-        raise click.UsageError("--accept is for results; --config has no waivers")
+    options = CheckOptions(**values)
+    if options.statistics and options.output_format not in STATISTICS_FORMATS:
+        raise click.UsageError(f"--statistics: --format {' or '.join(STATISTICS_FORMATS)} only")
     if config is not None:
+        if options.accept is not None:
+            raise click.UsageError("--accept is for results; --config has no waivers")
+        configs = [config, *map(Path, paths)]
         return run_config_check_command(
-            [config, *map(Path, paths)], workload, round_name, output_format
+            configs, workload, options.round_name, options.output_format
         )
-    if not paths:
-        raise click.UsageError("nothing to judge: name a PATH, such as: podium check results")
-    return run_check_command(
-        paths,
-        round_name,
-        truth,
-        output_format,
-        strict=strict,
-        tokenizer=tokenizer,
-        accept=accept,
-    )
+    return run_check_command(paths or (get_default_path(),), options)
+
+
+def get_default_path() -> str:
+    """Return the results folder; click.UsageError if there is none."""
+    if not DEFAULT_RESULTS.is_dir():
+        raise click.UsageError(
+            f"nothing to judge: there is no folder {DEFAULT_RESULTS} here; name a PATH"
+        )
+    return str(DEFAULT_RESULTS)
 
 
 @click.command()
-@click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE]")
+@click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE|PREFIX]")
 @build_format_option("text", "json")
 def explain(rule: str | None, output_format: str) -> None:
-    """Explain what RULE requires, its source, and how to fix a violation; without RULE, list all
-    rules.
+    """Explain what RULE requires, its source, and how to fix a violation. With PREFIX, such as
+    training, list the rules whose names begin with it; without either, list all rules.
 
     Example: podium explain training.target
     """

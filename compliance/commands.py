@@ -3,9 +3,11 @@
 import difflib
 import json
 import os
+import re
 import textwrap
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +17,8 @@ import click
 from compliance.judge import Judge
 from compliance.own_run import fold_disturbances, omit_editing_advice
 from compliance.reports import render
+from compliance.reports.counts import format_check_summary
+from compliance.reports.statistics import render_rule_counts
 from compliance.rules import Rule, load_rules
 from compliance.rules.differences import CheckerDifference, list_rule_differences
 from compliance.verdict import (
@@ -25,7 +29,7 @@ from compliance.verdict import (
     change_findings,
     judge_strictly,
 )
-from compliance.waivers import apply_waivers, describe_idle_waivers, read_waivers
+from compliance.waivers import Waiver, apply_waivers, describe_idle_waivers, read_waivers
 from suite import registry
 from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
@@ -35,62 +39,95 @@ RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
 SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
 """Environment variable with which a workflow names the file that its step's summary is added to."""
+RULE_NAME_WIDTH: Final = 30
+"""Width of the column of ids in the list of rules."""
+FIRST_SENTENCE: Final = re.compile(r"(?<=[a-z0-9)`'\"]\.) (?=[A-Z])")
+"""The end of a rule's first sentence."""
 MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
+LEAST_LIKENESS: Final = 0.6
+"""Of a suggested rule's id to the one that was asked for, from 0 to 1."""
 
 
-def run_check_command(
-    paths: Sequence[str],
-    round_name: str | None,
-    truth: Path | None,
-    output_format: str,
-    *,
-    strict: bool = False,
-    tokenizer: Path | None = None,
-    accept: Path | None = None,
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """How results are judged, and what is printed of them."""
+
+    round_name: str | None = None
+    """None: detected from each PATH."""
+    truth: Path | None = None
+    """Folder of labels or references."""
+    tokenizer: Path | None = None
+    """tokenizer.json, to recount tokens."""
+    accept: Path | None = None
+    """File of waivers."""
+    strict: bool = False
+    """Whether warnings about the form are errors."""
+    exit_first: bool = False
+    """Whether to stop at the first PATH that fails."""
+    statistics: bool = False
+    """Whether findings are counted by rule, and not listed."""
+    output_format: str = "text"
+
+
+def run_check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
-    package is missing, else 1. If `strict`, warnings about the form are errors. `accept` is a file
-    of waivers.
+    package is missing, else 1.
 
     RequestError for an unknown round, truth folder or tokenizer, for an archive, and for waivers
     that cannot be used.
     """
-    if "" in paths:
-        raise RequestError("PATH is empty; use `.` for the current directory")
-    if truth is not None and not truth.is_dir():
-        raise RequestError(f"--truth {truth}: no such folder")
-    for path in paths:
-        refuse_archive(Path(path))
-    if accept:
-        waivers = read_waivers(accept, datetime.now(UTC).date())
-    else:
-        waivers = ()
-    counter = None
-    if tokenizer is not None:
-        from compliance.token_counter import load_token_counter
-
-        counter = load_token_counter(tokenizer)
-    judge = Judge(round_name, truth, counter)
-    results = [judge.judge_path(path) for path in paths]
-    if strict:
-        results = [judge_strictly(each) for each in results]
-    if waivers:
-        results = [apply_waivers(each, waivers) for each in results]
-    if accept:
-        for sentence in describe_idle_waivers(accept, results, waivers):
-            click.echo(f"podium: {sentence}", err=True)
+    began_s = time.monotonic()
+    results = list(judge_paths(paths, options))
     if all(each.verdict is Verdict.VALID for each in results):
         results = list(map(name_final_paths, results))
+    if options.statistics:
+        click.echo(render_rule_counts(results, options.output_format))
+        return get_exit_code(results)
     screen, disturbances = get_screen(), ""
-    if screen.inner and output_format == "text":
+    text = options.output_format == "text"
+    if screen.inner and text:
         results = omit_editing_advice(results)
         if not screen.verbose:
             results, disturbances = fold_disturbances(results)
-    code = print_judge_report(results, output_format)
+    code = print_judge_report(results, options.output_format)
     if disturbances:
         click.echo(disturbances)
+    if text and not screen.inner:
+        click.echo(f"\n{format_check_summary(results, len(paths), time.monotonic() - began_s)}")
     return code
+
+
+def judge_paths(paths: Sequence[str], options: CheckOptions) -> Iterator[PathJudgement]:
+    """Yield the judgement of each path, up to the first that fails if that is wanted; errors as of
+    `run_check_command`.
+    """
+    if "" in paths:
+        raise RequestError("PATH is empty; use `.` for the current directory")
+    if options.truth is not None and not options.truth.is_dir():
+        raise RequestError(f"--truth {options.truth}: no such folder")
+    for path in paths:
+        refuse_archive(Path(path))
+    waivers: Sequence[Waiver] = ()
+    if options.accept:
+        waivers = read_waivers(options.accept, datetime.now(UTC).date())
+    counter = None
+    if options.tokenizer is not None:
+        from compliance.token_counter import load_token_counter
+
+        counter = load_token_counter(options.tokenizer)
+    judge, judged = Judge(options.round_name, options.truth, counter), []
+    for path in paths:
+        result = judge.judge_path(path)
+        if options.strict:
+            result = judge_strictly(result)
+        judged.append(apply_waivers(result, waivers) if waivers else result)
+        yield judged[-1]
+        if options.exit_first and judged[-1].verdict is not Verdict.VALID:
+            return
+    if options.accept:
+        for sentence in describe_idle_waivers(options.accept, judged, waivers):
+            click.echo(f"podium: {sentence}", err=True)
 
 
 def name_final_paths(judgement: PathJudgement) -> PathJudgement:
@@ -128,6 +165,11 @@ def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> 
     click.echo(report.decode() if output_format == "text" else report, nl=False)
     if output_format == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
         write_step_summary(results, Path(summary))
+    return get_exit_code(results)
+
+
+def get_exit_code(results: Sequence[PathJudgement]) -> int:
+    """Return 0 if all results are valid, 3 if only a workload's package is missing, else 1."""
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         if any(result.lacks_workload for result in results):
             return MissingError.exit_code
@@ -148,18 +190,44 @@ def write_step_summary(results: Sequence[PathJudgement], file: Path) -> None:
         click.echo(f"{SUMMARY_VARIABLE}={file}: {error.strerror}; no summary is written", err=True)
 
 
-def format_rule_list(output_format: str) -> str:
-    """List all rules: one line each, or in full as JSON."""
-    rules = [rule for _, rule in sorted(load_rules().items())]
+def format_rule_list(output_format: str, prefix: str = "") -> str:
+    """List the rules below a prefix, or all: each with its first sentence, or in full as JSON."""
+    rules = [rule for id, rule in sorted(load_rules().items()) if is_below_prefix(id, prefix)]
     if output_format == "json":
         return json.dumps({"rules": [build_rule_record(rule) for rule in rules]}, indent=2)
-    width = max(len(rule.id) for rule in rules)
-    lines = [
-        f"{rule.id:<{width}}"
-        f" {textwrap.shorten(rule.text, RULE_LIST_WIDTH - width - 1, placeholder=' ...')}"
-        for rule in rules
-    ]
+    width = min(RULE_NAME_WIDTH, max(len(rule.id) for rule in rules))
+    lines = [line for rule in rules for line in format_listed_rule(rule, width)]
     return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE shows details"])
+
+
+def is_below_prefix(id: str, prefix: str) -> bool:
+    """Return whether a rule's id is the prefix, or goes on behind it with a new word."""
+    stem = prefix.rstrip(".-_")
+    return id.startswith(stem) and (not stem or id[len(stem) : len(stem) + 1] in (*".-_", ""))
+
+
+def format_listed_rule(rule: Rule[Any], width: int) -> Iterator[str]:
+    """Yield the lines of a rule in a list: its id in a column of some width, then its first
+    sentence; a longer id has a line of its own.
+    """
+    indent = " " * (width + 1)
+    head = f"{rule.id} ".ljust(width + 1)
+    if len(rule.id) > width:
+        yield rule.id
+        head = indent
+    yield from textwrap.wrap(
+        get_first_sentence(rule.text),
+        RULE_LIST_WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def get_first_sentence(text: str) -> str:
+    """Return the text up to its first full stop before a capital letter."""
+    return FIRST_SENTENCE.split(" ".join(text.split()), maxsplit=1)[0]
 
 
 def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
@@ -182,18 +250,22 @@ def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
 
 
 def explain_rule(id: str, output_format: str = "text") -> str:
-    """Explain a rule in full, also by its former id; for an unknown id, RequestError suggests the
-    nearest.
+    """Explain a rule in full, also by its former id, or list the rules below a prefix; for an
+    unknown id, RequestError suggests the nearest.
     """
     rules = load_rules()
     former = {old: rule.id for rule in rules.values() for old in rule.former.split()}
     id = former.get(id, id)
+    if id not in rules and any(is_below_prefix(each, id) for each in rules):
+        return format_rule_list(output_format, id)
     if id not in rules:
-        near = difflib.get_close_matches(id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=0.3)
+        near = difflib.get_close_matches(
+            id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=LEAST_LIKENESS
+        )
         if near:
             hint = f"did you mean {' or '.join(repr(name) for name in near)}?"
         else:
-            hint = "podium check names the rules that a result violates"
+            hint = "podium explain lists all rules"
         raise RequestError(f"unknown rule '{id}'; {hint}")
     if output_format == "json":
         return json.dumps(build_rule_record(rules[id]), indent=2)

@@ -11,9 +11,10 @@ from compliance.recognition.renamed_logs import summarise_names
 from compliance.recognition.tree_path import is_folder, list_published_logs
 from compliance.rules import judge_document
 from compliance.rules.known_round import UnjudgedPath, known
-from compliance.verdict import UNKNOWN_ROUND, Finding
+from compliance.verdict import NO_SUCH_PATH, UNKNOWN_ROUND, Finding
 from suite.files.untrusted_files import open_regular_file
 
+SPELLING_ADVICE: Final = "check how PATH is spelt, and the folder that podium was started in."
 KINDS_WITHOUT_RESULT: Final = (PathKind.EMPTY, PathKind.DOCUMENT, PathKind.UNKNOWN)
 
 
@@ -27,6 +28,10 @@ def judge_without_round(target: RecognisedPath, evidence: str) -> Iterator[Findi
             with open_regular_file(target.path) as stream:
                 if is_utf16_text(stream.read(EVIDENCE_HEAD_BYTES)):
                     source.add_parse_error(ParseErrorKind.ENCODING, "UTF-16 text", "UTF-8 text")
+        except (FileNotFoundError, NotADirectoryError):
+            source.add_parse_error(
+                ParseErrorKind.MISSING, NO_SUCH_PATH, "a PATH that exists", advice=SPELLING_ADVICE
+            )
         except (OSError, ValueError) as error:
             source.add_read_error(error)
     yield from judge_document(source, UNKNOWN_ROUND)

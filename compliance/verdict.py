@@ -6,6 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+NO_SUCH_PATH: Final = "no such file or folder"
+"""What is found of a PATH that does not exist."""
+
 
 class Severity(StrEnum):
     """Severity of a finding."""
@@ -175,6 +178,11 @@ class PathJudgement:
     def verdict(self) -> Verdict:
         """Return the worst verdict that any error leads to."""
         return compute_verdict(self.findings)
+
+    @property
+    def is_absent(self) -> bool:
+        """Return whether there is no file or folder at the PATH."""
+        return any(finding.found == NO_SUCH_PATH for finding in self.findings)
 
     @property
     def lacks_workload(self) -> bool:

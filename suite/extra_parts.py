@@ -9,5 +9,5 @@ EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
     ("podium.inputs", "dali"): "dali",
 }
 """Group and name of an entry point -> the extra that pip installs for it. pyproject.toml has the
-same points; commands are in `suite.cli.COMMAND_SUMMARIES`.
+same points; commands are in `suite.console.command_table.OWN_COMMANDS`.
 """

@@ -464,7 +464,7 @@ class Workload:
         if self.prompts is None:
             raise RequestError(
                 f"{self.name}: its Workload names no `prompts`: servers behind an OpenAI-compatible"
-                " API cannot be measured with it (docs/guides/your-workload.md)"
+                " API cannot be measured with it (podium help your-workload)"
             )
         return self.prompts
 

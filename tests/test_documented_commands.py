@@ -124,6 +124,10 @@ def check_names(context: click.Context) -> None:
 
 def check(words: tuple[str, ...]) -> None:
     """Parse a command of podium's, and hold what it says against the round."""
+    if words[0].startswith("-"):
+        known = group.get_params(click.Context(group))
+        assert words[0] in {option for parameter in known for option in parameter.opts}
+        return
     if len(words) == 1 or "..." in words:  # a command that is named, not written out
         assert words[0] in group.list_commands(click.Context(group))
         return

@@ -67,6 +67,20 @@ def format_verdict_details(judged: PathJudgement) -> str:
     return "; ".join(filter(None, parts))
 
 
+def format_check_summary(results: Sequence[PathJudgement], given: int, duration_s: float) -> str:
+    """Format one line about all PATHs: verdicts, findings, and how long it took; `given` is how
+    many were named, of which the last ones may not have been judged.
+    """
+    verdicts = Counter(result.verdict for result in results)
+    counted = [
+        f"{verdicts[verdict]:,} {verdict}" for verdict in reversed(Verdict) if verdicts[verdict]
+    ]
+    if left := given - len(results):
+        counted.append(f"{left:,} not checked")
+    found = format_severity_counts(finding for each in results for finding in each.findings)
+    return f"{'; '.join(filter(None, (', '.join(counted), found)))}; {duration_s:.1f} s"
+
+
 def format_judged_counts(results: Sequence[JudgedResult]) -> str:
     """Format how many results of each kind were judged, with their logs or runs."""
     return ", ".join(iterate_kind_counts(results))

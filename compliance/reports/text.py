@@ -12,7 +12,7 @@ from compliance.reports.counts import (
     format_verdict_details,
     sort_worst_first,
 )
-from compliance.verdict import Acceptance, Finding, PathJudgement, Severity, Verdict
+from compliance.verdict import NO_SUCH_PATH, Acceptance, Finding, PathJudgement, Severity, Verdict
 
 MAX_VALUE_CHARACTERS: Final = 200
 """Maximum characters shown of a value."""
@@ -46,7 +46,11 @@ def render_text_report(results: Sequence[PathJudgement], *, verbose: bool = Fals
     if len(results) == 1:
         return join_report_lines(format_result_lines(results[0], limits))
     ordered = sort_worst_first(results)
-    detailed = [result for result in ordered if result.findings or len(result.results) > 1]
+    detailed = [
+        result
+        for result in ordered
+        if not result.is_absent and (result.findings or len(result.results) > 1)
+    ]
     text = join_report_lines(summarise_results(results, ordered, limits)) + "".join(
         "\n" + join_report_lines(format_result_lines(result, limits))
         for result in detailed[: limits.detailed_paths]
@@ -122,6 +126,8 @@ def format_result_headline(result: PathJudgement) -> str:
     """Format a result on one line: path, verdict, round, what was judged and what could not be
     checked, counts of findings.
     """
+    if result.is_absent:
+        return f"{result.path}: {NO_SUCH_PATH}"
     verdict = "cannot be judged here"
     if not result.lacks_workload:
         verdict = result.verdict
@@ -152,6 +158,8 @@ def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> It
     findings, worst first, and those that waivers accept.
     """
     yield format_result_headline(result)
+    if result.is_absent:
+        return
     yield from list_judged_results(result, limits)
     if result.other_rounds:
         yield (

@@ -87,9 +87,9 @@ def build(
     """Build engines of WORKLOAD for other machines; no GPU is needed.
 
     TensorRT for RTX builds for RTX cards, T4 and L4. The folder holds an engine for each network,
-    precision and target, and plans.json, which says what was built from what. Serve it where the
-    GPU is: podium infer WORKLOAD --engine tensorrt --plans DIR. What a target cannot run is refused
-    in a sentence that names the layer.
+    precision and target, and plans.json, which lists what each was built from. Serve them where
+    the GPU is: podium infer WORKLOAD --engine tensorrt --plans DIR. An error names the layer that a
+    target cannot run.
 
     Example: podium build resnet50 --target sm75,sm89 --precision fp16,int8
     """

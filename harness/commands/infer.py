@@ -22,7 +22,7 @@ from harness.serving.network.endpoint_options import (
 )
 from suite.cli import RunOptions, add_run_options
 from suite.console.command_help import FoldedCommand
-from suite.console.options import CHECKPOINT_OPTION, DRY_RUN_OPTION, SERVING_RUN_OPTIONS
+from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_dry_run_option
 from suite.console.parameters import PATH_TYPE, SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.dry_run import (
     DryRunEstimate,
@@ -103,12 +103,12 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
         " search becomes the first performance run."
     ),
 )
-@DRY_RUN_OPTION
+@build_dry_run_option("answer one query of each scenario")
 @click.option(
     "--untrained",
     is_flag=True,
     hidden=True,
-    help="Of a dry run: random weights stand in for trained ones; podium run passes it on.",
+    help="With --dry-run: random weights stand in for trained ones; podium run passes it on.",
 )
 @click.option(
     "--plans",
@@ -132,7 +132,7 @@ def infer(
 ) -> DryRunEstimate | None:
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
 
-    Of several performance runs, the slowest counts. Three or more give comparisons a confidence
+    The slowest of several performance runs counts. Three or more give comparisons a confidence
     interval. With --peak, the best run of the search becomes the first performance run of Server.
     With --endpoint, podium measures servers, in the scenarios Offline and Server. With --onnx, it
     measures the speed of any ONNX file.

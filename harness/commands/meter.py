@@ -15,8 +15,8 @@ LISTEN_OPTION = click.option(
 
 @click.group()
 def meter() -> None:
-    """Act as a power meter that --meter can read: a program that speaks the text protocol of
-    docs/POWER.md.
+    """Act as a power meter that --meter can read: a program that speaks podium's text protocol for
+    meters.
 
     Example: podium meter fake --watts 50
     """

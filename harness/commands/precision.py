@@ -1,20 +1,48 @@
 """The command `precision`."""
 
 from pathlib import Path
+from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from harness.commands.study import REPEATS_OPTION
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS, build_format_option
-from suite.console.parameters import WORKLOAD_TYPE
+from suite.console.options import (
+    CHECKPOINT_OPTION,
+    DATA_OPTIONS,
+    FILING_OPTIONS,
+    INPUT_OPTION,
+    MACHINE_OPTIONS,
+    MODEL_OPTIONS,
+    POWER_OPTIONS,
+    build_format_option,
+)
+from suite.console.parameters import ENGINE_TYPE, WORKLOAD_TYPE
+from suite.terms import Precision
+
+COMPARED_ENGINE_OPTION: Final = click.option(
+    "--engine", type=ENGINE_TYPE, help="Inference engine (default: all)."
+)
+COMPARED_PRECISION_OPTION: Final = click.option(
+    "--precision",
+    type=click.Choice(list(map(str, Precision))),
+    help="Number format (default: all).",
+)
 
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*RUN_OPTIONS)
+@add_run_options(
+    *MODEL_OPTIONS,
+    COMPARED_ENGINE_OPTION,
+    COMPARED_PRECISION_OPTION,
+    INPUT_OPTION,
+    *DATA_OPTIONS,
+    *MACHINE_OPTIONS,
+    *FILING_OPTIONS,
+    *POWER_OPTIONS,
+)
 @CHECKPOINT_OPTION
 @REPEATS_OPTION
 @build_format_option("text", "json", "csv")
@@ -27,9 +55,8 @@ def precision(
 ) -> None:
     """Compare accuracy and speed of every available engine and precision for WORKLOAD.
 
-    The rows are a study in <results>/studies; results stay as they are, and their runs are used
-    where the settings are equal. After an interruption the same command continues. --engine and
-    --precision restrict the comparison to one engine or precision.
+    The rows are a study in <results>/studies. Results stay as they are, and their runs are used
+    where the settings are equal. After an interruption the same command continues.
 
     Example: podium precision resnet50 --format json
     """
@@ -38,7 +65,6 @@ def precision(
         from harness.serving.precision.command import compare_precisions
         from harness.serving.studies.system import StudyOptions
 
-        source = click.get_current_context().get_parameter_source("engine")
         study_options = StudyOptions(
             values={}, checkpoint=checkpoint, repeats=repeats, output_format=output_format
         )
@@ -46,6 +72,6 @@ def precision(
             compare_precisions(
                 workload,
                 options,
-                engine=options.engine if source is not ParameterSource.DEFAULT else None,
+                engine=click.get_current_context().params["engine"],
                 study_options=study_options,
             )

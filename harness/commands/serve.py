@@ -12,7 +12,7 @@ from suite.console.options import (
     DATA_OPTIONS,
     MODEL_OPTIONS,
     OWN_ENGINE_OPTION,
-    PRECISION_OPTION,
+    SERVED_PRECISION_OPTION,
     SERVING_MACHINE_OPTIONS,
     SYSTEM_OPTIONS,
 )
@@ -27,7 +27,7 @@ DEFAULT_QUEUE: Final = 4096
 @add_run_options(
     *MODEL_OPTIONS,
     OWN_ENGINE_OPTION,
-    PRECISION_OPTION,
+    SERVED_PRECISION_OPTION,
     *DATA_OPTIONS,
     *SERVING_MACHINE_OPTIONS,
     *SYSTEM_OPTIONS,
@@ -51,7 +51,7 @@ DEFAULT_QUEUE: Final = 4096
     type=click.Choice(["builtin", "triton"]),
     default="builtin",
     show_default=True,
-    help="podium's own server, or Triton; Triton speaks gRPC alone.",
+    help="podium's own server, or Triton, which speaks only gRPC.",
 )
 @click.option(
     "--queue",
@@ -111,7 +111,7 @@ def serve_command(
 def serve_with_openai_api(workload: str, options: RunOptions, *, server: str, **given: Any) -> None:
     """Serve WORKLOAD by OpenAI's API; RequestError for another server than podium's."""
     if server != "builtin":
-        raise RequestError(f"--server {server}: it speaks gRPC alone; omit --api openai")
+        raise RequestError(f"--server {server}: it speaks only gRPC; omit --api openai")
     with report_missing_modules():
         from harness.serving.network.openai.server.command import serve_openai
 

@@ -12,6 +12,7 @@ from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
     CONFIG_OPTION,
+    DEFAULT_RESULTS,
     METER_OPTION,
     POWER_OPTION,
     SET_OPTION,
@@ -151,7 +152,7 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
 @click.option(
     "--results",
     type=PATH_TYPE,
-    default=Path("results"),
+    default=DEFAULT_RESULTS,
     show_default=True,
     help="Results folder; a study is in its subfolder studies/NAME.",
 )

@@ -10,13 +10,13 @@ from suite.cli import RunOptions, add_run_options
 from suite.console.command_help import FoldedCommand
 from suite.console.options import (
     DATA_OPTIONS,
-    DRY_RUN_OPTION,
     FILING_OPTIONS,
     INPUT_OPTION,
     MACHINE_OPTIONS,
     MODEL_OPTIONS,
     POWER_OPTIONS,
     TRAINING_PRECISION_OPTION,
+    build_dry_run_option,
 )
 from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.screen import get_screen
@@ -85,7 +85,7 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
         "Resume an unfinished set from its last checkpoint, with the options it was started with."
     ),
 )
-@DRY_RUN_OPTION
+@build_dry_run_option("take a few steps and one evaluation")
 @click.option(
     "--challenge",
     hidden=True,

@@ -37,6 +37,7 @@ from harness.training.state.set_state import TrainingSetState
 from harness.training.state.shared_filesystem import check_shared_results_folder
 from harness.training.timed_run import run_timed_training
 from suite.cli import RunOptions
+from suite.console.options import DEFAULT_RESULTS
 from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
 from suite.errors import (
     JudgedError,
@@ -187,7 +188,7 @@ def list_unusual_options(options: RunOptions) -> Iterator[str]:
     defaults = {
         "--profile": "smoke",
         "--data": None,
-        "--results": Path("results"),
+        "--results": DEFAULT_RESULTS,
         "--org": "unaffiliated",
     }
     for option, value in given.items():

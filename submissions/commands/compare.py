@@ -74,9 +74,8 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
     are not comparable.
 
     The conclusion is faster, slower or not separable if both sides have three runs; otherwise it
-    is not tested. The points of studies are paired by what they measure. Of submissions to MLPerf
-    Endpoints it says which curve is ahead at which speed per user; several systems of one model
-    are paired by their names.
+    is not tested. The points of studies are paired by what they measure. For MLPerf Endpoints
+    submissions it compares curves; systems are paired by name.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

@@ -87,15 +87,9 @@ def publish(
     path, and from a local disk.
 
     Every bundle is checked again. A bundle that is not valid is left out and listed with the
-    reason, and the command exits with 1. Results that no test can separate share a letter; there
-    are no ranks. data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
-    A results tree of a published round is listed as it stands, broken results included, which
-    leave the exit code 0: its organisations and systems, verdicts, objections with file and line,
-    convergence factors, and scores beside the published values. data/trees.json and data/trees.csv
-    contain all of it.
-    A study's folder is listed with its page, and the points of sweeps are drawn in tradeoff.html.
-    A folder with a submission to MLPerf Endpoints is listed with its curves, and its points in
-    data/endpoints.csv.
+    reason, and the command exits with 1. Results trees of published rounds are listed with all
+    findings, and their broken results do not change the exit code. Results that no test can
+    separate share a letter. data/ contains all rows.
 
     Example: podium publish bundles/*.tar.zst -o site
     """

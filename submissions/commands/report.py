@@ -65,11 +65,10 @@ def report(
     """Write a report page about results folders or bundles: verdict, figures, examples of the
     model's answers, findings and provenance.
 
-    The page is a single file that loads nothing and needs no scripts. It says which information a
-    bundle lacks. The JSON format contains every number of the page; the CSV format has the points
-    of throughput against latency; the trace format is for ui.perfetto.dev. If a result is invalid,
-    its page gives the reason, and the command exits with 1. With --card or --figures alone, no page
-    is written.
+    The page is a single file that loads nothing and needs no scripts. It lists the information that
+    a bundle lacks. --format json prints every number of the page, csv the points of throughput
+    against latency, and trace a file for ui.perfetto.dev. If a result is invalid, its page gives
+    the reason, and the command exits with 1. With only --card or --figures, no page is written.
 
     Example: podium report mine.tar.zst --open
     """

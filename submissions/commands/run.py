@@ -6,7 +6,7 @@ import click
 
 from suite.cli import RunOptions, add_run_options
 from suite.console.command_help import FoldedCommand
-from suite.console.options import DRY_RUN_OPTION, RUN_OPTIONS
+from suite.console.options import RUN_OPTIONS, build_dry_run_option
 from suite.console.parameters import SEED_TYPE, WORKLOAD_OR_ALL_TYPE
 from suite.dry_run import refuse_dry_options
 
@@ -70,7 +70,7 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
         "best run of the search becomes the first performance run."
     ),
 )
-@DRY_RUN_OPTION
+@build_dry_run_option("take a few steps, one evaluation and one query of each scenario")
 @click.option("--scenario", hidden=True, expose_value=False, callback=refuse_scenario)
 def run(
     workload: str,

@@ -12,15 +12,15 @@ from suite.console.parameters import RESULT_PATH_TYPE
 @click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @build_format_option("text", "json", "csv", "mlcommons")
 def score(paths: tuple[Path, ...], output_format: str) -> None:
-    """Score results folders, parts of them, or bundles: the minutes of each training set and the
-    metric of each scenario; of a submission to MLPerf Endpoints the figures of each point.
+    """Score results folders, parts of them, or bundles: the minutes of each run set, the metric of
+    each scenario, and the figures of each point of a submission to MLPerf Endpoints.
 
-    A folder of logs outside a results tree counts as a set; its logs identify the organisation and
-    system. A single training log is scored as one run: to score the set, give its folder. A path
-    inside a scenario stands for the whole scenario.
+    A folder of logs outside a results tree counts as a run set; its logs identify the organisation
+    and system. A single training log is scored as one run: to score the set, give its folder. A
+    path inside a scenario stands for the whole scenario.
 
-    Results and points that break a rule are scored, too, and say so (ok: no; compliant in JSON and
-    CSV); podium check exits with 1 for them, this command if something could not be scored.
+    Results and points that break a rule are listed with `ok: no` (`compliant` in JSON and CSV).
+    Exit code 1 means that something could not be scored.
 
     --format mlcommons prints CSV in the columns of MLCommons' summaries: a row per scenario, or a
     row per system with a column per training benchmark.

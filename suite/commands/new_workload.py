@@ -36,5 +36,5 @@ def new_workload(name: str, template: str, output: Path | None) -> None:
     click.echo("\n".join(map(str, write_workload_package(name, folder, template))))
     click.echo(
         f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change"
-        " it: docs/guides/your-workload.md"
+        " it: podium help your-workload"
     )

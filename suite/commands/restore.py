@@ -13,9 +13,8 @@ from suite.console.options import RESULTS_OPTION
 def restore(number: int | None, results: Path) -> None:
     """Bring superseded results back.
 
-    N is the number of the folder that "earlier results moved to" named. The results that are in
-    their place now are moved aside in turn. The ledger records it: how often a result was attempted
-    stays known. Without N the command lists what there is.
+    N is a number from the list that podium restore prints without N. The present results are kept
+    as superseded ones. Restoring does not change the number of attempts.
 
     Example: podium restore 1
     """

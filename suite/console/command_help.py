@@ -61,7 +61,7 @@ class FoldedCommand(click.Command):
         records = [
             (parameter, record)
             for parameter in self.get_params(ctx)
-            if (record := parameter.get_help_record(ctx)) is not None
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
         ]
         helping = self.get_help_option(ctx)
         shown = [

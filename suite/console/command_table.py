@@ -90,7 +90,7 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     ),
     "check": OwnCommand(
         group=HelpGroup.JUDGE,
-        summary="Check logs, result sets, results trees and bundles.",
+        summary="Check logs, run sets, results trees and bundles.",
         topic="judge",
         everyday=True,
     ),
@@ -99,6 +99,11 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
         summary="Print the scores of a results tree or bundle.",
         topic="reading-results",
         everyday=True,
+    ),
+    "runs": OwnCommand(
+        group=HelpGroup.JUDGE,
+        summary="List the results in a folder by day, with label and verdict.",
+        topic="reading-results",
     ),
     "explain": OwnCommand(
         group=HelpGroup.JUDGE,

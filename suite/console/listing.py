@@ -50,8 +50,7 @@ def format_installed_parts(output_format: str) -> str:
         "",
     ]
     measurement_note = (
-        "Times and memory: about, smoke, the whole `podium run` on two CPU cores; each workload's"
-        " README says on which machine, and beside which load, they were measured."
+        "smoke: approximate time and memory of `podium run` in that profile, on two CPU cores."
     )
     return "\n".join([*lines, measurement_note, "More: podium list settings WORKLOAD"])
 

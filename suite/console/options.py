@@ -27,6 +27,9 @@ ORGANISATION_NAME: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
 leave the tree, and must not look like an option.
 """
 
+DEFAULT_RESULTS: Final = Path("results")
+"""Results folder of commands that are given none."""
+
 MAX_NAME_LENGTH: Final = 200
 """Characters of an organisation's or a system's name: file systems take 255, and podium adds more,
 such as `_podium_SingleStream.json.partial`.
@@ -105,6 +108,18 @@ def build_label_option() -> OptionDecorator:
     )
 
 
+def build_dry_run_option(tried: str) -> OptionDecorator:
+    """Return the option --dry-run, with what the command tries, such as `take a few steps`."""
+    return click.option(
+        "--dry-run",
+        is_flag=True,
+        help=(
+            f"Check everything, {tried}, then say how long the whole will take; no result is"
+            " written."
+        ),
+    )
+
+
 PROFILE_OPTION: Final = build_profile_option("How much of the round to run.")
 FRAMEWORK_OPTION: Final = click.option(
     "--framework",
@@ -119,7 +134,7 @@ SET_OPTION: Final = click.option(
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change one setting; repeatable.",
+    help="Change one setting; repeatable. podium list settings WORKLOAD shows them.",
 )
 ENGINE_OPTION: Final = click.option(
     "--engine",
@@ -137,6 +152,14 @@ PRECISION_OPTION: Final = click.option(
     type=click.Choice(list(map(str, Precision))),
     help="Number format (default: the workload's own for training, fp32 for serving).",
 )
+"""For a command that trains and serves."""
+SERVED_PRECISION_OPTION: Final = click.option(
+    "--precision",
+    type=click.Choice(list(map(str, Precision))),
+    default=Precision.FP32.value,
+    show_default=True,
+    help="Number format.",
+)
 TRAINING_PRECISION_OPTION: Final = click.option(
     "--precision",
     type=click.Choice([each.value for each in Precision if each not in QUANTISED]),
@@ -153,7 +176,7 @@ DATA_OPTION: Final = click.option(
 RESULTS_OPTION: Final = click.option(
     "--results",
     type=PATH_TYPE,
-    default=Path("results"),
+    default=DEFAULT_RESULTS,
     show_default=True,
     help="Results folder.",
 )
@@ -177,6 +200,7 @@ THREADS_OPTION: Final = click.option(
     type=click.IntRange(min=0),
     default=0,
     callback=require_available_threads,
+    show_default=True,
     help="CPU threads; 0 uses the cores that other programs leave idle, at least half of all.",
 )
 ORGANISATION_OPTION: Final = click.option(
@@ -206,25 +230,17 @@ POWER_OPTION: Final = click.option(
 METER_OPTION: Final = click.option(
     "--meter",
     metavar="tcp://HOST:PORT|COMMAND",
-    help="External power meter; see docs/POWER.md.",
+    help="External power meter; podium help meter says how it is read.",
 )
 CHECKPOINT_OPTION: Final = click.option(
     "--checkpoint",
     type=PATH_TYPE,
     help="Folder of exported weights (default: the newest checkpoint that reached the target).",
 )
-DRY_RUN_OPTION: Final = click.option(
-    "--dry-run",
-    is_flag=True,
-    help=(
-        "Check everything, take a few steps, one evaluation and one query of each scenario, then"
-        " say how long the whole will take; no result is written."
-    ),
-)
 
 MODEL_OPTIONS: Final = (PROFILE_OPTION, FRAMEWORK_OPTION, CONFIG_OPTION, SET_OPTION)
 """Which network, with which settings."""
-ENGINE_OPTIONS: Final = (ENGINE_OPTION, PRECISION_OPTION, INPUT_OPTION)
+ENGINE_OPTIONS: Final = (ENGINE_OPTION, SERVED_PRECISION_OPTION, INPUT_OPTION)
 """How the network runs and how its samples are read."""
 DATA_OPTIONS: Final = (DATA_OPTION, RESULTS_OPTION)
 MACHINE_OPTIONS: Final = (DEVICE_OPTION, THREADS_OPTION)
@@ -236,13 +252,15 @@ FILING_OPTIONS: Final = (ORGANISATION_OPTION, *SYSTEM_OPTIONS)
 POWER_OPTIONS: Final = (POWER_OPTION, METER_OPTION)
 RUN_OPTIONS: Final = (
     *MODEL_OPTIONS,
-    *ENGINE_OPTIONS,
+    ENGINE_OPTION,
+    PRECISION_OPTION,
+    INPUT_OPTION,
     *DATA_OPTIONS,
     *MACHINE_OPTIONS,
     *FILING_OPTIONS,
     *POWER_OPTIONS,
 )
-"""All of them: for commands that measure and file results."""
+"""All of them: for a command that trains, serves and files results."""
 SERVING_RUN_OPTIONS: Final = (
     *MODEL_OPTIONS,
     *ENGINE_OPTIONS,
@@ -251,4 +269,4 @@ SERVING_RUN_OPTIONS: Final = (
     *FILING_OPTIONS,
     *POWER_OPTIONS,
 )
-"""The same, for several GPUs."""
+"""The same for a command that serves, also on several GPUs."""

@@ -24,6 +24,7 @@ from harness.data_workers import WorkerLimits
 from harness.doctor import dtype_trials, findings, report, screen
 from harness.machine import system_description
 from suite import registry
+from suite.console.screen import Screen
 from suite.errors import MissingError, RequestError
 from suite.input import Place
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -381,7 +382,7 @@ def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once
 
 @pytest.mark.slow
 def test_verbose_gives_every_reason():
-    done = CliRunner().invoke(command, ["fake", "-v"])
+    done = CliRunner().invoke(command, ["fake"], obj=Screen(verbose=True))
     assert (
         "fake inference fake: cannot run here: int4: has no int4" in done.output
         and "says why" not in done.output

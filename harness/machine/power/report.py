@@ -42,7 +42,7 @@ def print_power_sources(root: Path, output_format: str) -> None:
     if not any(each["channels"] for each in found):
         click.echo(
             "no watts can be read here: runs have no energy; a meter can be given with --meter, see"
-            " docs/POWER.md"
+            " podium help meter"
         )
 
 

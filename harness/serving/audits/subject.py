@@ -90,7 +90,7 @@ def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> Non
             )
             raise RequestError(
                 f"{served_elsewhere}: podium audit runs systems of this machine alone"
-                " (docs/SCALE.md)"
+                " (podium help audit)"
             )
 
 

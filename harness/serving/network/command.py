@@ -54,7 +54,7 @@ def serve_over_network(
     if not isinstance(inference, PayloadInference):
         raise RequestError(
             f"{workload}: its Inference has no method `payload`: it cannot be served over a network"
-            " (docs/guides/your-workload.md)"
+            " (podium help your-workload)"
         )
     service = PayloadService(inference, serving_setup.system.batching)
     service.start()

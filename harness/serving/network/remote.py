@@ -163,7 +163,7 @@ class RemoteInference(RequestInference):
         if not isinstance(inference, PayloadInference):
             raise RequestError(
                 f"{type(inference).__name__} has no method `payload`: it cannot be served over a"
-                " network (docs/guides/your-workload.md)"
+                " network (podium help your-workload)"
             )
         self.inference, self.remote = inference, remote
         self.lengths: dict[int, int] = {}

@@ -76,7 +76,7 @@ class PayloadService:
         if not isinstance(predictor, PayloadPredictor):
             raise RequestError(
                 f"{type(predictor).__name__} has no method `answer`: it cannot be served over a"
-                " network (docs/guides/your-workload.md)"
+                " network (podium help your-workload)"
             )
         predictor.warm_up()
         return predictor

@@ -171,12 +171,12 @@ def import_pytriton() -> Any:
     except ImportError as error:
         raise MissingError(
             f"nvidia-pytriton is not installed: {format_install_command('triton')}, in an"
-            " environment of its own (docs/SCALE.md)"
+            " environment of its own (podium help serve)"
         ) from error
     if int(numpy.__version__.partition(".")[0]) > NEWEST_NUMPY_MAJOR:
         raise MissingError(
             f"nvidia-pytriton needs numpy<2, and this is {numpy.__version__}: give it an"
-            " environment of its own (docs/SCALE.md)"
+            " environment of its own (podium help serve)"
         )
     return triton
 

@@ -14,6 +14,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state import set_state
 from harness.training.state.set_state import TrainingSetState
 from suite.cli import RunOptions
+from suite.console.options import DEFAULT_RESULTS
 from suite.errors import RequestError
 from suite.files.layout import ResultsEntry
 from suite.rounds import Division
@@ -45,7 +46,7 @@ def resolve_resumed_options(
 
 def format_resume_command(ranks: Ranks, workload: str, options: RunOptions) -> str:
     """Return the command that resumes a set; it reads its other options from the set."""
-    if options.results != Path("results"):
+    if options.results != DEFAULT_RESULTS:
         results = ["--results", str(options.results)]
     else:
         results = []

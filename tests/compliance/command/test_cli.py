@@ -4,9 +4,11 @@ format alone on stdout.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -125,10 +127,6 @@ def test_only_formats_that_there_are_can_be_asked_for() -> None:
     assert "is not one of" in str(run(str(BASE / "log"), "--format", "html").exception)
 
 
-def test_a_check_of_nothing_says_what_to_type() -> None:
-    assert "podium check results" in str(run().exception)
-
-
 def test_labels_may_come_from_the_user(tmp_path: Path) -> None:
     """Where the tree may not hold them, --truth gives them; then the score is recomputed."""
     tree = path_of(EXAMPLES / "invalid" / "accuracy.unscored")
@@ -137,7 +135,7 @@ def test_labels_may_come_from_the_user(tmp_path: Path) -> None:
     for folder in (truth, truth / "resnet50", truth.parent):
         headline, *rest = run(str(tree), "--truth", str(folder)).stdout.splitlines()
         assert headline == f"{tree}: valid (podium-v1; 1 set of 1 log, 1 entry of 2 runs)"
-        assert len(rest) == 2
+        assert len(rest) == 4, "two results, and the summary behind an empty line"
 
 
 CONFIG = (
@@ -178,7 +176,7 @@ def test_a_misspelt_rule_is_offered_the_nearest() -> None:
 
 def test_a_rule_that_is_near_none_does_not_list_them_all() -> None:
     text = str(run("xyzzy", command=explain).exception)
-    assert "podium check names the rules" in text
+    assert "podium explain lists all rules" in text
     assert len(text) < 200
 
 
@@ -234,3 +232,84 @@ def test_results_that_are_moved_afterwards_have_their_final_paths(
     assert (judged["verdict"] == "valid") is valid
     assert judged["path"] == str((final if valid else staged) / "open" / "acme")
     assert all(each["file"].startswith(str(staged)) is not valid for each in judged["findings"])
+
+
+def test_without_a_path_the_results_folder_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`podium check` alone said "nothing to judge"."""
+    monkeypatch.chdir(tmp_path)
+    assert "no folder results here; name a PATH" in str(run().exception)
+    shutil.copytree(BASE / "tree", "results")
+    result = run("--format", "json")
+    assert json.loads(result.stdout)["results"][0]["path"] == "results"
+    assert result.return_value == 0
+
+
+def test_a_path_that_does_not_exist_is_one_sentence() -> None:
+    """A typo was told to "restore the file as the run wrote it"; its exit code stays 1."""
+    result = run("/no/such/path")
+    assert result.stdout.splitlines()[0] == "/no/such/path: no such file or folder"
+    assert "restore" not in result.stdout and result.return_value == 1
+    several = run("/no/such/path", str(BASE / "tree")).stdout
+    assert several.count("/no/such/path: no such file or folder") == 1
+    (finding,) = json.loads(run("/no/such/path", "--format", "json").stdout)["results"][0][
+        "findings"
+    ]
+    assert (finding["rule"], "spelt" in finding["advice"]) == ("file.present", True)
+
+
+def test_the_text_ends_with_one_line_about_all_paths() -> None:
+    good, bad = str(BASE / "tree"), str(path_of(EXAMPLES / "invalid" / "training.target"))
+    last = run(good, bad, good).stdout.splitlines()[-1]
+    assert re.fullmatch(r"1 broken, 2 valid; 3 errors; \d+\.\d s", last), last
+    assert not re.search(r"\d\.\d s$", run(good, "--format", "github").stdout)
+
+
+def test_exit_first_stops_at_the_first_path_that_fails() -> None:
+    good, bad = str(BASE / "tree"), str(path_of(EXAMPLES / "invalid" / "training.target"))
+    result = run(good, bad, good, "-x", "--format", "json")
+    assert [each["path"] for each in json.loads(result.stdout)["results"]] == [good, bad]
+    assert result.return_value == 1
+    assert ", 1 not checked;" in run(good, bad, good, "--exit-first").stdout.splitlines()[-1]
+    assert len(json.loads(run(good, good, "-x", "--format", "json").stdout)["results"]) == 2
+
+
+def test_statistics_count_the_findings_of_each_rule() -> None:
+    bad = str(path_of(EXAMPLES / "invalid" / "training.target"))
+    listed = json.loads(run(bad, bad, "--format", "json").stdout)["results"]
+    result = run(bad, bad, "--statistics", "--format", "json")
+    counts = {each["rule"]: each for each in json.loads(result.stdout)["rules"]}
+    rules = [finding["rule"] for each in listed for finding in each["findings"]]
+    assert {rule: each["findings"] for rule, each in counts.items()} == Counter(rules)
+    assert counts["training.target"]["paths"] == 1, "one PATH, named twice"
+    told = run(bad, "--statistics").stdout
+    assert re.search(r"^ *1  error    training\.target +in 1 PATH$", told, re.MULTILINE)
+    assert result.return_value == 1
+    assert "no findings in 1 PATH" in run(str(BASE / "tree"), "--statistics").stdout
+    assert "--statistics" in str(run(bad, "--statistics", "--format", "sarif").exception)
+
+
+def test_a_prefix_lists_its_rules_with_their_whole_first_sentence() -> None:
+    """`podium explain training` suggested one rule, and the list cut off each sentence."""
+    told = run("training", command=explain).stdout
+    own = [id for id in load_rules() if id.startswith("training.")]
+    assert [line.split()[0] for line in told.splitlines()[:-2] if line[0] != " "] == sorted(own)
+    flat = " ".join(told.split())
+    for id in own:
+        first = " ".join(load_rules()[id].text.split()).partition(". ")[0]
+        assert first in flat, id
+    assert told.splitlines()[-1].startswith(f"{len(own)} rules")
+    assert run("training.", command=explain).stdout == told
+    found = json.loads(run("inference", "--format", "json", command=explain).stdout)["rules"]
+    families = {rule["id"].partition(".")[0] for rule in found}
+    assert {"inference-text", "inference-mllog"} <= families
+    assert all(each.startswith("inference") for each in families)
+
+
+def test_nonsense_gets_no_suggestion() -> None:
+    """`podium explain nope` suggested 'log.speed'."""
+    assert str(run("nope", command=explain).exception) == (
+        "unknown rule 'nope'; podium explain lists all rules"
+    )
+    assert "did you mean 'training.target'" in str(run("trainin.target", command=explain).exception)

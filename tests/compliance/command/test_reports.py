@@ -24,6 +24,7 @@ from compliance.reports.text import render_text_report
 from compliance.rules import load_rules
 from compliance.verdict import Finding, JudgedResult, ResultKind, Severity, Verdict
 from compliance.verdict import PathJudgement as Judged
+from suite.console.command_help import prepare_command
 
 BASE = EXAMPLES / "base"
 NASTY = "a\nb\r%0A::error::x,y:z\x1b[31m\0\ud800\udcff\ufffe<&\"']]>\N{GRINNING FACE}"
@@ -55,7 +56,8 @@ def render(form: str, *results: Judged) -> str:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(check, list(words), standalone_mode=False, catch_exceptions=False)
+    command = prepare_command("check", check)
+    return CliRunner().invoke(command, list(words), standalone_mode=False, catch_exceptions=False)
 
 
 def text_of(*results: Judged) -> list[str]:
@@ -119,6 +121,7 @@ def test_the_command_line_offers_each_format_that_there_is() -> None:
         "counts",
         "limits",
         "render",
+        "statistics",
     } == set(REPORT_FORMATS)
 
 

@@ -12,7 +12,7 @@ import pytest
 from examples import EXAMPLES, result_of
 from offered_packages import offer_package
 
-from compliance.commands import explain_rule, run_check_command
+from compliance.commands import CheckOptions, explain_rule, run_check_command
 from compliance.judge import Judge
 from compliance.recognition.result_places import ResultPlaces
 from compliance.rules import load_rules
@@ -62,7 +62,7 @@ def test_its_results_are_judged_by_its_round(tmp_path: Path) -> None:
         judged = Judge().judge_path(str(path))
         assert (judged.round, judged.verdict) == ("acme-2026", Verdict.VALID), judged.findings
     assert len(judged.results) == 2
-    assert run_check_command([str(run)], "acme-2026", None, "text") == 0
+    assert run_check_command([str(run)], CheckOptions(round_name="acme-2026")) == 0
 
 
 @pytest.mark.usefixtures("acme")
@@ -75,7 +75,7 @@ def test_a_spoilt_value_breaks_its_rule(tmp_path: Path, old: str, new: str, requ
     assert judged.verdict is Verdict.BROKEN
     assert {each.rule for each in judged.findings} == {"acme.rate"}
     assert [each.required for each in judged.findings] == required.split()
-    assert run_check_command([str(run)], None, None, "text") == 1
+    assert run_check_command([str(run)], CheckOptions()) == 1
 
 
 @pytest.mark.usefixtures("acme")

@@ -11,7 +11,7 @@ import pytest
 from examples import EXAMPLES, path_of, result_of
 from offered_packages import hide_kind
 
-from compliance.commands import run_check_command
+from compliance.commands import CheckOptions, run_check_command
 from compliance.judge import ROUND_SEPARATOR, Judge
 from compliance.rules import load_rules
 from compliance.verdict import UNKNOWN_ROUND, PathJudgement, Verdict
@@ -60,7 +60,7 @@ def test_all_other_kinds_are_judged_as_before(
             assert NO_PODIUM in judged.findings[0].found or hidden != "podium", folder
         capsys.readouterr()
         paths = [str(path_of(folder)) for folder in missing[:3]]
-        assert run_check_command(paths, None, None, "text") == 1
+        assert run_check_command(paths, CheckOptions()) == 1
         assert "3 PATHs: 3 unknown" in capsys.readouterr().out
         assert not load_rules().keys() & {"log.target"} or hidden != "training"
 

@@ -12,7 +12,7 @@ import pytest
 from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
 from examples import EXAMPLES
 
-from compliance.commands import run_check_command
+from compliance.commands import CheckOptions, run_check_command
 from compliance.judge import Judge
 from compliance.recognition import evidence, first_record
 from compliance.recognition.path_kind import PathKind, find_judgeable_parts, recognise_path
@@ -590,9 +590,7 @@ def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
     assert (
         run_check_command(
             [str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))],
-            None,
-            None,
-            "json",
+            CheckOptions(output_format="json"),
         )
         == 1
     )

@@ -253,6 +253,16 @@ def has_studies(root: Path) -> bool:
     return kind is path_kind.PathKind.STUDY or any(path_kind.find_studies(root))
 
 
+def is_study_path(path: Path) -> bool:
+    """Return whether a path is a study's folder or table."""
+    return path_kind.recognise_path(path).kind is path_kind.PathKind.STUDY
+
+
+def locate_study(path: Path) -> Path:
+    """Return the folder of a study, given that or its table."""
+    return path_kind.recognise_path(path).path
+
+
 def check_tree_bounds(path: Path) -> None:
     """JudgedError for a path that is beyond a bound of what is looked into."""
     if excess := find_tree_excess(path):

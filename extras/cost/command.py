@@ -18,10 +18,11 @@ import click
 
 from extras.cost.costs import explain_missing_cost, price_result
 from extras.cost.prices import Prices, read_prices
-from extras.cost.studies import compute_study_costs, is_study_path
+from extras.cost.studies import compute_study_costs
 from submissions.compare.command import format_result_name
 from submissions.compare.compared_results import judge_compared_results
 from submissions.result_columns import rename_column, select_columns
+from submissions.result_index import is_study_path
 from suite.columns import Column, Table
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable

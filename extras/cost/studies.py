@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compliance.recognition.path_kind import PathKind, recognise_path
 from extras.cost.costs import compute_cost
 from extras.cost.prices import Prices
 from submissions import compliance_check
 from submissions.report.sections.studies.section import StudyHeader, read_study_table
+from submissions.result_index import locate_study
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.loadgen.headline import SAMPLE_RATE_UNIT
@@ -21,16 +21,11 @@ from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.sweep import SWEEP_KIND, StudyRow, list_sweep_rows
 
 
-def is_study_path(path: Path) -> bool:
-    """Return whether a path is a study's folder or table."""
-    return recognise_path(path).kind is PathKind.STUDY
-
-
 def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Result]:
     """Return the costs of a sweep's rows. If the study is of another kind, cannot be read or does
     not pass its check, return none and add the reason to `problems`.
     """
-    folder = recognise_path(path).path
+    folder = locate_study(path)
     try:
         kind = read_study_table(folder, StudyHeader).kind
         if kind != SWEEP_KIND:
@@ -80,7 +75,7 @@ def convert_study_row(path: Path, study: MeasuredStudy, row: StudyRow) -> Result
             system=row.folder.partition("/")[0],
             workload=study.subject.workload,
         ),
-        origin=ResultOrigin(source=str(path), study=recognise_path(path).path.name),
+        origin=ResultOrigin(source=str(path), study=locate_study(path).name),
         figure=Figure(
             unit=SAMPLE_RATE_UNIT,
             value=row.samples_per_second,

@@ -22,18 +22,20 @@ from submissions.compare.comparison_data import list_comparison_data
 from submissions.compare.conclusions import count_conclusions, list_conclusions
 from submissions.compare.per_unit import FigureBasis, parse_figure_request
 from submissions.compare.scaling import Scaling, build_scalings
+from submissions.compare.studied import read_compared_studies, sort_study_comparisons
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.curves.podium_curve import has_comparable_curves
 from submissions.labels import PathLabels, parse_path_labels
 from submissions.output_file import check_output_target, write_report_file
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
-from submissions.result_index import find_requested_results, has_studies
+from submissions.result_index import find_requested_results, has_studies, is_study_path
 from suite import registry
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import replace_unprintable
 from suite.human_numbers import format_plain_number, format_share_as_percent
 from suite.measurement.intervals import MIN_INTERVAL_RUNS
 from suite.result import Result, scale_to_headline
+from suite.studies.documents import STUDIES_FOLDER
 
 MIN_CONFIDENCE: Final = 0.5
 MAX_CONFIDENCE: Final = 0.999
@@ -51,6 +53,12 @@ RATIO_NOTE: Final = (
     "a tested ratio is that of the geometric means of all runs; a result is its slowest run, or of"
     " a training set the mean"
 )
+
+
+STUDY_RATIO_NOTE: Final = (
+    "a tested ratio is that of the geometric means of a point's runs; its figure is their mean"
+)
+STUDY_NOTE: Final = "figures of studies are not results"
 
 
 class Requirement(StrEnum):
@@ -89,12 +97,24 @@ class CompareOptions:
 
 
 def check_comparable_path(path: Path) -> None:
-    """RequestError for a folder that holds studies alone: their figures are no results."""
+    """RequestError for a folder that only holds studies: each is compared by its own folder."""
     if path.is_dir() and not find_requested_results(path) and has_studies(path):
         raise RequestError(
-            f"{path}: a study, and compare reads results: draw each study with podium report {path}"
-            " -o study.html, and lay the pages beside each other"
+            f"{path}: contains no results, only studies; give the folders of two studies of one"
+            f" kind, as in podium compare {path / STUDIES_FOLDER / 'ONE'} ANOTHER"
         )
+
+
+def check_study_options(options: CompareOptions) -> None:
+    """RequestError for options that studies do not have."""
+    given = {
+        "--per": options.per,
+        "--prices": options.prices,
+        "--scaling": options.scaling,
+        "--published": options.published,
+    }
+    if unused := [name for name, value in given.items() if value]:
+        raise RequestError(f"{', '.join(unused)}: not for studies, whose figures are no results")
 
 
 def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
@@ -113,12 +133,12 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         if options.output_format != "text":
             raise RequestError(f"-o writes a page, not --format {options.output_format}")
         check_output_target("-o", options.output, paths)
-    for path in paths:
-        check_comparable_path(path)
     problems: list[str] = []
-    sides = [scale_to_headline(each) for each in judge_compared_results(paths, problems)]
+    sides = read_compared_sides(paths, options, problems)
     check_baseline_name(options.baseline, paths, [each.system for each in sides])
     found = compare_results(sides, [str(path) for path in paths], request)
+    if any(each.origin.study for each in sides):
+        found = sort_study_comparisons(found, sides)
     scaled = build_scalings(found) if options.scaling else []
     if found:
         check_derived_figures(found, scaled, request, options.scaling)
@@ -137,6 +157,18 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         unmet := [*find_unmet_requirements(found, Requirement(options.require))]
     ):
         raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
+
+
+def read_compared_sides(
+    paths: Sequence[Path], options: CompareOptions, problems: list[str]
+) -> list[Result]:
+    """Read the results, or the studies, in the paths; add what cannot be read to `problems`."""
+    if any(map(is_study_path, paths)):
+        check_study_options(options)
+        return read_compared_studies(paths, problems)
+    for path in paths:
+        check_comparable_path(path)
+    return [scale_to_headline(each) for each in judge_compared_results(paths, problems)]
 
 
 def check_baseline_name(name: str | None, paths: Sequence[Path], systems: Iterable[str]) -> None:
@@ -245,7 +277,7 @@ def print_comparison_output(
     if output_format == "json":
         document = {
             "confidence": confidence,
-            "labels": {path: labels.name_path(path) for path in labels.letters},
+            "labels": [{"path": path, "label": labels.name_path(path)} for path in labels.letters],
             "conclusions": list_conclusions(found, confidence),
             "comparisons": list_comparison_data(found),
         }
@@ -298,8 +330,11 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
     results = [each for comparison in found for each in comparison.results]
     if any(each.result.figure.factor is not None for each in results):
         lines.append("minutes of published sets include the factor, as in MLCommons' tables")
+    of_studies = any(each.result.origin.study for each in results)
     if any(each.ratio_interval for each in results):
-        lines.append(RATIO_NOTE)
+        lines.append(STUDY_RATIO_NOTE if of_studies else RATIO_NOTE)
+    if of_studies:
+        lines.append(STUDY_NOTE)
     if any(each.references for each in found):
         lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
     lines += explain_missing_conclusions(found)
@@ -338,6 +373,7 @@ def find_untested(found: Comparison) -> list[ComparedResult]:
         if each.verdict is SpeedVerdict.NOT_TESTED
         and not each.reasons
         and not each.absent
+        and not each.result.origin.study
         and not registry.load_round_kind(each.result.round).published
     ]
     return [*untested, *(each for each in found.results if each.baseline and untested)]

@@ -7,14 +7,18 @@ conditions of podium's own rounds are house rules.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import fold_name
-from suite.human_numbers import format_whole_digits
+from suite.human_numbers import format_plain_number, format_whole_digits
 from suite.result import PUBLISHED_PROFILE, Machine, Result
 from suite.rounds.compatibility import has_comparable_rounds
 from suite.rounds.quality import has_reached_target
+
+TRAIT_DIGITS: Final = 6
+"""Digits of a setting or figure that is told as a difference."""
 
 
 def find_incomparability_reasons(first: Result, other: Result) -> Iterator[str]:
@@ -167,6 +171,8 @@ def format_trait_value(value: object) -> str:
         return "unknown"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return format_plain_number(value, TRAIT_DIGITS)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {format_trait_value(each)}" for key, each in value.items())
     if isinstance(value, list | tuple):

@@ -1,5 +1,6 @@
 """Makes a small study: two batch sizes of a bare network, as `podium sweep` writes it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +61,7 @@ def build_point(purpose: str, batch: int = BATCH_SIZE) -> SweepPoint:
     )
 
 
-def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> None:
+def write_point(folder: Path, step_ns: int, number: int, purpose: str, repeat: int = 1) -> None:
     """One run of eight samples a query, with the record of the point and of its queries."""
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
@@ -77,7 +78,8 @@ def write_point(folder: Path, step_ns: int, number: int, purpose: str) -> None:
     write_system_record(folder, system)
     record: RunRecord = replace(served.record, system_sha256=system.compute_digest())
     write_record(folder / RUN_RECORD, record)
-    saved = PointRecord(number=number, repeat=1, point=asdict(build_point(purpose)), seconds=6.0)
+    point = asdict(build_point(purpose))
+    saved = PointRecord(number=number, repeat=repeat, point=point, seconds=6.0)
     write_point_record(folder, saved)
     write_queries(folder, load.latencies)
 
@@ -97,12 +99,18 @@ def write_queries(folder: Path, latencies_ns: Any) -> None:
     (folder / TELEMETRY_FILE).write_text(telemetry(SECOND_NS, TELEMETRY_UTC_NS, seconds))
 
 
-def write_study(root: Path) -> Path:
-    """A study of one batch size, measured twice, and of one that does not fit into memory."""
+def write_study(root: Path, repeats: Sequence[float] = (1.0,)) -> Path:
+    """A study of one batch size, measured at its beginning and again at its end, and of one that
+    does not fit into memory; each run's latencies rise so many times as fast as LOAD's.
+    """
     folder = root / STUDIES_FOLDER / "toy"
-    places = [f"{SYSTEM}/batch-{BATCH_SIZE}", f"{SYSTEM}/batch-{BATCH_SIZE}-again"]
-    write_point(folder / places[0], LOAD.step_ns, 1, BATCH)
-    write_point(folder / places[1], LOAD.step_ns + 100, 2, AGAIN)
+    places = []
+    for purpose, ending, later_ns in ((BATCH, "", 0), (AGAIN, "-again", 100)):
+        for repeat, longer in enumerate(repeats, 1):
+            further = "" if repeat == 1 else f"-run-{repeat}"
+            places.append(f"{SYSTEM}/batch-{BATCH_SIZE}{ending}{further}")
+            step_ns = int(longer * LOAD.step_ns) + later_ns
+            write_point(folder / places[-1], step_ns, len(places), purpose, repeat)
     failed = FailedPoint(
         point=asdict(build_point(BATCH, 4096)),
         why="engine torch: memory does not suffice for a batch of 4096",
@@ -110,7 +118,7 @@ def write_study(root: Path) -> Path:
     record = StudyRecord(
         kind=SWEEP_KIND,
         origin="random weights, seed 0",
-        requests=(SavedRequest(request=asdict(REQUEST)),),
+        requests=(SavedRequest(request=asdict(REQUEST), repeats=len(repeats)),),
         runs=tuple(places),
         machine=StudyMachine(
             processor="AMD EPYC",

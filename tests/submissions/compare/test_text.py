@@ -123,7 +123,10 @@ def test_labels_stand_for_the_paths(results: Path, other: Path, tmp_path: Path) 
     assert "resnet50 Offline: [64] is 1.00x as fast as two threads" in text
     assert f"\n[64]: {other}\n" in text and "\n  [64]  " in text
     found = json.loads(invoked(*words, "--format", "json").stdout)
-    assert found["labels"] == {str(results): "two threads", str(other): "[64]"}
+    assert found["labels"] == [
+        {"path": str(results), "label": "two threads"},
+        {"path": str(other), "label": "[64]"},
+    ]
     assert [each["label"] for each in found["comparisons"][0]["results"]] == [
         "two threads",
         "[64]",

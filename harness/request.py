@@ -17,7 +17,7 @@ from harness.machine.system_description import (
 from suite import registry
 from suite.cli import RunOptions
 from suite.engine import Engine, Precision
-from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.errors import MissingError, RequestError
 from suite.files.cache import locate_cache_folder as locate_cache_folder
 from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
 from suite.process.devices import format_device_name
@@ -221,7 +221,9 @@ def check_plugin_names(options: RunOptions) -> None:
     """Refuse a framework, engine or input pipeline that no installed package provides."""
     # before the engine: it defaults to the framework's own
     if options.framework not in (frameworks := set(iterate_known_frameworks())):
-        raise build_unknown_name_error("framework", options.framework, frameworks)
+        raise registry.build_unlisted_name_error(
+            registry.ENGINE_GROUP, "framework", options.framework, frameworks
+        )
     if options.engine != AUTOMATIC_ENGINE:
         registry.require_entry_point(registry.ENGINE_GROUP, "engine", options.engine)
     registry.require_entry_point(registry.INPUT_GROUP, "input pipeline", options.input)

@@ -5,8 +5,18 @@ reads what to install.
 from collections.abc import Mapping
 from typing import Final
 
+from suite.process.installation import RUN_EXTRA
+
 EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
+    ("podium.engines", "tensorflow"): "tensorflow",
+    ("podium.frameworks", "resnet50.tensorflow"): "tensorflow",
+    ("podium.frameworks", "transformer.tensorflow"): "tensorflow",
     ("podium.inputs", "dali"): "dali",
+    ("podium.networks", "alexnet"): RUN_EXTRA,
+    ("podium.networks", "googlenet"): RUN_EXTRA,
+    ("podium.networks", "resnet50"): RUN_EXTRA,
+    ("podium.networks", "resnet101"): RUN_EXTRA,
+    ("podium.networks", "vgg19"): RUN_EXTRA,
 }
 """Group and name of an entry point -> the extra that pip installs for it. pyproject.toml has the
 same points; commands are in `suite.console.command_table.OWN_COMMANDS`.

@@ -25,6 +25,7 @@ from suite.extra_parts import EXTRA_PARTS
 from suite.files.layout import compute_file_sha256
 from suite.files.package_files import PackageFile, find_point_package, read_package_files
 from suite.process.installation import RUN_EXTRA, format_install_command
+from suite.terms import DEFAULT_FRAMEWORK
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.engine import Engine
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.studies.bare_network import BareNetwork, BareNetworkRecord
     from suite.studies.kind import StudyKind
     from suite.terms import Precision
-    from suite.workload import Scores, Workload
+    from suite.workload import Scores, Workload, WorkloadFramework
 
 WORKLOAD_GROUP: Final = "podium.workloads"
 ROUND_GROUP: Final = "podium.rounds"
@@ -46,6 +47,7 @@ SCHEMA_GROUP: Final = "podium.schemas"
 ENGINE_GROUP: Final = "podium.engines"
 INPUT_GROUP: Final = "podium.inputs"
 NETWORK_GROUP: Final = "podium.networks"
+FRAMEWORK_GROUP: Final = "podium.frameworks"
 STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
 POWER_GROUP: Final = "podium.power"
@@ -104,15 +106,24 @@ def load_entry_point(group: str, kind: str, name: str) -> Any:
 
 
 def require_entry_point(group: str, kind: str, name: str) -> None:
-    """Check that an installed package offers an entry point; MissingError says how to install one
-    of podium's extras, RequestError names the nearest.
+    """Check that an installed package offers an entry point; raises as `build_unlisted_name_error`
+    returns.
     """
     known = list_entry_points(group)
-    if name in known:
-        return
-    if extra := EXTRA_PARTS.get((group, name)):
-        raise MissingError(f"{kind} '{name}' is not installed: {format_install_command(extra)}")
-    raise build_unknown_name_error(kind, name, known)
+    if name not in known:
+        raise build_unlisted_name_error(group, kind, name, known)
+
+
+def build_unlisted_name_error(
+    group: str, kind: str, name: str, known: Iterable[str]
+) -> MissingError | RequestError:
+    """Return an error for a name that no installed package offers: MissingError says how to install
+    one of podium's extras, RequestError names the nearest.
+    """
+    extra = EXTRA_PARTS.get((group, name))
+    if extra is None:
+        return build_unknown_name_error(kind, name, known)
+    return MissingError(f"{kind} '{name}' is not installed: {format_install_command(extra)}")
 
 
 def load_from_package(point: EntryPoint, kind: str, name: str, load: Callable[[], Any]) -> Any:
@@ -175,10 +186,38 @@ def find_required_extra(point: EntryPoint) -> str:
 
 
 def load_workload(name: str) -> "Workload":
-    """Return the record of the workload of that name."""
+    """Return the record of the workload of that name, with its parts in frameworks that other
+    packages bring.
+    """
     from suite.workload import Workload
 
-    return load_record(Workload, WORKLOAD_GROUP, "workload", name)
+    workload = load_record(Workload, WORKLOAD_GROUP, "workload", name)
+    for point in list_entry_points(FRAMEWORK_GROUP):
+        if point.partition(".")[0] == name and (parts := load_workload_framework(point)):
+            workload = workload.add_framework(parts)
+    return workload
+
+
+def load_workload_framework(name: str) -> "WorkloadFramework | None":
+    """Return the record `WORKLOAD.FRAMEWORK` of a package that brings one; a broken one of another
+    package causes a warning.
+    """
+    from suite.workload import WorkloadFramework
+
+    try:
+        return load_record(WorkloadFramework, FRAMEWORK_GROUP, "framework", name)
+    except MissingError as error:
+        point = list_entry_points(FRAMEWORK_GROUP)[name]
+        if plugins.is_own_entry_point(point):
+            raise
+        plugins.warn_about_package(point, str(error))
+        return None
+
+
+def list_frameworks() -> Sequence[str]:
+    """Return the default framework, and those that workloads have parts in by other packages."""
+    brought = {name.partition(".")[2] for name in list_entry_points(FRAMEWORK_GROUP)}
+    return (DEFAULT_FRAMEWORK, *sorted(brought - {DEFAULT_FRAMEWORK}))
 
 
 def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
@@ -313,7 +352,8 @@ def load_scorer(name: str) -> Scorer:
     if name in list_entry_points(WORKLOAD_GROUP):
         return cast(Scorer, load_workload_part(name, kind, "score"))
     if name not in (networks := list_entry_points(NETWORK_GROUP)):
-        raise build_unknown_name_error(kind, name, {*list_entry_points(WORKLOAD_GROUP), *networks})
+        known = {*list_entry_points(WORKLOAD_GROUP), *networks}
+        raise build_unlisted_name_error(NETWORK_GROUP, kind, name, known)
     scorer = load_target(NETWORK_GROUP, kind, name, load_network_record(name).score)
     if scorer is None:
         raise RequestError(f"the network {name} has no scorer")

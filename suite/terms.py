@@ -39,6 +39,8 @@ QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
 Quantization.
 """
 
+DEFAULT_FRAMEWORK: Final = "torch"
+"""Default training framework of a workload."""
 AUTOMATIC_ENGINE: Final = "auto"
 """Named in place of an engine: the fastest that is installed and answers as well as the others."""
 

@@ -5,7 +5,7 @@ Protocols, not base classes: a plugin imports types only, and a fake in a test i
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from pkgutil import resolve_name
@@ -41,6 +41,7 @@ __all__ = [
     "Training",
     "Trial",
     "Workload",
+    "WorkloadFramework",
 ]
 
 Scores: TypeAlias = Mapping[str, float]
@@ -356,6 +357,20 @@ class Trial(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadFramework:
+    """A workload's parts in one more framework, of whatever package: what an entry point of the
+    group `podium.frameworks` names, which is called `WORKLOAD.FRAMEWORK`. The parts are those of
+    Workload; None where the workload has none in this framework.
+    """
+
+    workload: str
+    framework: str
+    training: str | None = None
+    inference: str | None = None
+    trial: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One benchmark, both halves: what an entry point of the group `podium.workloads` names.
 
@@ -428,6 +443,17 @@ class Workload:
     has_large_kernels: bool = False
     """Whether its training kernels are large: beside other programs it then trains on all cores."""
 
+    def add_framework(self, parts: WorkloadFramework) -> "Workload":
+        """Return a copy whose networks are also those of another framework."""
+        name = parts.framework
+        return replace(
+            self,
+            frameworks=self.frameworks and self.frameworks | {name},
+            training=add_framework_part(self.training, name, parts.training),
+            inference=add_framework_part(self.inference, name, parts.inference),
+            trial=self.trial and add_framework_part(self.trial, name, parts.trial),
+        )
+
     def select_hyperparameters(
         self, round: Round, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
@@ -496,3 +522,10 @@ class Workload:
         if isinstance(part, str):
             return part
         return part[framework]
+
+
+def add_framework_part(part: Part, framework: str, target: str | None) -> Part:
+    """Return a part with its target in one more framework; a part for any framework stays."""
+    if target is None or isinstance(part, str):
+        return part
+    return {**part, framework: target}

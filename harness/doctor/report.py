@@ -49,14 +49,12 @@ from suite.process.installation import (
 )
 from suite.rounds import Profile
 from suite.rounds.settings import resolve_settings
-from suite.terms import Precision
+from suite.terms import DEFAULT_FRAMEWORK, Precision
 from suite.units import GIB
 
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0
-DEFAULT_FRAMEWORK: Final = "torch"
-"""Default training framework of a workload."""
 DEVELOPER_EXTRAS: Final = frozenset({"test", "dev"})
 
 

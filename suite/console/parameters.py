@@ -81,6 +81,6 @@ ENGINE_OR_AUTO_TYPE: Final = NameType(
 )
 NETWORK_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.NETWORK_GROUP))
 INPUT_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.INPUT_GROUP))
-FRAMEWORK_TYPE: Final = NameType(lambda: ("torch", "tensorflow"))
+FRAMEWORK_TYPE: Final = NameType(lambda: registry.list_frameworks())
 SCENARIO_TYPE: Final = NameType(lambda: [*(scenario.value for scenario in Scenario), "all"])
 ROUND_TYPE: Final = NameType(lambda: registry.list_round_names())

@@ -1,6 +1,9 @@
-"""Installations of podium that lack one of its extras."""
+"""What tests of the harness have in common, and installations of podium that lack one of its
+extras.
+"""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,8 +12,17 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from harness_fixtures import light, no_loop_of_a_browser, quiet_host, samplers_of_any_cache
 
 from suite.process.installation import DISTRIBUTION_NAME
+
+__all__ = [
+    "light",
+    "no_loop_of_a_browser",
+    "podium_without",
+    "quiet_host",
+    "samplers_of_any_cache",
+]
 
 ROOT: Final = Path(__file__).parents[2]
 FAKES: Final = ROOT / "tests" / "fakes"
@@ -35,7 +47,7 @@ def install_without(folder: Path, extra: str) -> None:
     for name in ("METADATA", "direct_url.json"):
         (metadata / name).write_text(installed.read_text(name) or "", encoding="utf-8")
     points = (installed.read_text("entry_points.txt") or "").splitlines()
-    kept = [line for line in points if f"= extras.{extra}." not in line]
+    kept = [line for line in points if not re.search(rf"= extras\.{extra}\b", line)]
     assert kept != points, f"extras.{extra} has no entry point: install podium again"
     (metadata / "entry_points.txt").write_text("\n".join(kept), encoding="utf-8")
 

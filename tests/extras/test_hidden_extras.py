@@ -60,7 +60,26 @@ REQUESTS: Final = {
         ),
     ],
     "launch": [ask_for_command("launch", "slurm", "resnet50", "--results", "/shared")],
+    "networks": [
+        Request(
+            ["sweep", "--network", "alexnet"],
+            MissingError.exit_code,
+            f"network 'alexnet' is not installed: {format_install_command('run')}",
+        ),
+    ],
     "scaling": [ask_for_command("scaling", "resnet50", "--devices", "8", "--batch", "64")],
+    "tensorflow": [
+        Request(
+            ["train", "transformer", "--framework", "tensorflow"],
+            MissingError.exit_code,
+            f"framework 'tensorflow' is not installed: {format_install_command('tensorflow')}",
+        ),
+        Request(
+            ["infer", "resnet50", "--engine", "tensorflow"],
+            MissingError.exit_code,
+            f"engine 'tensorflow' is not installed: {format_install_command('tensorflow')}",
+        ),
+    ],
 }
 """Extra -> requests for it."""
 CORE_COMMANDS: Final = [

@@ -25,7 +25,7 @@ LIMIT_S = 540.0
 """For a command that is run to its end."""
 ENGINES = (
     "harness.engines.onnx.engine",
-    "harness.engines.tensorflow.engine",
+    "extras.tensorflow.engine",
     "harness.engines.tensorrt.engine",
 )
 RUN = (

@@ -8,19 +8,13 @@ from suite.workload import Workload
 
 WORKLOAD: Final = Workload(
     name="resnet50",
-    frameworks=frozenset({"torch", "tensorflow"}),
+    frameworks=frozenset({"torch"}),
     hyperparameters="workloads.resnet50.recipe:select_resnet50_hyperparameters",
     check_run="workloads.common.run_request:check_run_with_input",
     training={"torch": "workloads.resnet50.training:ResNet50Training"},
-    inference={
-        "torch": "workloads.resnet50.inference:ResNet50Inference",
-        "tensorflow": "workloads.resnet50.tensorflow.inference:ResNet50Inference",
-    },
+    inference={"torch": "workloads.resnet50.inference:ResNet50Inference"},
     data_set="workloads.resnet50.survey:ImageNetDataSet",
-    trial={
-        "torch": "workloads.resnet50.trial:trial",
-        "tensorflow": "workloads.resnet50.tensorflow.trial:trial",
-    },
+    trial={"torch": "workloads.resnet50.trial:trial"},
     score="workloads.resnet50.scoring:score",
     agree="workloads.resnet50.agreement:agree",
     examples="workloads.resnet50.examples:examples",

@@ -8,21 +8,12 @@ from suite.workload import Workload
 
 WORKLOAD: Final = Workload(
     name="transformer",
-    frameworks=frozenset({"torch", "tensorflow"}),
+    frameworks=frozenset({"torch"}),
     check_run="workloads.common.run_request:check_run_without_input",
-    training={
-        "torch": "workloads.transformer.training:TransformerTraining",
-        "tensorflow": "workloads.transformer.tensorflow.training:TransformerTraining",
-    },
-    inference={
-        "torch": "workloads.transformer.inference:TransformerInference",
-        "tensorflow": "workloads.transformer.tensorflow.inference:TransformerInference",
-    },
+    training={"torch": "workloads.transformer.training:TransformerTraining"},
+    inference={"torch": "workloads.transformer.inference:TransformerInference"},
     data_set="workloads.transformer.survey:TransformerDataSet",
-    trial={
-        "torch": "workloads.transformer.trial:trial",
-        "tensorflow": "workloads.transformer.tensorflow.trial:trial",
-    },
+    trial={"torch": "workloads.transformer.trial:trial"},
     score="workloads.transformer.scoring:score",
     agree="workloads.common.text.agreement:agree",
     examples="workloads.transformer.examples:examples",

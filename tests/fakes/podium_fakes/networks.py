@@ -4,6 +4,6 @@ ShuffleNet V2 of half the width.
 
 from functools import partial
 
-from workloads.networks.classifiers import TorchvisionClassifier
+from extras.networks.classifiers import TorchvisionClassifier
 
 shufflenet = partial(TorchvisionClassifier, name="shufflenet_v2_x0_5")

@@ -14,6 +14,8 @@ from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
+from extras.networks import classifiers
+from extras.networks.labelled import IMAGENET_CLASS_COUNT
 from harness.commands.sweep import sweep
 from harness.request import build_reading_options
 from harness.serving import speed_probe
@@ -30,8 +32,6 @@ from suite.studies.documents import (
 )
 from suite.studies.measured import describe_study, read_measured_study
 from suite.terms import Precision
-from workloads.networks import classifiers
-from workloads.networks.labelled import IMAGENET_CLASS_COUNT
 
 NETWORK = "shufflenet_v2_x0_5"
 """Of tests/fakes: it answers a thousand pictures in a few seconds."""

@@ -8,7 +8,7 @@ from suite.studies.bare_network import BareNetworkRecord
 def describe_classifier(name: str) -> BareNetworkRecord:
     """Return the record of one of torchvision's classifiers."""
     return BareNetworkRecord(
-        network=f"workloads.networks.classifiers:{name}", score="workloads.resnet50.scoring:score"
+        network=f"extras.networks.classifiers:{name}", score="workloads.resnet50.scoring:score"
     )
 
 

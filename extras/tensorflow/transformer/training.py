@@ -12,11 +12,19 @@ import numpy as np
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
+from extras.tensorflow.engine import limit_tensorflow_threads
+from extras.tensorflow.transformer.model import (
+    SeededDropout,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+    generate_initial_weights,
+)
+from extras.tensorflow.transformer.tensors import build_tensorflow_translator
 from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
-from workloads.common import malloc, run_request, tensorflow_threads, weights_description
+from workloads.common import malloc, run_request, weights_description
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.run_request import require_run_training_row
 from workloads.common.text.bleu import BleuForm, compute_bleu
@@ -29,13 +37,6 @@ from workloads.transformer.recipe import (
     compute_smoothed_label_entropy,
 )
 from workloads.transformer.subwords import PAD_ID
-from workloads.transformer.tensorflow.model import (
-    SeededDropout,
-    TensorFlowTensor,
-    TensorFlowTransformer,
-    generate_initial_weights,
-)
-from workloads.transformer.tensorflow.tensors import build_tensorflow_translator
 
 # Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
 # subtokens.
@@ -49,7 +50,7 @@ class TransformerTraining:
     def __init__(self, run: Run) -> None:
         prepare_tensorflow_training(run)
         malloc.keep_freed_memory()
-        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
+        limit_tensorflow_threads(run.threads)
         self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
         recipe, self._decoding = (
             TransformerRecipe.build_from_settings(run.settings),

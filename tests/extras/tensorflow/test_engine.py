@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow import engine as engine_module
-from harness.engines.tensorflow import saved_model
-from harness.engines.tensorflow.engine import TensorFlowEngine, format_tensorflow_device
-from harness.engines.tensorflow.saved_model import convert_result_to_tuple
+from extras.tensorflow import engine as engine_module
+from extras.tensorflow import saved_model
+from extras.tensorflow.engine import TensorFlowEngine, format_tensorflow_device
+from extras.tensorflow.saved_model import convert_result_to_tuple
 from suite.engine import Network, Plan
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
@@ -75,7 +75,7 @@ def test_outputs_are_a_tuple() -> None:
 def test_asking_imports_nothing_heavy() -> None:
     """doctor asks every engine."""
     code = (
-        "import sys; from harness.engines.tensorflow.engine import TensorFlowEngine; from"
+        "import sys; from extras.tensorflow.engine import TensorFlowEngine; from"
         " suite.terms import Precision; TensorFlowEngine().missing('cpu', Precision.FP32); assert"
         " 'tensorflow' not in sys.modules"
     )

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import tensorflow as tf
 import torch
 
+from extras.tensorflow.engine import limit_tensorflow_threads
+from extras.tensorflow.resnet50.model import Tensor, TensorFlowResNet50, convert_resnet50_weights
 from suite.engine import Engine, Shape
 from suite.input import Reader
 from suite.workload import Run
-from workloads.common import tensorflow_threads
 from workloads.common.pictures.files import iterate_normalised_pictures
 from workloads.resnet50.system_under_test import ResNet50System
-from workloads.resnet50.tensorflow.model import Tensor, TensorFlowResNet50, convert_resnet50_weights
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -80,5 +80,5 @@ class ResNet50Inference(ResNet50System[Floats, Tensor]):
     """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
+        limit_tensorflow_threads(run.threads)
         super().__init__(run, checkpoint, engine, TensorFlowTensors)

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from suite.engine import Network, Precision
-from workloads.transformer.system_under_test import describe_transformer_networks
-from workloads.transformer.tensorflow.model import (
+from extras.tensorflow.transformer.model import (
     TensorFlowServingDecoderStep,
     TensorFlowServingEncoder,
     TensorFlowTensor,
@@ -14,11 +12,13 @@ from workloads.transformer.tensorflow.model import (
     generate_initial_weights,
     return_unchanged,
 )
-from workloads.transformer.tensorflow.tensors import TensorFlowConverter
-from workloads.transformer.tensorflow.training import (
+from extras.tensorflow.transformer.tensors import TensorFlowConverter
+from extras.tensorflow.transformer.training import (
     check_tensorflow_precision,
     compute_token_losses,
 )
+from suite.engine import Network, Precision
+from workloads.transformer.system_under_test import describe_transformer_networks
 from workloads.transformer.trial import (
     TRANSFORMER_TRIAL_BEAM,
     TRANSFORMER_TRIAL_SHAPE,
@@ -65,6 +65,6 @@ class TensorFlowPrecisionTrial:
         tape.gradient(loss, list(transformer.weights.values()))
 
 
-def trial(_: str) -> TensorFlowPrecisionTrial:
+def build_transformer_trial(_: str) -> TensorFlowPrecisionTrial:
     """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return TensorFlowPrecisionTrial()

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from testbed import PlainEngine, a_run
 
+from extras.networks import classifiers, labelled
 from suite.errors import RequestError
 from suite.studies.bare_network import Labelled
 from suite.studies.batch_loop import build_batch_settings
-from workloads.networks import classifiers, labelled
 from workloads.resnet50 import scoring
 
 BATCH = 4

@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import save_file
 from torch.utils.flop_counter import FlopCounterMode
 
+from extras.networks import classifiers
 from suite import registry
 from suite.errors import RequestError
-from workloads.networks import classifiers
 
 DOCUMENTED = {
     "alexnet": (61_100_840, 0.71),

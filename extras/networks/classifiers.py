@@ -71,7 +71,7 @@ class TorchvisionClassifier:
         """List the validation images of a folder in ImageNet's layout; RequestError if it is
         none.
         """
-        from workloads.networks.labelled import format_validation_listing
+        from extras.networks.labelled import format_validation_listing
 
         return format_validation_listing(data)
 
@@ -79,7 +79,7 @@ class TorchvisionClassifier:
         self, run: Run, data: Path, weights: Path, engine: Engine[Any]
     ) -> "NoiseInference":
         """Build the system under test over the validation images."""
-        from workloads.networks.labelled import LabelledInference
+        from extras.networks.labelled import LabelledInference
 
         return LabelledInference(
             run, data, self.name, build_classifier(self.name, run.seed, weights), engine

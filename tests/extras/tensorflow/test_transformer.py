@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_texts import make_run, make_with, small
 from whole_pass import compute_target_logits
 
 from suite.errors import MissingError, RequestError
@@ -36,17 +37,19 @@ tf = pytest.importorskip(
     exc_type=ImportError,
 )
 
-from harness.engines.tensorflow.engine import (  # noqa: E402
+from extras.tensorflow.engine import (  # noqa: E402
     TensorFlowEngine,
     format_tensorflow_device,
 )
-from workloads.transformer.tensorflow import model, training  # noqa: E402
-from workloads.transformer.tensorflow.inference import TransformerInference  # noqa: E402
-from workloads.transformer.tensorflow.tensors import (  # noqa: E402
+from extras.tensorflow.transformer import model, training  # noqa: E402
+from extras.tensorflow.transformer.inference import TransformerInference  # noqa: E402
+from extras.tensorflow.transformer.tensors import (  # noqa: E402
     TensorFlowConverter,
     build_tensorflow_translator,
     read_transformer_weights,
 )
+
+__all__ = ["make_run", "make_with", "small"]
 
 pytestmark = pytest.mark.slow
 MakeRun = Callable[..., Run]
@@ -217,7 +220,7 @@ def test_threads_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
     """
     (tmp_path / "run").write_bytes(pickle.dumps(replace(run, threads=3)))
     code = (
-        "import pickle, sys, pathlib; from workloads.transformer.tensorflow.training import"
+        "import pickle, sys, pathlib; from extras.tensorflow.transformer.training import"
         " TransformerTraining as"
         " Training\nTraining(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()))\nimport"
         " tensorflow as tf; assert tf.config.threading.get_intra_op_parallelism_threads() == 3"

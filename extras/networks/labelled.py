@@ -12,6 +12,12 @@ from typing import Any, Final
 
 import torch
 
+from extras.networks.classifiers import (
+    CLASSIFIER_SIDE_PX,
+    MAX_LOADED_PICTURES,
+    NoiseInference,
+    NoisePredictor,
+)
 from suite.engine import Call, Engine
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
@@ -19,12 +25,6 @@ from workloads.common import inputs
 from workloads.common.pictures.files import PictureFiles
 from workloads.common.pictures.served_pictures import ServedPictures, can_serve_bytes
 from workloads.common.served_samples import LoadedSamples
-from workloads.networks.classifiers import (
-    CLASSIFIER_SIDE_PX,
-    MAX_LOADED_PICTURES,
-    NoiseInference,
-    NoisePredictor,
-)
 from workloads.resnet50 import data, scoring
 from workloads.resnet50.images import imagenet
 

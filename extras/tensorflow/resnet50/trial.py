@@ -59,6 +59,6 @@ class TensorFlowServingTrial:
         raise RequestError(f"precision {precision}: {RESNET50_NAME} is trained in PyTorch")
 
 
-def trial(_: str) -> TensorFlowServingTrial:
+def build_resnet50_trial(_: str) -> TensorFlowServingTrial:
     """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
     return TensorFlowServingTrial()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny_pictures import make_run, tiny
 
 from suite.engine import Plan, Precision
 from suite.errors import RequestError
@@ -23,13 +24,15 @@ tf = pytest.importorskip(
     exc_type=ImportError,
 )
 
-from harness.engines.tensorflow.engine import TensorFlowEngine  # noqa: E402
-from harness.engines.torch import TorchEngine  # noqa: E402
-from workloads.resnet50.tensorflow.inference import (  # noqa: E402
+from extras.tensorflow.engine import TensorFlowEngine  # noqa: E402
+from extras.tensorflow.resnet50.inference import (  # noqa: E402
     ResNet50Inference,
     TensorFlowTensors,
 )
-from workloads.resnet50.tensorflow.model import convert_resnet50_weights  # noqa: E402
+from extras.tensorflow.resnet50.model import convert_resnet50_weights  # noqa: E402
+from harness.engines.torch import TorchEngine  # noqa: E402
+
+__all__ = ["make_run", "tiny"]
 
 pytestmark = pytest.mark.slow
 MakeRun = Callable[..., Run]

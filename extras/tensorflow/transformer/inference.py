@@ -5,22 +5,23 @@ arrays to tensors.
 from pathlib import Path
 from typing import Any
 
+from extras.tensorflow.engine import limit_tensorflow_threads
+from extras.tensorflow.transformer.model import (
+    TensorFlowServingDecoderStep,
+    TensorFlowServingEncoder,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+)
+from extras.tensorflow.transformer.tensors import TensorFlowConverter, read_transformer_weights
 from suite.engine import Engine, Network
 from suite.workload import Run
-from workloads.common import malloc, tensorflow_threads
+from workloads.common import malloc
 from workloads.transformer.recipe import TransformerShape
 from workloads.transformer.system_under_test import (
     FrameworkParts,
     TransformerSystem,
     describe_transformer_networks,
 )
-from workloads.transformer.tensorflow.model import (
-    TensorFlowServingDecoderStep,
-    TensorFlowServingEncoder,
-    TensorFlowTensor,
-    TensorFlowTransformer,
-)
-from workloads.transformer.tensorflow.tensors import TensorFlowConverter, read_transformer_weights
 
 
 class TransformerInference(TransformerSystem):
@@ -28,7 +29,7 @@ class TransformerInference(TransformerSystem):
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
-        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
+        limit_tensorflow_threads(run.threads)
         super().__init__(
             run,
             checkpoint,

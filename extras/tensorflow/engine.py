@@ -56,7 +56,7 @@ class TensorFlowExecutable:
     def __init__(self, network: Network[Any], plan: Plan[Any]) -> None:
         import tensorflow as tf
 
-        from harness.engines.tensorflow import saved_model
+        from extras.tensorflow import saved_model
 
         limit_tensorflow_threads(plan.threads)
         # enabled by default, and would be reported as fp32
@@ -101,7 +101,9 @@ class TensorFlowExecutable:
 
 
 def limit_tensorflow_threads(threads: int) -> None:
-    """Limit TensorFlow's threads; after its first operation, they are fixed."""
+    """Run one operation at a time on this many threads. A process that has already computed
+    something, initial weights included, keeps its setting.
+    """
     import tensorflow as tf
 
     with suppress(RuntimeError):

@@ -13,17 +13,17 @@ import tensorflow as tf
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from suite.errors import RequestError
-from workloads.common.weights_description import WEIGHTS_FILE
-from workloads.transformer.checkpoint import TRANSFORMER_NAME
-from workloads.transformer.recipe import DecodingParameters, TransformerShape
-from workloads.transformer.tensorflow.model import (
+from extras.tensorflow.transformer.model import (
     TensorFlowServingDecoderStep,
     TensorFlowServingEncoder,
     TensorFlowTensor,
     TensorFlowTransformer,
     list_weight_shapes,
 )
+from suite.errors import RequestError
+from workloads.common.weights_description import WEIGHTS_FILE
+from workloads.transformer.checkpoint import TRANSFORMER_NAME
+from workloads.transformer.recipe import DecodingParameters, TransformerShape
 from workloads.transformer.translation.beam_search import Floats, Ints
 from workloads.transformer.translation.decoding import TransformerTranslator
 

@@ -1,1 +1,0 @@
-"""TensorFlow: SavedModel export and the engine."""

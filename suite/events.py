@@ -74,10 +74,8 @@ null, with the reason as metadata, if that failed.
 """
 PREPARING_SETTINGS: Final = ("train.compile", "train.graphs")
 """The settings that ask for it."""
-ENERGY: Final = "energy"
-"""Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for
-channels without energy.
-"""
+TELEMETRY: Final = "telemetry_sha256"
+"""SHA-256 of the file of power readings beside the log, from which the run's energy is computed."""
 
 RUN_EVENTS: Final = frozenset(
     {

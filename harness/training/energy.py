@@ -9,25 +9,26 @@ from pathlib import Path
 from harness.training.mllog_writer import MllogWriter
 from suite import events
 from suite.events import TOKEN
+from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
-from suite.records import EnergyRecord, convert_record_to_json
+from suite.records import EnergyRecord
 
 NS_PER_MS = 1_000_000
 JOULES_PER_KJ = 1e3
 
 
-def log_run_energy(log: MllogWriter, telemetry: Path) -> None:
-    """Log a run's energy, or why there is none; nothing if no power was read."""
-    found = compute_run_energy(log.partial, telemetry)
-    if found is not None:
-        energy, reasons = found
-        log.log_point(
-            events.ENERGY,
-            [convert_record_to_json(each) for each in energy],
-            no_energy=list(reasons),
-        )
+def log_telemetry_digest(log: MllogWriter, telemetry: Path) -> None:
+    """Log the SHA-256 of a run's readings, by which an edit of them is found; nothing if no power
+    was read.
+    """
+    try:
+        found = power_readings.read_power_readings(telemetry)
+    except UnreadableError:
+        return
+    if found.tracks:
+        log.log_point(events.TELEMETRY, compute_file_sha256(telemetry))
 
 
 def describe_run_energy(log: Path, telemetry: Path) -> Iterator[str]:

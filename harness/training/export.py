@@ -12,7 +12,7 @@ import msgspec
 
 from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.request import RunRequest
-from harness.training.energy import log_run_energy
+from harness.training.energy import log_telemetry_digest
 from harness.training.loop import RunEnding, TrainingOutcome
 from harness.training.mllog_writer import MllogWriter
 from harness.training.reference_accuracy import score_reference_accuracy
@@ -107,7 +107,7 @@ def seal_training_run(
             log.truncate_log(stopped.log_offset)
             log.log_point(events.CHECKPOINT, sha256)
             log.log_point(events.REFERENCE_ACCURACY, dict(reference), checkpoint_sha256=sha256)
-            log_run_energy(log, job.get_telemetry_path(index))
+            log_telemetry_digest(log, job.get_telemetry_path(index))
             attempts.record_run_end(job, campaign, index, log, stopped.outcome.ending)
     if exported.exists():  # else an interruption came between the last two steps
         attempts.record_export(job, campaign, stopped.sha256, exported)

@@ -15,6 +15,7 @@ from compliance.judge import Judge
 from harness.training.energy import describe_run_energy, read_run_clock
 from harness.training.run_set import train_run_set
 from suite.energy import MAX_GAP_MS
+from suite.files.layout import compute_file_sha256
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
 
@@ -29,7 +30,7 @@ def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(
     train_run_set("fake", options(results, power="off", meter=METER), seed=1, runs=1)
     log, telemetry = log_path(results), entry(results).locate_training_telemetry("resnet", 0)
     times = {event["key"]: event["time_ms"] for event in events(log)}
-    (logged,) = (event for event in events(log) if event["key"] == "energy")
+    (logged,) = (event for event in events(log) if event["key"] == "telemetry_sha256")
     (found,), reasons = power_readings.build_energy_records(
         power_readings.read_power_readings(telemetry),
         *(read_run_clock(log) or (0, 0)),
@@ -40,7 +41,7 @@ def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(
         == pytest.approx(100 * (times["run_stop"] - times["run_start"]) / 1000, rel=0.01)
         and reasons == ()
     )
-    assert logged["value"][0]["joules"] == found.joules and logged["metadata"]["no_energy"] == []
+    assert logged["value"] == compute_file_sha256(telemetry)
     assert "100.00 W (meter, grade meter, scope system)" in capsys.readouterr().out
 
 
@@ -64,16 +65,14 @@ def test_a_run_that_stood_still_for_long_has_no_energy(light: Warm, tmp_path: Pa
     time.sleep(1.1 * MAX_GAP_MS / 1000)
     train_run_set("fake", options(results, *slow, power="off", meter=METER), resume=True)
     found = events(log_path(results))
-    (logged,) = (event for event in found if event["key"] == "energy")
     first, last = (event for event in found if event["key"] == "run_stop")
     assert (first["metadata"]["status"], last["metadata"]["status"]) == ("aborted", "success")
     assert (read_run_clock(log_path(results)) or (0, 0))[1] == 1_000_000 * last["time_ms"]
-    assert logged["value"] == [] and logged["metadata"]["no_energy"][0].startswith(
-        "meter: no reading for"
-    )
-    assert not {"power.window", "power.energy"} & {
-        finding.rule for finding in Judge().judge_path(str(results)).findings
-    }
+    telemetry = entry(results).locate_training_telemetry("resnet", 0)
+    (sentence,) = describe_run_energy(log_path(results), telemetry)
+    assert sentence.startswith("no energy: meter: no reading for")
+    rules = {finding.rule for finding in Judge().judge_path(str(results)).findings}
+    assert not {"power.same_run", "power.order", "power.counter"} & rules
 
 
 def test_a_run_without_power_says_nothing_of_it(

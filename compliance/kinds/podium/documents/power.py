@@ -1,13 +1,8 @@
-"""The power of one run, served or trained: the readings, the energy computed from them, and what a
-training log or a study's table states of it.
-"""
+"""The power of one run, served or trained: the readings, and the energy computed from them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
-
-import msgspec
+from typing import ClassVar, Final
 
 from compliance.documents.base import Document
 from compliance.kinds.podium.documents.inference import LoadGenRun
@@ -15,15 +10,14 @@ from compliance.kinds.podium.documents.measured_study import JudgedStudy
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs.finite_numbers import is_finite_number
 from compliance.recognition.tree_path import is_file
-from compliance.verdict import Fault
 from suite import events
-from suite.files.layout import TELEMETRY_FILE, compute_file_sha256
+from suite.files.layout import RUN_RECORD, TELEMETRY_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork, TelemetryReadings
 from suite.measurement.run_energy import LoadGenPower, read_loadgen_power
 from suite.records import EnergyRecord
-from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE
+from suite.studies.documents import IDLE_TELEMETRY_FILE
 from suite.studies.measured import read_idle_power
 from suite.units import NS_PER_MS
 
@@ -35,41 +29,26 @@ readings, at 1 Hz or faster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPower(Document):
-    """A run that has an energy, or whose telemetry has power readings."""
+    """A run whose telemetry has power readings, or whose record names some."""
 
     document_name: ClassVar[str] = "the power of a run"
 
-    record: Path
-    """The file that states its energy: the training log, or a study's table; of a LoadGen run that
-    of the readings.
-    """
-    line: int | None = None
-    """Line of the energy in a training log."""
     telemetry: Path
     """Path of the readings."""
     performance: bool
     """Whether it was timed: false for accuracy runs."""
-    claims: tuple[EnergyRecord, ...] = ()
-    """The energies that podium shows of it: those that its record states or, of a LoadGen run,
-    those that its readings give.
-    """
-    is_stated: bool = False
-    """Whether its record states energies: not of LoadGen runs, a cluster's other nodes, or logs
-    without a word of it.
-    """
-    malformed: str = ""
-    """The problem with a record that states no list of energies."""
+    energies: tuple[EnergyRecord, ...] = ()
+    """Those that its readings give and podium shows; none of a cluster's other nodes."""
     named_sha256: str | None = None
-    """SHA-256 of the telemetry that a LoadGen run's record names; None if no record could."""
+    """SHA-256 of the telemetry that the run's record names; None if no record could."""
+    naming_file: str = RUN_RECORD
+    """Name of that record: a training's is its log."""
     telemetry_sha256: str = ""
     """That of the telemetry; empty if there is none."""
     readings: TelemetryReadings
     """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
-    work: MeasuredWork
-    silent: bool = False
-    """Whether a log lacks energy although it could contain it, as in logs of earlier versions."""
     next_ns: int | None = None
     """Start of the run (ns of UTC), before which the idle machine was read; None for others."""
     loaded: bool = True
@@ -82,19 +61,6 @@ class RunPower(Document):
         """Return the file that faults are about if they name no other."""
         return self.telemetry
 
-    @property
-    def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-        """Return the energy computed from the readings, and why a channel yields none."""
-        return (
-            power_readings.build_energy_records(self.readings, *self.window, self.work)
-            if self.window
-            else ((), ())
-        )
-
-    def build_record_fault(self, found: str, required: str) -> Fault:
-        """Build a Fault for the record."""
-        return self.build_fault(found, required, self.line, file=self.record)
-
 
 def build_run_power(run: LoadGenRun) -> RunPower | None:
     """Build the power document of a LoadGen run; None if it has no readings, and its record names
@@ -106,15 +72,13 @@ def build_run_power(run: LoadGenRun) -> RunPower | None:
         return None
     telemetry = run.folder / TELEMETRY_FILE
     return RunPower(
-        record=telemetry,
         telemetry=telemetry,
         performance=run.performance,
-        claims=power.compute_energy()[0],
+        energies=power.compute_energy()[0],
         named_sha256=named_sha256,
         telemetry_sha256=hash_telemetry(telemetry),
         readings=power.readings,
         window=power.window,
-        work=power.work,
     )
 
 
@@ -144,10 +108,9 @@ def build_idle_power_before_run(run: LoadGenRun, powered: RunPower) -> RunPower 
         return None
     return replace(
         powered,
-        claims=(),
+        energies=(),
         window=power_readings.find_idle_window(powered.readings),
         next_ns=powered.window[0],
-        work=MeasuredWork(samples=0),
         loaded=False,
     )
 
@@ -161,63 +124,54 @@ def build_study_idle_power(study: JudgedStudy) -> RunPower | None:
     if not readings.tracks:
         return None
     return RunPower(
-        record=study.folder / STUDY_FILE,
         telemetry=telemetry,
         performance=True,
-        claims=read_idle_power(study.folder),
+        energies=read_idle_power(study.folder),
         readings=readings,
         window=power_readings.find_covered_window(readings),
         loaded=False,
-        work=MeasuredWork(samples=0),
     )
 
 
 def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) -> RunPower | None:
-    """Build the power document of a training run on its first node, or on another `node`; None if
-    it has neither readings nor claims.
+    """Build the power document of a training run on its first node, or on another `node`, whose
+    readings no log names; None if there are no readings, and none are named.
     """
-    record = None if node else log.find_record(events.ENERGY)
-    claims, malformed = (
-        parse_energy_claims([each.value for each in log.list_records(events.ENERGY)])
-        if record
-        else ((), "")
-    )
     readings = read_power_or_empty(telemetry)
-    if record is None and not readings.tracks:
+    named = [] if node else [str(each.value) for each in log.list_records(events.TELEMETRY)]
+    if not readings.tracks and not named:
         return None
+    sha256 = hash_telemetry(telemetry)
+    if not named and not node and log.list_records(events.CHECKPOINT):
+        named = [""]  # a log that was finished names its readings
+    window = find_training_window(log)
+    energies: tuple[EnergyRecord, ...] = ()
+    if window and not node:
+        work = MeasuredWork(samples=0)
+        energies = power_readings.build_energy_records(readings, *window, work)[0]
+    return RunPower(
+        telemetry=telemetry,
+        performance=True,
+        energies=energies,
+        named_sha256=next((each for each in named if each != sha256), sha256 if named else None),
+        naming_file=log.path.name,
+        telemetry_sha256=sha256,
+        readings=readings,
+        window=window,
+        min_readings=MIN_TRAINING_READINGS,
+    )
+
+
+def find_training_window(log: TrainingLog) -> tuple[int, int] | None:
+    """Return start and stop of a log's clock, ns of UTC; None if it lacks one."""
     times = [
         each.event.time_ms
         for key in (events.RUN_START, events.RUN_STOP)
         if (each := log.find_record(key)) and is_finite_number(each.event.time_ms)
     ]
-    return RunPower(
-        record=log.path,
-        line=record.line if record else None,
-        telemetry=telemetry,
-        performance=True,
-        claims=claims,
-        is_stated=record is not None,
-        silent=record is None and not node,
-        malformed=malformed,
-        readings=readings,
-        window=(
-            (round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None
-        ),
-        work=MeasuredWork(samples=0),
-        min_readings=MIN_TRAINING_READINGS,
-    )
-
-
-def parse_energy_claims(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
-    """Parse the energies in a log's only energy event, and describe the problem with invalid
-    ones.
-    """
-    if len(values) > 1:
-        return (), f"{len(values)} events"
-    try:
-        return msgspec.convert(values[0], tuple[EnergyRecord, ...]), ""
-    except msgspec.ValidationError as error:
-        return (), str(error)
+    if len(times) != 2:
+        return None
+    return round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)
 
 
 def read_power_or_empty(path: Path) -> TelemetryReadings:

@@ -51,7 +51,7 @@ INIT_EVENTS: Final = (
 """Events that belong between init_start and init_stop."""
 OPTIONAL_INIT_EVENTS: Final = (events.CORPUS_SAMPLES,)
 """Additional facts, for workloads that drop samples because of their length."""
-AFTER_RUN_EVENTS: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.ENERGY)
+AFTER_RUN_EVENTS: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.TELEMETRY)
 """Events after run_stop, of a run that succeeded; energy only if power was read."""
 
 

@@ -209,6 +209,11 @@ def backwards(lines: list[dict[str, Any]]) -> None:
     readings[30]["t"] = readings[28]["t"]
 
 
+def negative(lines: list[dict[str, Any]]) -> None:
+    """A power below zero, before the run began."""
+    of(lines, 1)[0]["p"] = -1
+
+
 def rooted(lines: list[dict[str, Any]]) -> None:
     """Counters of a made-up tree."""
     lines[0]["channels"][2]["root"] = "/tmp/tree"
@@ -239,6 +244,7 @@ POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY_FILE}", lambda path: path.unlink()),
     "power.window": powered(lambda lines: shifted(lines, 3 * SECOND_NS), idle=True),
     "power.edge": powered(late),
+    "power.order": powered(negative),
     "power.stuck": powered(stuck),
     "power.scope": powered(apart),
     "power.grade": powered(raised),

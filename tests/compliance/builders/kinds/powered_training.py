@@ -1,5 +1,5 @@
-"""For the rules about power small training runs with a meter beside them, whose log tells their
-energy; with what breaks them.
+"""For the rules about power small training runs with a meter beside them, whose log names its
+readings; with what breaks them.
 """
 
 import json
@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kinds.power import METER, backwards, of, parted
+from kinds.power import METER, of, parted
 from kinds.records import SECOND_NS, observed
 from making import line
 from spoiling import Builder, swap, then
 
-from harness.training.energy import compute_run_energy
 from suite import events
-from suite.records import convert_record_to_json
+from suite.files.layout import compute_file_sha256
 
 LOG: Final = "result_0.txt"
 TELEMETRY: Final = "telemetry_0.jsonl"
@@ -23,11 +22,9 @@ LATE_MS: Final = 60_000
 Change = Callable[[list[dict[str, Any]]], object]
 
 
-def trained(
-    change: Change | None = None, *, refigured: bool = True, period_ms: int = 250
-) -> Builder:
-    """A training run beside a meter; `change` edits the telemetry's lines, before the log tells the
-    energy or after.
+def trained(change: Change | None = None, *, named: bool = True, period_ms: int = 250) -> Builder:
+    """A training run beside a meter; `change` edits the telemetry's lines, before the log names
+    them or after.
     """
 
     def build(folder: Path) -> None:
@@ -46,11 +43,11 @@ def trained(
         ]
         lines[-1]["end"].update(readings=[*lines[-1]["end"]["readings"], len(more)], missed=[0, 0])
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda each: each["t"]), lines[-1]]
-        if change and refigured:
+        if change and named:
             change(lines)
         write(folder, lines)
-        tell(folder)
-        if change and not refigured:
+        name(folder)
+        if change and not named:
             change(lines)
             write(folder, lines)
 
@@ -64,19 +61,12 @@ def write(folder: Path, lines: list[dict[str, Any]]) -> None:
     )
 
 
-def tell(folder: Path) -> None:
-    """Log the energy that follows from the telemetry, as `podium train` does."""
-    energy, reasons = compute_run_energy(folder / LOG, folder / TELEMETRY) or ((), ())
+def name(folder: Path) -> None:
+    """Log the SHA-256 of the telemetry, as `podium train` does."""
     last_ms = json.loads((folder / LOG).read_text().splitlines()[-1][9:])["time_ms"]
     with (folder / LOG).open("a") as stream:
-        stream.write(
-            line(
-                events.ENERGY,
-                [convert_record_to_json(each) for each in energy],
-                last_ms + LATE_MS,
-                {"no_energy": list(reasons)},
-            )
-        )
+        sha256 = compute_file_sha256(folder / TELEMETRY)
+        stream.write(line(events.TELEMETRY, sha256, last_ms + LATE_MS, {}))
 
 
 def edited(pattern: str, text: str) -> Builder:
@@ -114,48 +104,20 @@ def foreign(lines: list[dict[str, Any]]) -> None:
 TRAINED_BASES: Final[Mapping[str, Builder]] = {"powered-training": trained()}
 TRAINED_INVALID: Final[Mapping[str, Builder]] = {
     "power.readings": trained(period_ms=2000),
-    "power.energy": edited(r'"joules": [0-9.]+', '"joules": 1000.0'),
-    "power.clock": trained(parted, refigured=False),
-    "power.counter": trained(fallen, refigured=False),
-    "power.order": trained(backwards, refigured=False),
+    "power.counter": trained(fallen),
 }
 TRAINED_VALID: Final[Mapping[str, str]] = dict.fromkeys(TRAINED_INVALID, "powered-training")
 TRAINED_MUTANTS: Final[Mapping[str, Builder]] = {
-    "training: joules edited": edited(r'"joules": [0-9.]+', '"joules": 1.0'),
-    "training: watts edited": edited(r'"average_w": [0-9.]+', '"average_w": 1.0'),
-    "training: edge error hidden": edited(r'"edge_j": [0-9.]+', '"edge_j": 0.0'),
-    "training: MLPerf's mean edited": edited(r'"mlperf_mean_w": [0-9.]+', '"mlperf_mean_w": 1.0'),
-    "training: J/sample told": edited(r'"per_sample_j": null', '"per_sample_j": 1.0'),
-    "training: samples/s/W told": edited(
-        r'"samples_per_s_per_w": null', '"samples_per_s_per_w": 1.0'
+    "training: other readings named": edited(r'(telemetry_sha256", "value": )"[^"]+"', r'\1"7b"'),
+    "training: no readings named": edited(r"(?m)^.*telemetry_sha256.*\n", ""),
+    "training: readings of another run named, too": edited(
+        r'(?m)^(.*telemetry_sha256", "value": )"[^"]+"(.*\n)', r'\g<0>\1"7b"\2'
     ),
-    "training: readings added": edited(r'"readings": [0-9]+', '"readings": 10000'),
-    "training: gap hidden": edited(r'"longest_gap_ms": [0-9]+', '"longest_gap_ms": 1'),
-    "training: scope changed": edited(r'"scope": \["system"\]', '"scope": ["gpu0"]'),
-    "training: source changed": edited(r'"source": "meter"', '"source": "hwmon"'),
-    "training: a call that no reading has": edited(
-        r'"average_w"', '"call": "nvmlDeviceGetPowerUsage", "average_w"'
-    ),
-    "training: channel invented": edited(
-        r'"key": "energy", "value": \[(.*)\], "metadata"',
-        r'"key": "energy", "value": [\1, \1], "metadata"',
-    ),
-    "training: a sum called the system": edited(r'"source": "meter"', '"source": "components"'),
-    "training: clock that was set": trained(parted, refigured=False),
-    "training: grade raised": edited(r'"grade": "meter"', '"grade": "analyzer"'),
-    "training: no list of energies": edited(r'"joules": [0-9.]+', '"joules": "few"'),
-    "training: told twice": then(
-        trained(), LOG, swap(r"(?m)^(.*\"key\": \"energy\".*\n)", r"\1\1")
-    ),
-    "training: energy moved from another run": then(
-        trained(), TELEMETRY, lambda path: path.unlink()
-    ),
-    "training: readings scaled": trained(scaled, refigured=False),
-    "training: tail cut": trained(cut, refigured=False),
-    "training: foreign telemetry": trained(foreign, refigured=False),
+    "training: clock that was set": trained(parted, named=False),
+    "training: readings gone": then(trained(), TELEMETRY, lambda path: path.unlink()),
+    "training: readings scaled": trained(scaled, named=False),
+    "training: tail cut": trained(cut, named=False),
+    "training: foreign telemetry": trained(foreign, named=False),
     "training: rehearsal": trained(lambda lines: lines[0]["channels"][1].update(root="/tmp/tree")),
-    "training: channel not told": edited(
-        r'"key": "energy", "value": \[.*\], "metadata"', '"key": "energy", "value": [], "metadata"'
-    ),
 }
 """Kinds of violation of a training run's power."""

@@ -22,6 +22,7 @@ from suite.console.command_help import prepare_command
 from suite.console.command_table import OWN_COMMANDS, HelpGroup
 from suite.console.options import OptionDecorator
 from suite.console.pages import list_topics
+from suite.console.project_defaults import apply_project_defaults
 from suite.console.screen import add_output_options
 from suite.errors import MissingError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS
@@ -69,6 +70,7 @@ class LazyGroup(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if command and not ctx.resilient_parsing:  # completion stops in the middle of an option
             refuse_repeated_options(click.Context(command, info_name=name, parent=ctx), rest)
+            apply_project_defaults(ctx, str(name), command)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

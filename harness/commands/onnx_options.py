@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import click
-from click.core import ParameterSource
 
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.parameters import PATH_TYPE, FiniteRange
+from suite.console.project_defaults import is_given
 from suite.errors import RequestError
 from suite.loadgen.scenario import parse_scenarios
 
@@ -69,9 +69,8 @@ def check_file_options(workload: str | None, values: Mapping[str, Any]) -> None:
         return
     if workload is not None:
         raise RequestError(f"--onnx {values['onnx']}: omit {workload}, or --onnx")
-    given = click.get_current_context().get_parameter_source
     for name, reason in EXCLUDED_OPTIONS.items():
-        if given(name) is not ParameterSource.DEFAULT:
+        if is_given(name):
             raise RequestError(f"--{OPTION_NAMES.get(name, name)} with --onnx: {reason}; omit it")
 
 

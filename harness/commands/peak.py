@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.core import ParameterSource
 
 from harness.commands.study import REPEATS_OPTION, run_study
 from suite.cli import RunOptions, add_run_options
 from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
+from suite.console.project_defaults import is_given
 from suite.console.screen import print_progress_note
 from suite.loadgen.scenario import Scenario
 
@@ -118,10 +118,7 @@ def iterate_shared_options() -> Iterator[str]:
     """
     context = click.get_current_context()
     for each in context.command.params:
-        if (
-            each.name in (*RunOptions.__dataclass_fields__, "checkpoint")
-            and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-        ):
+        if each.name in (*RunOptions.__dataclass_fields__, "checkpoint") and is_given(each.name):
             chosen = context.params[each.name]
             values = chosen if each.multiple else (chosen,)
             for value in values:

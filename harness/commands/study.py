@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from harness.missing_modules import report_missing_modules
 from harness.serving.network.endpoint_options import SERVER_OPTIONS, choose_serving_site
@@ -23,6 +22,7 @@ from suite.console.options import (
     build_format_option,
 )
 from suite.console.parameters import WORKLOAD_TYPE
+from suite.console.project_defaults import is_given
 from suite.console.screen import add_output_options
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
@@ -77,13 +77,12 @@ def run_study(
 
 def check_server_options(values: dict[str, Any]) -> None:
     """RequestError for options that contradict --endpoint, or require it."""
-    given = click.get_current_context().get_parameter_source
     if not values["endpoints"]:
         if values["ca"] or values["token_file"]:
             raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} requires --endpoint")
         return
     for name in SERVER_OPTIONS:
-        if given(name) is not ParameterSource.DEFAULT:
+        if is_given(name):
             raise RequestError(f"--{name}: podium serve has set it already; omit it")
 
 

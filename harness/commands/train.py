@@ -3,7 +3,6 @@
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
@@ -19,6 +18,7 @@ from suite.console.options import (
     build_dry_run_option,
 )
 from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
+from suite.console.project_defaults import is_given
 from suite.console.screen import get_screen
 from suite.dry_run import (
     DryRunEstimate,
@@ -115,12 +115,7 @@ def train(
             )
         from harness.training.run_set import train_run_set
 
-        context = click.get_current_context()
-        given = {
-            name
-            for name in RunOptions.__dataclass_fields__
-            if context.get_parameter_source(name) is not ParameterSource.DEFAULT
-        }
+        given = set(filter(is_given, RunOptions.__dataclass_fields__))
         train_run_set(
             workload, options, seed=seed, runs=runs, resume=resume, given=given, challenge=challenge
         )

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from suite.console.parameters import PATH_TYPE
+from suite.console.project_defaults import is_given
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario, parse_scenarios
 
@@ -64,7 +64,6 @@ def resolve_infer_scenarios(values: Mapping[str, Any], scenario: str) -> tuple[S
     """Return the scenarios to run; RequestError for options and scenarios that contradict
     --endpoint, or require it.
     """
-    given = click.get_current_context().get_parameter_source
     if not values["endpoints"]:
         if values["ca"] or values["token_file"]:
             raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} requires --endpoint")
@@ -73,7 +72,7 @@ def resolve_infer_scenarios(values: Mapping[str, Any], scenario: str) -> tuple[S
         LOCAL_ONLY_OPTIONS, "cannot be combined with --endpoint"
     )
     for name, reason in reasons.items():
-        if given(name) is not ParameterSource.DEFAULT:
+        if is_given(name):
             raise RequestError(f"--{name}: {reason}; omit it")
     return parse_network_scenarios(scenario)
 

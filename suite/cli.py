@@ -103,8 +103,7 @@ def load_command(name: str) -> click.Command:
     """
     if name in OWN_COMMANDS and name not in registry.list_entry_points(registry.COMMAND_GROUP):
         raise MissingError(f"the command '{name}' is not installed with this podium")
-    command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
-    return prepare_command(name, command)
+    return prepare_command(name, registry.load_command(name))
 
 
 def describe_foreign_command(name: str, *, load: bool) -> str:

@@ -130,15 +130,26 @@ class Engine(Protocol[T]):
 
     name: ClassVar[str]
     accepts: ClassVar[frozenset[str]]
-    """Frameworks whose networks it accepts: "torch", "tensorflow", "onnx" (files).
-
-    An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts
-    (others are rejected), `caution`, and `trial(device, precision)`, its own tiny run for `podium
-    doctor`, which compiles a workload's networks only for a framework's own engine.
-    """
+    """Frameworks whose networks it accepts: "torch", "tensorflow", "onnx" (files)."""
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks to run it, or None; imports no framework."""
 
     def compile(self, network: Network[T], plan: Plan[T]) -> Executable[T]:
         """Compile the network for the plan; MissingError if that is impossible here."""
+
+
+class OptionalEngineParts(Protocol):
+    """What an Engine may have, too."""
+
+    options: ClassVar[frozenset[str]]
+    """The settings `engine.*` that it accepts; others are rejected. Without it, all are passed."""
+
+    trial: Callable[[str, Precision], None]
+    """Method of (device, precision) that runs something tiny, or raises: `podium doctor` compiles a
+    workload's networks only for a framework's own engine.
+    """
+
+    @property
+    def caution(self) -> str:
+        """Return a caveat about its results; empty if there is none."""

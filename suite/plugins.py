@@ -1,19 +1,46 @@
-"""Third-party packages: what they offer, and that a broken one causes one warning, and everything
-else continues without it.
+"""Third-party packages: what they offer, whether it fits its contract, and that a broken one causes
+one warning, and everything else continues without it.
 """
 
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from pathlib import Path
 from typing import Final
 
+from suite.contracts import Misfit
+from suite.errors import MissingError
 from suite.process.installation import DISTRIBUTION_NAME
 
+GROUP_PREFIX: Final = "podium."
 WARNED_PACKAGES: Final[set[str]] = set()
 """Packages already warned about in this process."""
+
+
+class MisfitError(MissingError):
+    """What another package offers does not fit its contract, in one part or several."""
+
+    def __init__(self, sentence: str, misfits: Sequence[Misfit]) -> None:
+        super().__init__(sentence)
+        self.misfits = misfits
+
+
+def require_fit(point: EntryPoint, kind: str, misfits: Iterable[Misfit]) -> None:
+    """Raise MisfitError if another package's object does not fit its contract, TypeError if
+    podium's own does not.
+    """
+    found = list(misfits)
+    if not found:
+        return
+    sentence = (
+        f"{kind} '{point.name}' ({point.group}) of package {describe_package(point)} does not fit:"
+        f" {'; '.join(map(str, found))}"
+    )
+    if is_own_entry_point(point):
+        raise TypeError(sentence)
+    raise MisfitError(sentence, found)
 
 
 @lru_cache(maxsize=1)
@@ -22,6 +49,15 @@ def read_entry_points(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoin
     every installed package.
     """
     return entry_points().select
+
+
+def list_unknown_points(known: Iterable[str]) -> Sequence[EntryPoint]:
+    """List the entry points of groups of podium's that nothing reads: a misspelt group is silent
+    otherwise.
+    """
+    groups = {point.group for each in distributions() for point in each.entry_points}
+    unknown = {each for each in groups if each.startswith(GROUP_PREFIX)} - {*known}
+    return tuple(point for group in sorted(unknown) for point in select_entry_points(group))
 
 
 def select_entry_points(group: str) -> Sequence[EntryPoint]:

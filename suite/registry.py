@@ -6,6 +6,7 @@ The seven workloads use the same interface as third-party packages.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
@@ -15,6 +16,13 @@ from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from suite import plugins
+from suite.contracts import (
+    find_misfits,
+    find_name_misfits,
+    find_part_misfits,
+    find_unknown_parts,
+    list_part_functions,
+)
 from suite.errors import (
     MissingError,
     RequestError,
@@ -28,6 +36,8 @@ from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import DEFAULT_FRAMEWORK
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
+    from click import Command
+
     from suite.engine import Engine
     from suite.input import Input
     from suite.power import PowerSource
@@ -166,18 +176,25 @@ def iterate_loaded_points(
             plugins.warn_about_package(list_entry_points(group)[name], str(error))
 
 
-def build_plugin_object(group: str, kind: str, name: str) -> Any:
-    """Load a class and instantiate it."""
+def build_plugin_object(
+    group: str, kind: str, name: str, contract: type[Any], optional: type[Any] | None = None
+) -> Any:
+    """Load a class and instantiate it; MissingError if it is broken in another package, or does
+    not fit its contract.
+    """
     maker = load_entry_point(group, kind, name)
     point = list_entry_points(group)[name]
     try:
-        return maker()
+        built = maker()
     except Exception as error:
         if plugins.is_own_entry_point(point):
             raise
         raise MissingError(
             f"{kind} '{name}' cannot be made: {plugins.describe_broken_package(point, error)}"
         ) from error
+    misfits = (*find_misfits(built, contract, optional), *find_name_misfits(built, name))
+    plugins.require_fit(point, kind, misfits)
+    return built
 
 
 def find_required_extra(point: EntryPoint) -> str:
@@ -221,17 +238,27 @@ def list_frameworks() -> Sequence[str]:
 
 
 def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
-    """Load one entry point that names a record of a class; MissingError if it names another
-    object.
+    """Load one entry point that names a record of a class, or an object of another class;
+    MissingError if it names something else, or if a field of it does not fit.
     """
-    record = load_entry_point(group, kind, name)
-    if not isinstance(record, record_class):
-        point = list_entry_points(group)[name]
-        raise MissingError(
-            f"{kind} '{name}' cannot be loaded: {point.value} of package"
-            f" {plugins.describe_package(point)} is no {record_class.__name__}"
-        )
-    return record
+    try:
+        record = load_entry_point(group, kind, name)
+    except MissingError as error:
+        unknown = find_unknown_parts(error.__cause__, record_class)
+        plugins.require_fit(list_entry_points(group)[name], kind, unknown)
+        raise
+    misfits = list(find_misfits(record, record_class))
+    if is_dataclass(record) or group == STUDY_GROUP:
+        misfits += find_name_misfits(record, name)
+    plugins.require_fit(list_entry_points(group)[name], kind, misfits)
+    return cast(R, record)
+
+
+def load_command(name: str) -> "Command":
+    """Return the command of that name."""
+    from click import Command
+
+    return load_record(Command, COMMAND_GROUP, "command", name)
 
 
 def load_workload_part(workload: str, kind: str, part: str) -> Any:
@@ -240,23 +267,28 @@ def load_workload_part(workload: str, kind: str, part: str) -> Any:
     """
     if workload not in list_entry_points(WORKLOAD_GROUP):
         return None
-    return load_target(WORKLOAD_GROUP, kind, workload, getattr(load_workload(workload), part))
+    return load_part(WORKLOAD_GROUP, kind, workload, load_workload(workload), part)
 
 
-def load_target(group: str, kind: str, name: str, target: str | None) -> Any:
-    """Load the `module:attribute` that a record has, None if it has none; MissingError as for an
-    entry point.
+def load_part(group: str, kind: str, name: str, record: object, part: str) -> Any:
+    """Load the `module:attribute` that a record has as a part, None if it has none; MissingError
+    as for an entry point, or if it cannot be called as the record's class says.
     """
+    target = getattr(record, part)
     if target is None:
         return None
     point = list_entry_points(group)[name]
-    return load_from_package(point, kind, name, partial(resolve_name, target))
+    loaded = load_from_package(point, kind, name, partial(resolve_name, target))
+    plugins.require_fit(point, kind, find_part_misfits(record, part, loaded))
+    return loaded
 
 
 def load_engine(name: str) -> "Engine[Any]":
     """Return the inference engine of that name; MissingError if two packages provide it: it would
     be unclear which one served.
     """
+    from suite.engine import Engine, OptionalEngineParts
+
     found = [point for point in plugins.select_entry_points(ENGINE_GROUP) if point.name == name]
     if len(found) > 1:
         raise MissingError(
@@ -264,7 +296,10 @@ def load_engine(name: str) -> "Engine[Any]":
             f" {' and from '.join(sorted(map(plugins.describe_package, found)))}: uninstall all but"
             " one of them"
         )
-    return cast("Engine[Any]", build_plugin_object(ENGINE_GROUP, "engine", name))
+    return cast(
+        "Engine[Any]",
+        build_plugin_object(ENGINE_GROUP, "engine", name, Engine, OptionalEngineParts),
+    )
 
 
 def describe_engine_package(name: str) -> str:
@@ -295,12 +330,16 @@ def find_engine_options(engine: "Engine[Any]") -> frozenset[str] | None:
 
 def load_input_pipeline(name: str) -> "Input":
     """Return the input pipeline of that name."""
-    return cast("Input", build_plugin_object(INPUT_GROUP, "input pipeline", name))
+    from suite.input import Input
+
+    return cast("Input", build_plugin_object(INPUT_GROUP, "input pipeline", name, Input))
 
 
 def load_power_source(name: str) -> "PowerSource":
     """Return the power source of that name."""
-    return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name))
+    from suite.power import PowerSource
+
+    return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name, PowerSource))
 
 
 def load_price_reader() -> "PriceReader":
@@ -327,8 +366,13 @@ def load_network_record(name: str) -> "BareNetworkRecord":
 
 def load_bare_network(name: str) -> "BareNetwork":
     """Return the bare network of that name."""
-    maker = load_target(NETWORK_GROUP, "network", name, load_network_record(name).network)
-    return cast("BareNetwork", maker())
+    from suite.studies.bare_network import BareNetwork
+
+    maker = load_part(NETWORK_GROUP, "network", name, load_network_record(name), "network")
+    network = maker()
+    point = list_entry_points(NETWORK_GROUP)[name]
+    plugins.require_fit(point, "network", find_misfits(network, BareNetwork))
+    return cast("BareNetwork", network)
 
 
 @cache
@@ -354,7 +398,7 @@ def load_scorer(name: str) -> Scorer:
     if name not in (networks := list_entry_points(NETWORK_GROUP)):
         known = {*list_entry_points(WORKLOAD_GROUP), *networks}
         raise build_unlisted_name_error(NETWORK_GROUP, kind, name, known)
-    scorer = load_target(NETWORK_GROUP, kind, name, load_network_record(name).score)
+    scorer = load_part(NETWORK_GROUP, kind, name, load_network_record(name), "score")
     if scorer is None:
         raise RequestError(f"the network {name} has no scorer")
     return cast(Scorer, scorer)
@@ -432,7 +476,9 @@ def load_kind_record(name: str) -> "RoundKind":
         raise UninstalledKindError(f"the kind of round '{name}' is not installed")
     kind = load_record(RoundKind, ROUND_KIND_GROUP, "kind of round", name)
     if not plugins.is_own_entry_point(points[name]):
-        load_from_package(points[name], "kind of round", name, partial(check_kind, name, kind))
+        load_from_package(points[name], "kind of round", name, partial(check_kind, kind))
+        for part in list_part_functions(RoundKind):
+            load_part(ROUND_KIND_GROUP, "kind of round", name, kind, part)
     return kind
 
 
@@ -474,7 +520,7 @@ def iterate_kind_records() -> "Iterator[RoundKind]":
 
 def load_kind_part(kind: "RoundKind", part: str) -> Any:
     """Load a part of a kind of round; None if the kind has none."""
-    return load_target(ROUND_KIND_GROUP, "kind of round", kind.name, getattr(kind, part))
+    return load_part(ROUND_KIND_GROUP, "kind of round", kind.name, kind, part)
 
 
 def load_round_part(round_name: str, part: str) -> Any:

@@ -4,13 +4,15 @@ description of one run.
 Protocols, not base classes: a plugin imports types only, and a fake in a test is ten lines.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
+from suite import plugins, registry
+from suite.contracts import Misfit, PartFunction, find_misfits, find_part_misfits
 from suite.dataset import DataSet
 from suite.engine import Engine, Network, Precision
 from suite.errors import RequestError, build_unknown_name_error
@@ -383,57 +385,59 @@ class Workload:
     """
 
     name: str
-    training: Part
+    training: Annotated[Part, PartFunction(("run",), is_light=False)]
     """Function of (run) that returns a Training; RequestError if the data cannot be used."""
-    inference: Part
+    inference: Annotated[Part, PartFunction(("run", "checkpoint", "engine"), is_light=False)]
     """Function of (run, checkpoint, engine) that returns an Inference; RequestError if the
     checkpoint is another workload's.
     """
-    prompts: str | None = None
+    prompts: Annotated[str | None, PartFunction(("run", "checkpoint"), is_light=False)] = None
     """Function of (run, checkpoint) that returns a PromptSource, for a generating workload that
     servers behind an OpenAI-compatible API can be measured with. None: they cannot.
     """
-    score: str
+    score: Annotated[str, PartFunction(("answers", "truth"))]
     """Function of (answers, truth) that returns Scores: accuracy from the logged answers and the
     files that `Inference.truth` wrote.
     """
-    agree: str | None = None
+    agree: Annotated[str | None, PartFunction(("one", "other"))] = None
     """Function of two answers to one sample: whether both may come from the same model. None: if
     they are equal.
     """
-    end_tokens: str | None = None
+    end_tokens: Annotated[str | None, PartFunction(("profile",))] = None
     """Function of the profile that returns the ids of the tokens that end an answer, where answers
     are generated token by token: no token is behind one (compliance test TEST06).
     """
     frameworks: frozenset[str] | None = None
     """Frameworks of its networks: doctor then skips other engines. None: any."""
-    hyperparameters: str | None = None
+    hyperparameters: Annotated[str | None, PartFunction(("settings",))] = None
     """Function of the settings that returns the hyper-parameters under their log names, without a
     framework; `check --config` calls it. Those without a value are left out: the judge reports
     them as missing. None: the settings that the row logs.
     """
-    check_run: str | None = None
+    check_run: Annotated[str | None, PartFunction(("name", "run"), is_light=False)] = None
     """Function of (name, run), called before a half is imported: RequestError or MissingError for a
     run that the workload or this machine does not support.
     """
-    import_checkpoint: str | None = None
+    import_checkpoint: Annotated[
+        str | None, PartFunction(("run", "source", "folder"), is_light=False)
+    ] = None
     """Function of (run, source, folder) that writes the folder of a published checkpoint as an
     exported one, for `podium import`; RequestError if it is another network's. None: imported are
     files of weights, by `foreign-weights.toml`.
     """
-    data_set: str | None = None
+    data_set: Annotated[str | None, PartFunction(("run",), is_light=False)] = None
     """Function of (run) that returns a DataSet (suite.dataset): the data are then surveyed once,
     before any clock starts, and each run receives the results as `Run.found`.
     """
-    trial: Part | None = None
+    trial: Annotated[Part | None, PartFunction(("device",), is_light=False)] = None
     """Function of (device) that returns a Trial: doctor then tries each number format before it
     reports it as ready.
     """
-    examples: str | None = None
+    examples: Annotated[str | None, PartFunction(("answers", "truth", "embedded", "cache"))] = None
     """Function of (answers, truth, embedded, cache) that returns Examples (suite.examples) for a
     report.
     """
-    episode: str | None = None
+    episode: Annotated[str | None, PartFunction(("example",))] = None
     """Function of an ExampleTraining's example that returns an Episode (suite.examples)."""
     served_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules that serve its networks, by framework: imported once, in the process that LoadGen's
@@ -465,24 +469,31 @@ class Workload:
                 for key, setting in logged.items()
                 if setting.log and key in settings
             }
-        selected: Mapping[str, HyperValue] = resolve_name(self.hyperparameters)(settings)
+        selected: Mapping[str, HyperValue] = self._call_part(
+            "hyperparameters", self.hyperparameters, settings
+        )
         return selected
 
     def build_training(self, run: Run) -> Training:
         """Build model, data and optimizer; RequestError if the data cannot be used."""
-        built: Training = self._import_half(self.training, run)(run)
+        built: Training = self._build_half("training", self.training, run, run)
+        self._require_fit(find_misfits(built, Training))
         return built
 
     def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test; RequestError if the checkpoint is another workload's."""
-        built: Inference = self._import_half(self.inference, run)(run, checkpoint, engine)
+        built: Inference = self._build_half(
+            "inference", self.inference, run, run, checkpoint, engine
+        )
+        self._require_fit(find_misfits(built, Inference))
         return built
 
     def build_prompts(self, run: Run, checkpoint: Path) -> PromptSource:
         """Build the prompts of a run; RequestError if the workload has none, or if the checkpoint
         is another workload's.
         """
-        built: PromptSource = resolve_name(self.require_prompts())(run, checkpoint)
+        built: PromptSource = self._call_part("prompts", self.require_prompts(), run, checkpoint)
+        self._require_fit(find_misfits(built, PromptSource))
         return built
 
     def require_prompts(self) -> str:
@@ -498,22 +509,34 @@ class Workload:
         """Return the data set of a run, ready to survey, if the workload has one."""
         if self.data_set is None:
             return None
-        data_set: DataSet = resolve_name(self.data_set)(run)
+        data_set: DataSet = self._call_part("data_set", self.data_set, run)
+        self._require_fit(find_misfits(data_set, DataSet))
         return data_set
 
     def build_trial(self, framework: str, device: str) -> Trial | None:
         """Return tiny networks in a framework, if the workload has any."""
         if self.trial is None:
             return None
-        trial: Trial = resolve_name(self._choose_target(self.trial, framework))(device)
+        target = self._choose_target(self.trial, framework)
+        trial: Trial = self._call_part("trial", target, device)
+        self._require_fit(find_misfits(trial, Trial))
         return trial
 
-    def _import_half(self, part: Part, run: Run) -> Callable[..., Any]:
+    def _build_half(self, name: str, part: Part, run: Run, *arguments: object) -> Any:
         target = self._choose_target(part, run.framework)
         if self.check_run:
-            resolve_name(self.check_run)(self.name, run)
-        imported: Callable[..., Any] = resolve_name(target)
-        return imported
+            self._call_part("check_run", self.check_run, self.name, run)
+        return self._call_part(name, target, *arguments)
+
+    def _call_part(self, name: str, target: str, *arguments: object) -> Any:
+        function = resolve_name(target)
+        self._require_fit(find_part_misfits(self, name, function))
+        return function(*arguments)
+
+    def _require_fit(self, misfits: Iterator[Misfit]) -> None:
+        point = registry.list_entry_points(registry.WORKLOAD_GROUP).get(self.name)
+        if point:
+            plugins.require_fit(point, "workload", misfits)
 
     def _choose_target(self, part: Part, framework: str) -> str:
         known = self.frameworks if isinstance(part, str) else part.keys()

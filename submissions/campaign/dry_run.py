@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-import click
-
 from submissions.campaign import requested_options
 from submissions.campaign.run import format_common_arguments, format_serving_arguments
 from suite import registry
@@ -63,7 +61,7 @@ def try_single_campaign(
 
 def try_command(name: str, words: Sequence[str]) -> DryRunEstimate:
     """Run a command's dry run, and return its estimate."""
-    command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
+    command = registry.load_command(name)
     estimate: DryRunEstimate = command.main(
         args=list(words),
         prog_name=f"podium {name}",

@@ -386,7 +386,7 @@ def format_common_arguments(options: RunOptions, omitted: Collection[str] = ()) 
 def run_podium_command(campaign: Campaign, name: str, *words: str) -> None:
     """Run a command through the registry; JudgedError if it does not exit with 0."""
     folders = campaign.working_folder, campaign.destination_folder
-    command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
+    command = registry.load_command(name)
     try:
         code = command.main(
             args=list(words),

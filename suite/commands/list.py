@@ -44,5 +44,4 @@ def list_command(
 
 def invoke_command(context: click.Context, name: str, **values: Any) -> None:
     """Run another command, which lists a part of what this one is about."""
-    command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
-    context.invoke(command, **values)
+    context.invoke(registry.load_command(name), **values)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from suite import registry
 from suite.errors import MissingError
+from suite.plugin_problems import GROUP_KINDS, PluginProblem, iterate_plugin_problems
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
 from suite.rounds.quality import format_target_value
 from suite.rounds.ranges import describe_range
@@ -32,9 +33,14 @@ def format_installed_parts(output_format: str) -> str:
         "inputs": sorted(registry.list_entry_points(registry.INPUT_GROUP)),
         "rounds": list(registry.list_round_names()),
     }
+    problems = list(iterate_plugin_problems())
     if output_format == "json":
         return json.dumps(
-            {**found, "details": {name: describe_workload_row(row) for name, row in rows.items()}}
+            {
+                **found,
+                "details": {name: describe_workload_row(row) for name, row in rows.items()},
+                "problems": [each.describe_facts() for each in problems],
+            }
         )
     lines = [
         line for name in found["workloads"] for line in format_workload_lines(name, rows.get(name))
@@ -49,10 +55,18 @@ def format_installed_parts(output_format: str) -> str:
         f"rounds     {', '.join(found['rounds'])}",
         "",
     ]
+    if problems:
+        lines += ["Packages that do not fit:", *map(format_problem, problems), ""]
     measurement_note = (
         "smoke: approximate time and memory of `podium run` in that profile, on two CPU cores."
     )
     return "\n".join([*lines, measurement_note, "More: podium list settings WORKLOAD"])
+
+
+def format_problem(problem: PluginProblem) -> str:
+    """Return one sentence about what cannot be used of another package."""
+    place = f"{problem.package}, {GROUP_KINDS.get(problem.group, problem.group)}"
+    return f"{place} '{problem.name}' ({problem.group}): {problem.sentence}"
 
 
 def describe_workload_row(row: Benchmark) -> dict[str, Any]:

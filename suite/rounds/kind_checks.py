@@ -65,12 +65,10 @@ def require_judged_round(name: str) -> None:
         raise MissingError(obstacle)
 
 
-def check_kind(name: str, kind: RoundKind) -> None:
+def check_kind(kind: RoundKind) -> None:
     """Raise what is wrong with the record of another package's kind. Its parts and its rules are
     imported, so that a kind that is broken anywhere is left out as a whole.
     """
-    if kind.name != name:
-        raise ValueError(f"the entry point is called '{name}', its record '{kind.name}'")
     for target in asdict(kind).values():
         if isinstance(target, str) and ":" in target:
             resolve_name(target)

@@ -6,8 +6,9 @@ An entry point of the group `podium.networks` names its record.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
+from suite.contracts import PartFunction
 from suite.engine import Engine
 from suite.workload import Inference, Run
 
@@ -18,11 +19,11 @@ class BareNetworkRecord:
     judge reads it to score a study.
     """
 
-    network: str
+    network: Annotated[str, PartFunction((), is_light=False)]
     """`module:attribute`, imported on use: a callable without arguments that returns the
     BareNetwork.
     """
-    score: str | None = None
+    score: Annotated[str | None, PartFunction(("answers", "truth"))] = None
     """`module:attribute` of its scorer, which imports no framework either; None for a network that
     cannot be scored (Labelled).
     """

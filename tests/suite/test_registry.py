@@ -130,7 +130,7 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
     )
     for name in ("far", "made"):
         with pytest.raises(Terminated), raise_signals_in_block(), pytest.raises(Terminated):
-            registry.build_plugin_object(registry.ENGINE_GROUP, "engine", name)
+            registry.load_engine(name)
 
 
 @pytest.mark.usefixtures("fresh")
@@ -139,8 +139,10 @@ def test_what_is_no_record_is_no_workload(monkeypatch: pytest.MonkeyPatch) -> No
     offer(monkeypatch, point("old", "suite.files.layout:fold_name"))
     with pytest.raises(
         MissingError,
-        match="workload 'old' cannot be loaded: suite.files.layout:fold_name of package"
-        " suite.files.layout is no Workload",
+        match=re.escape(
+            "workload 'old' (podium.workloads) of package suite.files.layout does not fit: object:"
+            " expected a Workload, found the function fold_name"
+        ),
     ):
         registry.load_workload("old")
 

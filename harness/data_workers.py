@@ -6,6 +6,7 @@ from typing import Final
 from harness.failures import SHARED_MEMORY, read_shared_memory_mib
 from harness.machine.container_limits import measure_allowed_cores, measure_allowed_memory_mib
 from harness.machine.cpus import count_available_cores
+from suite.human_numbers import format_whole_digits
 from suite.process.launcher import read_launcher_variable
 from suite.rounds.settings import AUTOMATIC_VALUE, DATA_WORKERS_SETTING
 from suite.units import MIB
@@ -99,7 +100,7 @@ def describe_shared_memory_limit(limits: WorkerLimits) -> str:
         return ""
     needed_mib = int(processes * WORKER_SHARED_MEMORY_MIB)
     return (
-        f"{SHARED_MEMORY}: {limits.shared_memory_mib:,.4g} MiB free, so that"
+        f"{SHARED_MEMORY}: {format_whole_digits(limits.shared_memory_mib)} MiB free, so that"
         f" {DATA_WORKERS_SETTING}={AUTOMATIC_VALUE} is {room}, not {processes}; give it"
         f" {needed_mib} MiB (docker run --shm-size={needed_mib}m)"
     )

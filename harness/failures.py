@@ -15,6 +15,7 @@ from typing import Final
 from harness.engines.outputs import is_out_of_memory
 from suite.errors import FITTING_SETTING_NOTE, JudgedError, MachineError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
+from suite.human_numbers import format_whole_digits
 from suite.units import MIB
 
 MAX_EXCEPTION_CHARACTERS: Final = 200
@@ -176,7 +177,7 @@ def describe_shared_memory_shortage() -> str:
     sizes = read_shared_memory_mib()
     size = "which does not exist"
     if sizes:
-        size = f"which has {sizes[0]:,.4g} MiB"
+        size = f"which has {format_whole_digits(sizes[0])} MiB"
     return f"data workers found no room in {SHARED_MEMORY}, {size}; {SHARED_MEMORY_ADVICE}"
 
 

@@ -180,7 +180,8 @@ def format_headline(row: Result) -> str:
         digits = HEADLINE_DIGITS
     else:
         digits = ROW_DIGITS
-    return f"{row.headline:,.{digits}g} {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip()
+    told = format_whole_digits(row.headline or 0.0, digits)
+    return f"{told} {'' if row.unit == PLAIN_UNIT else row.unit}".rstrip()
 
 
 def format_row_figure(row: Result) -> str:

@@ -45,8 +45,11 @@ def format_significant_number(value: float, digits: int) -> str:
 
 def format_rounded_number(value: float, decimals: int) -> str:
     """Format a number that is rounded to a place; `decimals` below 0 round before the point."""
-    if decimals > MAX_SHOWN_DECIMALS and value:
-        return f"{'-' if value < 0 else ''}below {10.0**-MAX_SHOWN_DECIMALS:.{MAX_SHOWN_DECIMALS}f}"
+    if decimals > MAX_SHOWN_DECIMALS:
+        least = 10.0**-MAX_SHOWN_DECIMALS
+        if 0 < abs(value) < least:
+            return f"{'-' if value < 0 else ''}below {least:.{MAX_SHOWN_DECIMALS}f}"
+        decimals = MAX_SHOWN_DECIMALS
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 

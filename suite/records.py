@@ -16,6 +16,7 @@ import msgspec
 from suite.files.json_files import format_json_document, write_json
 from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.human_numbers import format_whole_digits
 from suite.rounds import HyperValue
 
 
@@ -167,7 +168,7 @@ class EnergyRecord:
     @property
     def edge_error_note(self) -> str:
         """A warning if the energy is rough, else nothing."""
-        return f", +-{self.edge_j:,.3g} J at the edges" if self.is_rough else ""
+        return f", +-{format_whole_digits(self.edge_j, 3)} J at the edges" if self.is_rough else ""
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from suite.console.options import build_format_option
+from suite.console.options import build_format_option, build_label_option
 from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
@@ -36,8 +36,11 @@ def print_example_prices(context: click.Context, option: click.Parameter, wanted
     callback=print_example_prices,
     help="Print a price file to begin with, and exit.",
 )
+@build_label_option()
 @build_format_option("text", "json", "csv")
-def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:
+def cost(
+    paths: tuple[Path, ...], prices: Path, labels: tuple[str, ...], output_format: str
+) -> None:
     """Compute the cost of a million samples or tokens and of a training run at your prices. The
     cost is a derived figure, never part of a score.
 
@@ -48,4 +51,4 @@ def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:
     """
     from extras.cost.command import report_costs
 
-    report_costs(paths, prices, output_format)
+    report_costs(paths, prices, output_format, labels)

@@ -8,7 +8,7 @@ derived metric must be reported with its inputs.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ from extras.cost.prices import Prices, read_prices
 from extras.cost.studies import compute_study_costs
 from submissions.compare.command import format_result_name
 from submissions.compare.compared_results import judge_compared_results
+from submissions.labels import PathLabels, parse_path_labels
 from submissions.result_columns import rename_column, select_columns
 from submissions.result_index import is_study_path
 from suite.columns import Column, Table
@@ -97,10 +98,14 @@ class WithoutCost:
     reason: str
 
 
-def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -> None:
+def report_costs(
+    paths: Sequence[Path], prices_file: Path, output_format: str, names: Sequence[str] = ()
+) -> None:
     """Print the costs of results and of rows of studies, then raise JudgedError if one could not be
-    read, is not compliant, or has no price.
+    read, is not compliant, or has no price. `names` are the labels of the paths, each as
+    LETTER=NAME.
     """
+    labels = parse_path_labels(paths, names)
     prices = read_prices(prices_file)  # rejects invalid prices before anything is read
     problems: list[str] = []
     sides = judge_compared_results([path for path in paths if not is_study_path(path)], problems)
@@ -122,7 +127,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
         for side in sides
         if (reason := explain_missing_cost(side))
     ]
-    print_cost_rows(rows, without, prices, output_format)
+    print_cost_rows(rows, without, prices, output_format, labels)
     problems += [
         f"{format_result_name(side)} is not compliant" for side in sides if not side.compliant
     ]
@@ -135,7 +140,11 @@ def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -
 
 
 def print_cost_rows(
-    rows: Sequence[Result], without: Sequence[WithoutCost], prices: Prices, output_format: str
+    rows: Sequence[Result],
+    without: Sequence[WithoutCost],
+    prices: Prices,
+    output_format: str,
+    labels: PathLabels,
 ) -> None:
     """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
@@ -143,7 +152,7 @@ def print_cost_rows(
         click.echo(
             json.dumps(
                 {
-                    "costs": COST_TABLE.list_plain_rows(rows),
+                    "costs": add_label_column(COST_TABLE, labels).list_plain_rows(rows),
                     "without_cost": [asdict(each) for each in without],
                     "prices": source,
                     "legend": describe_cost_prices(rows, prices),
@@ -152,7 +161,7 @@ def print_cost_rows(
             )
         )
     elif output_format == "csv":
-        click.echo(format_cost_csv(rows), nl=False)
+        click.echo(format_cost_csv(rows, labels), nl=False)
         for line in [*map(format_missing_cost, without), describe_cost_prices(rows, prices)]:
             click.echo(line, err=True)
     elif rows or without:
@@ -160,7 +169,7 @@ def print_cost_rows(
         click.echo(
             "\n".join(
                 [
-                    *(line for row in rows for line in format_cost_lines(row, repeated)),
+                    *(line for row in rows for line in format_cost_lines(row, repeated, labels)),
                     *map(format_missing_cost, without),
                     "",
                     describe_cost_prices(rows, prices),
@@ -186,8 +195,12 @@ def find_repeated_results(rows: Iterable[Result]) -> set[tuple[str, str, str | N
     return {result for result, count in counts.items() if count > 1}
 
 
-def format_cost_lines(row: Result, repeated: Collection[tuple[str, str, str | None]]) -> list[str]:
-    """Format one result for people; of one system's results from several paths with its path."""
+def format_cost_lines(
+    row: Result, repeated: Collection[tuple[str, str, str | None]], labels: PathLabels
+) -> list[str]:
+    """Format one result for people, with the name that the user gave its path; without one, of one
+    system's results from several paths with its path.
+    """
     cost = row.cost
     if cost is None:
         return []
@@ -204,7 +217,9 @@ def format_cost_lines(row: Result, repeated: Collection[tuple[str, str, str | No
         name = f"{row.workload}, batch {row.made_with.batch}, {row.system}, row of a study"
     else:
         name = f"{row.workload} {row.scenario or 'training'}, {row.system}"
-    if (row.workload, row.system, row.scenario) in repeated:
+    if row.source in labels.given:
+        name = f"{labels.given[row.source]}: {name}"
+    elif (row.workload, row.system, row.scenario) in repeated:
         name += f" ({row.source})"
     return [
         replace_unprintable(f"{name}: {', '.join(costs) or '-'}; {cost.energy}"),
@@ -226,8 +241,14 @@ def format_money(money: Money) -> str:
     return f"{value} ({low}-{high})"
 
 
-def format_cost_csv(rows: Sequence[Result]) -> str:
+def add_label_column(table: Table[Result], labels: PathLabels) -> Table[Result]:
+    """Add the name or the letter of each result's path as the last column."""
+    label: Column[Result] = Column("label", lambda row: labels.name_path(row.source))
+    return replace(table, columns=(*table.columns, label))
+
+
+def format_cost_csv(rows: Sequence[Result], labels: PathLabels) -> str:
     """Format the rows as CSV; money takes three columns: value, low, high."""
     if rows:
-        return COST_CSV.format_csv_text(rows)
+        return add_label_column(COST_CSV, labels).format_csv_text(rows)
     return ""

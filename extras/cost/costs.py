@@ -135,7 +135,7 @@ def describe_energy_cost(
         return UNMEASURED_ENERGY_NOTE
     rest = ""
     if price.rest_w:
-        rest = f" + {price.rest_w.value:g} W"
+        rest = f" + {format_whole_digits(price.rest_w.value, 6)} W"
     return f"with energy: {draw.average_w:,.1f} W ({draw.grade}, {' + '.join(draw.scope)}){rest}"
 
 

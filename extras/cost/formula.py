@@ -107,7 +107,7 @@ class HourlyCost:
         """Format the billed hours."""
         unit = ""
         if self.price.billing_s:
-            unit = f", billed by {self.price.billing_s.value:g} s"
+            unit = f", billed by {format_term(self.price.billing_s.value)} s"
         return (
             f"{format_whole_digits(self.compute_billed_hours(minutes, RangeEnd.VALUE), 6)} h{unit}"
         )
@@ -117,24 +117,19 @@ class HourlyCost:
         """Format K, written out with its numbers."""
         price, u = self.price, self.price.utilisation.value
         if price.hourly:
-            capital_terms = f"{price.hourly.value:g}"
+            capital_terms = format_term(price.hourly.value)
         else:
             bought = ""
             if price.price and price.lifetime_years:
-                bought = f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)"
-            capital_terms = " + ".join(
-                filter(
-                    None,
-                    [
-                        bought or f"{(price.yearly or Amount.build_exact(0)).value:g} / 8,766 h",
-                        format_amount(price.hosting_per_hour),
-                    ],
-                )
-            )
+                years = format_term(price.lifetime_years.value)
+                bought = f"{format_term(price.price.value)} / ({years} y x 8,766 h)"
+            yearly = format_term((price.yearly or Amount.build_exact(0)).value)
+            terms = [bought or f"{yearly} / 8,766 h", format_amount(price.hosting_per_hour)]
+            capital_terms = " + ".join(filter(None, terms))
         if u != 1:
             if " + " in capital_terms:
                 capital_terms = f"({capital_terms})"
-            capital_terms = f"{capital_terms} / {u:g}"
+            capital_terms = f"{capital_terms} / {format_term(u)}"
         computed = " + ".join([capital_terms, *self.format_energy_terms(u)])
         total = format_whole_digits(self.compute_useful_hour_price(), 6)
         if computed == total:
@@ -147,18 +142,26 @@ class HourlyCost:
         """Format the energy terms of K."""
         if self.watts is None or self.price.is_rented or not self.energy:
             return []
-        tariff = f"{self.energy.pue.value:g} x {self.energy.per_kwh.value:g} / 1000"
+        per_kwh = format_term(self.energy.per_kwh.value)
+        tariff = f"{format_term(self.energy.pue.value)} x {per_kwh} / 1000"
         rest = format_amount(self.price.rest_w)
-        terms = [f"({' + '.join(filter(None, [f'{self.watts:g}', rest]))}) W x {tariff}"]
+        terms = [f"({' + '.join(filter(None, [format_term(self.watts), rest]))}) W x {tariff}"]
         if self.price.idle_w and u != 1:
-            terms.append(f"{format_amount(self.price.idle_w)} W x {tariff} x (1 - {u:g}) / {u:g}")
+            share = format_term(u)
+            idle = format_amount(self.price.idle_w)
+            terms.append(f"{idle} W x {tariff} x (1 - {share}) / {share}")
         return terms
+
+
+def format_term(value: float) -> str:
+    """Format a number of a formula with its first six digits."""
+    return format_whole_digits(value, 6)
 
 
 def format_amount(amount: Amount | None) -> str:
     """Format an amount that is not None."""
     if amount and amount.value:
-        return f"{amount.value:g}"
+        return format_term(amount.value)
     return ""
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError, replace_unprintable
+from suite.human_numbers import format_plain_number, format_whole_digits
 
 HOURS_PER_YEAR: Final = 8766
 """365.25 days."""
@@ -234,7 +235,7 @@ def parse_energy_price(table: Any) -> EnergyPrice:
     else:
         pue = AMOUNT_ONE
     if pue.low < 1:
-        raise ValueError(f"[energy] pue {pue.low:g}; required: at least 1")
+        raise ValueError(f"[energy] pue {format_plain_number(pue.low, 6)}; required: at least 1")
     return EnergyPrice(per_kwh=parse_amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
 
 
@@ -267,9 +268,8 @@ def parse_system_price(row: Any, *, alone: bool) -> SystemPrice:
 def require_consistent_price(price: SystemPrice, where: str) -> SystemPrice:
     """Reject contradictory amounts."""
     if price.utilisation.high > 1:
-        raise ValueError(
-            f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1"
-        )
+        most = format_plain_number(price.utilisation.high, 6)
+        raise ValueError(f"{where}: utilisation {most}; required: above 0, at most 1")
     if price.billing_s and not price.is_rented:
         raise ValueError(f"{where}: billing_s applies only to rented systems, which have hourly")
     return price
@@ -290,7 +290,8 @@ def parse_amount(stated: Any, where: str) -> Amount:
         if type(each) not in (int, float) or not 0 < each < MAX_AMOUNT:
             raise ValueError(f"{where} {each}; required: a number above 0")
     if not low <= value <= high:
-        raise ValueError(f"{where}: {low:g} to {high:g} does not contain {value:g}")
+        low, high, value = (format_whole_digits(each, 6) for each in (low, high, value))
+        raise ValueError(f"{where}: {low} to {high} does not contain {value}")
     return Amount(
         value=float(value),
         low=float(low),

@@ -27,6 +27,7 @@ from extras.scaling.model import (
 from submissions.result_index import open_results
 from suite import events, registry
 from suite.errors import JudgedError, RequestError
+from suite.human_numbers import format_plain_number, format_whole_digits
 from suite.units import MS_PER_S
 
 DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
@@ -230,11 +231,14 @@ def compute_logged_device_rate(log: Path) -> DeviceRate | None:
 def format_scaling_tables(document: Mapping[str, Any]) -> str:
     """Format the document as tables."""
     fit, requested = document["model"], document["asked"]
+    overhead_ms, latency_us = (
+        format_plain_number(fit[name], 6) for name in ("overhead_ms", "latency_us")
+    )
     model = (
-        f"A step takes {fit['overhead_ms']:g} ms of overhead, the devices' work, and the part of"
+        f"A step takes {overhead_ms} ms of overhead, the devices' work, and the part of"
         f" the gradient exchange that is not hidden behind {fit['overlap']:.0%} of the backward"
         f" pass. The exchange uses {fit['wire_share']:.0%} of the network's rate and takes"
-        f" {fit['latency_us']:g} us per step of its tree. The error over the published points is"
+        f" {latency_us} us per step of its tree. The error over the published points is"
         f" {fit['error']:.1%} (root mean square); `left out` is that of a point predicted from all"
         " others."
     )
@@ -260,8 +264,8 @@ def format_scaling_tables(document: Mapping[str, Any]) -> str:
             "With weights divided among the devices, the exchange gathers them for both passes and"
             " reduces the gradients, in fp32; no published point does, so this was not compared."
             f" {document['asked']['devices']:,} devices hold"
-            f" {document['state_gb_per_device']:.3g} GB of weights, gradients and AdamW's moments"
-            " each.",
+            f" {format_whole_digits(document['state_gb_per_device'], 3)} GB of weights, gradients"
+            " and AdamW's moments each.",
             EXPLANATION_WIDTH,
         )
     lines.append(f"{document['workload']}, predicted:")

@@ -40,6 +40,7 @@ from suite.errors import MissingError, PodiumError, RequestError, build_unknown_
 from suite.files.cache import LOCK_SUFFIX, check_cache_writable, locate_cache_folder
 from suite.files.layout import PARTIAL_SUFFIX, find_existing_parent
 from suite.files.scratch import create_temporary_folder
+from suite.human_numbers import format_whole_digits
 from suite.process.devices import CUDA, format_number_list
 from suite.process.installation import (
     DISTRIBUTION_NAME,
@@ -205,7 +206,7 @@ def find_shared_memory_problem(workloads: Iterable[str]) -> str:
         return ""
     sizes = read_shared_memory_mib()
     if sizes is None or sizes[1] < WORKER_SHARED_MEMORY_MIB:
-        free = f"{sizes[1]:,.4g} MiB free" if sizes else "does not exist"
+        free = f"{format_whole_digits(sizes[1])} MiB free" if sizes else "does not exist"
         return (
             f"{SHARED_MEMORY}: {free}, data workers need {WORKER_SHARED_MEMORY_MIB:.0f} MiB;"
             f" {SHARED_MEMORY_ADVICE}"

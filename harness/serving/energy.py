@@ -7,6 +7,7 @@ from typing import Final
 
 from suite.files.layout import TELEMETRY_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
+from suite.human_numbers import format_whole_digits
 from suite.loadgen.detail_log import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.measurement.run_energy import read_loadgen_power
@@ -64,8 +65,11 @@ def compute_loadgen_energy(
 def describe_measured_energy(measured: MeasuredEnergy) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
-        rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
-        token = f", {each.per_token_j:,.3g} J/token" if each.per_token_j else ""
+        rate, token = "", ""
+        if each.samples_per_s_per_w:
+            rate = f", {format_whole_digits(each.samples_per_s_per_w, 3)} samples/s/W"
+        if each.per_token_j:
+            token = f", {format_whole_digits(each.per_token_j, 3)} J/token"
         yield (
             f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate}{token} ({each.name},"
             f" {each.grade_description}, scope {' + '.join(each.scope)}){each.edge_error_note}"

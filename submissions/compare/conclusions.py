@@ -31,7 +31,7 @@ class RatioText(NamedTuple):
     high: str = ""
 
 
-def name_comparison(found: Comparison) -> str:
+def name_result_kind(found: Comparison) -> str:
     """Name the workload, and the scenario or the training."""
     return f"{found.workload} {found.scenario or TRAINING_HALF}"
 
@@ -41,7 +41,7 @@ def list_conclusions(found: Sequence[Comparison], confidence: float) -> list[str
     tested.
     """
     return [
-        f"{name_comparison(comparison)}: {told}"
+        f"{name_result_kind(comparison)}: {told}"
         for comparison in found
         for told in iterate_conclusions(comparison, confidence)
     ]

@@ -23,7 +23,7 @@ from submissions.compare.comparison import ComparedResult, Comparison
 from submissions.compare.conclusions import (
     format_conclusion_word,
     format_ratio_text,
-    name_comparison,
+    name_result_kind,
 )
 from submissions.compare.scaling import Scaling, ScalingStep
 from submissions.compare.verdicts import RatioStatistic, SpeedVerdict
@@ -106,11 +106,11 @@ def format_origin_cell(row: ShownResult) -> str:
     return f"{row.found.label}\n{row.origin}"
 
 
-def has_several_systems(rows: Sequence[ShownResult]) -> bool:
+def has_differing_systems(rows: Sequence[ShownResult]) -> bool:
     """Return whether the rows of one kind are of more than one system or machine."""
     systems: dict[str, set[tuple[str, Machine]]] = {}
     for row in select_present(rows):
-        place = name_comparison(row.comparison)
+        place = name_result_kind(row.comparison)
         systems.setdefault(place, set()).add((row.found.result.system, row.found.result.machine))
     return any(len(each) > 1 for each in systems.values())
 
@@ -125,7 +125,7 @@ COMPARISON_TABLE: Final[Table[ShownResult]] = Table(
         Column("workload", format_kind_cell),
         Column("result", lambda row: format_result_cell(row.found)),
         Column("times as fast", format_speed_cell),
-        Column("system", lambda row: format_system_cell(row.found), when=has_several_systems),
+        Column("system", lambda row: format_system_cell(row.found), when=has_differing_systems),
         Column("from", format_origin_cell),
         Column("why not, or what differs", format_remarks_cell),
     )
@@ -231,7 +231,7 @@ def describe_equal_systems(found: Sequence[Comparison]) -> str:
 def format_shared_remarks(found: Comparison, told: Mapping[str, Collection[str]]) -> list[str]:
     """Format what rows share, one line for each group of rows."""
     return [
-        f"{name_comparison(found)}, {group.rows}: {'; '.join(group.remarks)}"
+        f"{name_result_kind(found)}, {group.rows}: {'; '.join(group.remarks)}"
         for group in find_shared_remarks(found, told)
     ]
 

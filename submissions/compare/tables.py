@@ -11,7 +11,7 @@ import click
 
 from submissions.cells import format_known_interval, format_known_value, format_metric_name
 from submissions.compare.comparison import ComparedResult, Comparison
-from submissions.compare.conclusions import list_conclusions, name_comparison
+from submissions.compare.conclusions import list_conclusions, name_result_kind
 from submissions.compare.scaling import Scaling
 from submissions.compare.table_rows import (
     COMPARISON_TABLE,
@@ -26,14 +26,14 @@ from submissions.compare.table_rows import (
     find_shared_remarks,
     format_ratio_cell,
     format_shared_remarks,
-    has_several_systems,
+    has_differing_systems,
     iterate_count_cells,
     iterate_result_remarks,
     list_shown_results,
     list_shown_steps,
     select_present,
 )
-from submissions.labels import PathLabels
+from submissions.labels import PathLabels, assign_letters
 from submissions.tables import print_wrapped_line
 from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.files.untrusted_files import replace_unprintable
@@ -110,7 +110,7 @@ def count_equal_parts(names: Sequence[Sequence[str]]) -> int:
 DETAIL_TABLE: Final[Table[ShownResult]] = Table(
     columns=(
         Column("of", lambda row: row.found.label),
-        Column("result", lambda row: format_value_cell(row.found), numeric=True),
+        Column("result", lambda row: format_detail_value(row.found), numeric=True),
         Column("geometric mean", format_mean_cell, numeric=True, optional=True),
         Column("interval", format_interval_cell, numeric=True, optional=True),
         Column("n", lambda row: format_run_count(row.found), numeric=True),
@@ -118,14 +118,14 @@ DETAIL_TABLE: Final[Table[ShownResult]] = Table(
         Column("notes", lambda row: ", ".join(iterate_count_cells(row.found)), optional=True),
         Column("disturbed", lambda row: ", ".join(row.found.result.noise), optional=True),
         Column("on", format_machine_cell, when=has_several_machines),
-        Column("system", format_differing_name, when=has_several_systems),
+        Column("system", format_differing_name, when=has_differing_systems),
     )
 )
 """The results of one kind: what each ratio is made of, and where the systems differ."""
 REFERENCE_TABLE: Final[Table[ShownResult]] = Table(
     columns=(
         Column("published", lambda row: row.found.label),
-        Column("result", lambda row: format_value_cell(row.found), numeric=True),
+        Column("result", lambda row: format_detail_value(row.found), numeric=True),
         Column("n", lambda row: format_run_count(row.found), numeric=True),
         Column("times as fast", lambda row: format_ratio_cell(row.found), optional=True),
         Column("derived", format_derived_cell, optional=True),
@@ -138,7 +138,7 @@ REFERENCE_TABLE: Final[Table[ShownResult]] = Table(
 """Published rows beside them."""
 
 
-def format_value_cell(found: ComparedResult) -> str:
+def format_detail_value(found: ComparedResult) -> str:
     """Format the value of a result; a dash if its path has none."""
     return UNKNOWN_CELL if found.absent else format_known_value(build_known_figure(found))
 
@@ -155,6 +155,9 @@ def print_comparisons(
     differs, and then what each ratio is made of.
     """
     comparisons = list(comparisons)
+    if labels is None:
+        paths = [each.path for comparison in comparisons for each in comparison.results]
+        labels = PathLabels(letters=assign_letters(paths))
     for line in list_conclusions(comparisons, confidence):
         print_wrapped_line(line)
     click.echo()
@@ -166,14 +169,13 @@ def print_comparisons(
         print_details(each, told)
 
 
-def iterate_heading_lines(found: Sequence[Comparison], labels: PathLabels | None) -> Iterator[str]:
+def iterate_heading_lines(found: Sequence[Comparison], labels: PathLabels) -> Iterator[str]:
     """Yield which path has which name, the system if it is one, and the differences that all
     results of a path have.
     """
     results = [each for comparison in found for each in comparison.results]
-    names = {each.path: labels.name_path(each.path) if labels else each.label for each in results}
-    order = [path for path in (labels.letters if labels else names) if path in names]
-    yield from (f"{names[path]}: {path}" for path in order if names[path] != path)
+    paths = {each.path for each in results}
+    yield from (f"{labels.name_path(path)}: {path}" for path in labels.letters if path in paths)
     if systems := describe_equal_systems(found):
         yield f"system: {systems}"
     baselines = {each.label for each in results if each.baseline}
@@ -181,14 +183,14 @@ def iterate_heading_lines(found: Sequence[Comparison], labels: PathLabels | None
     for path, notes in find_common_notes(found).items():
         for where, texts in (("", notes.of_all), (" in all scenarios", notes.of_scenarios)):
             if texts:
-                yield f"{names[path]} differs{beside}{where}: {'; '.join(texts)}"
+                yield f"{labels.name_path(path)} differs{beside}{where}: {'; '.join(texts)}"
 
 
 def print_details(found: Comparison, told: Mapping[str, Collection[str]]) -> None:
     """Print what the ratios of one kind are made of, and what is to be known of each result."""
     rows = list_shown_results(found, told)
     own, published = rows[: len(found.results)], rows[len(found.results) :]
-    print_wrapped_line(f"{name_comparison(found)}: {describe_figure(found)}")
+    print_wrapped_line(f"{name_result_kind(found)}: {describe_figure(found)}")
     for group in find_shared_remarks(found, told):
         print_wrapped_line(f"  {group.rows}: {'; '.join(group.remarks)}")
     print_indented_rows(DETAIL_TABLE, select_present(own))
@@ -247,7 +249,7 @@ def render_comparison_tables(
 
 
 def render_conclusions(
-    found: Sequence[Comparison], labels: PathLabels | None, confidence: float
+    found: Sequence[Comparison], labels: PathLabels, confidence: float
 ) -> list[str]:
     """Return what is concluded and the names of the paths as lists in Markdown."""
     lists = (list_conclusions(found, confidence), [*iterate_heading_lines(found, labels)])

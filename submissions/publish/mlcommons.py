@@ -16,6 +16,7 @@ from submissions.report.document import encode_invisible_characters
 from submissions.report.sections.names import PROCESSOR_FIELD
 from submissions.score.mlcommons_table import get_mlcommons_unit, get_mlcommons_value
 from suite.columns import Column, Table
+from suite.human_numbers import format_whole_digits
 from suite.result import Result
 
 CORES_FIELD: Final = "host_processor_core_count"
@@ -54,7 +55,9 @@ def count_node_accelerators(row: FiledResult) -> int | None:
 
 def format_rounded_scores(row: FiledResult) -> str:
     """Format all scores with six digits."""
-    return "  ".join(f"{name}: {value:.6g}" for name, value in row.result.accuracy.items())
+    return "  ".join(
+        f"{name}: {format_whole_digits(value, 6)}" for name, value in row.result.accuracy.items()
+    )
 
 
 def describe_software(row: FiledResult) -> str:

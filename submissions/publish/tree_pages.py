@@ -26,7 +26,7 @@ from submissions.score.mlcommons_table import format_mlcommons_table
 from suite import __version__
 from suite.columns import Column, Table, build_part_column
 from suite.files.layout import convert_to_slug, fold_name
-from suite.human_numbers import format_whole_digits
+from suite.human_numbers import format_plain_number, format_whole_digits
 from suite.measurement.metrics import MINUTES_UNIT
 
 TREES_FOLDER: Final = "trees"
@@ -235,7 +235,10 @@ def format_deviation(result: TreeResult) -> str:
     if abs(result.deviation) <= MIN_DEVIATION:
         return "equal"
     percent = 100 * result.deviation
-    return f"{percent:+,.0f} %" if abs(percent) >= WHOLE_PERCENT else f"{percent:+.2g} %"
+    if abs(percent) >= WHOLE_PERCENT:
+        return f"{percent:+,.0f} %"
+    sign = "-" if percent < 0 else "+"
+    return f"{sign}{format_plain_number(abs(percent), 2)} %"
 
 
 def format_verdict_counts(results: Iterable[TreeResult]) -> str:

@@ -23,7 +23,7 @@ from suite.columns import Column, Table
 from suite.files.untrusted_files import replace_unprintable
 from suite.human_numbers import format_plain_number, format_whole_digits
 from suite.records import EnergyRecord
-from suite.result import Result
+from suite.result import Convergence, Result
 
 
 class ScoreLine(NamedTuple):
@@ -144,7 +144,14 @@ def iterate_convergence_lines(row: Result) -> Iterator[ScoreLine]:
         headline = f"MLCommons' headline: times {format_whole_digits(found.factor, 6)}"
         yield ScoreLine(None, headline, format_metric_value(row.headline, "min"))
     name = f"{found.outcome}: {found.point or 'none'}"
-    yield ScoreLine(None, name, f"batch {found.batch:g}")
+    yield ScoreLine(None, name, describe_convergence_batch(found))
+
+
+def describe_convergence_batch(found: Convergence) -> str:
+    """Name the batch of a set, where its log states one."""
+    if found.batch is None:
+        return ""
+    return f"batch {format_whole_digits(found.batch)}"
 
 
 def format_window_note(row: Result) -> str:

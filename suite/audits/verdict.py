@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from suite.audits.rules import AuditRow, AuditRules, ComparedMeasure
+from suite.human_numbers import format_plain_number, format_whole_digits
 from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC, SAMPLE_RATE_UNIT
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
@@ -47,10 +48,10 @@ class AuditComparison:
         """The limits in words."""
         least = []
         if self.lowest is not None:
-            least.append(f"at least {self.lowest:g}")
+            least.append(f"at least {format_plain_number(self.lowest)}")
         most = []
         if self.highest is not None:
-            most.append(f"at most {self.highest:g}")
+            most.append(f"at most {format_plain_number(self.highest)}")
         return f"{' and '.join(least + most) or 'any'} times the reference's speed"
 
     @property
@@ -194,7 +195,7 @@ def format_figure_range(metric: str, figures: Sequence[float]) -> str:
         unit, divisor = "ms", NS_PER_MS
     else:
         unit, divisor = SAMPLE_RATE_UNIT, 1
-    ends = [f"{each / divisor:,.4g}" for each in (min(figures), max(figures))]
+    ends = [format_whole_digits(each / divisor) for each in (min(figures), max(figures))]
     shown = " to ".join(dict.fromkeys(ends))
     if metric == LATENCY_METRIC:
         return f"median latency {shown} {unit}"
@@ -205,4 +206,4 @@ def format_speed_ratio(ratio: float) -> str:
     """Format a share of a speed so that none that is above 0 is shown as 0."""
     if ratio >= 0.1:
         return f"{ratio:.2f}"
-    return f"{ratio:.2g}"
+    return format_plain_number(ratio, 2)

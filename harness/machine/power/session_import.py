@@ -10,6 +10,7 @@ import click
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, RUN_RECORD, sync_to_disk
 from suite.files.untrusted_files import replace_unprintable
+from suite.human_numbers import format_whole_digits
 from suite.measurement.mlperf_power.checks import collect_session_problems
 from suite.measurement.mlperf_power.session import (
     ANALYZER_LOG,
@@ -124,7 +125,7 @@ def print_session_energy(session: PowerSession) -> None:
         per_query = f", {energy.mj_per_query:,.3f} mJ/query"
     rate = ""
     if energy.samples_per_s_per_w:
-        rate = f", {energy.samples_per_s_per_w:,.3g} samples/s/W"
+        rate = f", {format_whole_digits(energy.samples_per_s_per_w, 3)} samples/s/W"
     click.echo(
         f"session {replace_unprintable(session.server.session_name)}: {energy.joules:,.1f} J,"
         f" {energy.average_w:,.2f} W{rate}{per_query}"

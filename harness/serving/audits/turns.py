@@ -28,6 +28,7 @@ from suite.audits.verdict import (
 from suite.console.screen import print_progress_note
 from suite.errors import RequestError
 from suite.files.layout import REFERENCE_RUNS_FOLDER
+from suite.human_numbers import format_whole_digits
 from suite.loadgen.advice import OFFLINE_RATE_SETTING, Hint
 from suite.loadgen.detail_log import is_logged_valid, read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers, read_logged_tokens
@@ -305,7 +306,7 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
             break
         schedule = raise_expected_rate(schedule, verdict.hints)
         expected = (
-            f", expecting {schedule.rate:,g} samples/s"
+            f", expecting {format_whole_digits(schedule.rate, 6)} samples/s"
             if schedule.rate > progress.subject.schedule.rate
             else ""
         )

@@ -19,6 +19,7 @@ from submissions.report.drawing.axis_scale import (
     format_axis_title,
     format_tick,
 )
+from suite.human_numbers import format_whole_digits
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 454, 34, 202
@@ -182,7 +183,7 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
             ring = line.shape is Shape.RING
             yield Markup(
                 '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"'
-                "{}><title>{}: {:.6g}, {:.6g}</title></circle>"
+                "{}><title>{}: {}, {}</title></circle>"
             ).format(
                 name,
                 x,
@@ -191,8 +192,7 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
                 "none" if ring else "currentColor",
                 Markup(' stroke="currentColor" stroke-width="1.8"') if ring else "",
                 line.name,
-                value_x,
-                value_y,
+                *(format_whole_digits(each, 6) for each in (value_x, value_y)),
             )
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from compliance.verdict import Finding
 from extras.cost.cli import cost
 from extras.cost.command import find_repeated_results, format_cost_lines
 from extras.cost.prices import read_prices
+from submissions.labels import PathLabels
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import DETAIL_LOG, TELEMETRY_FILE
 from suite.loadgen.power_window import parse_power_time_ns
@@ -188,18 +190,38 @@ def test_the_example_of_prices_is_a_price_file(tmp_path: Path) -> None:
     assert prices.find_price("any system", "") is prices.systems[0], "one price needs no match"
 
 
+def test_labels_stand_on_cost_lines(results: Path, prices: Path, tmp_path: Path) -> None:
+    """Of two bundles of one machine."""
+    copy = Path(shutil.copytree(results, tmp_path / "copy"))
+    words = (results, copy, "--prices", prices, "--label", "B=two threads")
+    lines = invoked(*words).stdout.splitlines()
+    assert any(
+        line.startswith("two threads: resnet50 Offline, host-torch-fp32: ") for line in lines
+    )
+    assert any(f"host-torch-fp32 ({results}): " in line for line in lines)
+    costs = json.loads(invoked(*words, "--format", "json").stdout)["costs"]
+    assert {row["path"]: row["label"] for row in costs} == {
+        str(results): "A",
+        str(copy): "two threads",
+    }
+    table = csv.DictReader(io.StringIO(invoked(*words, "--format", "csv").stdout))
+    assert {row["label"] for row in table} == {"A", "two threads"}
+    with pytest.raises(RequestError, match="no path has this letter"):
+        invoked(results, "--prices", prices, "--label", "B=x")
+
+
 def test_results_of_one_system_are_named_by_their_paths() -> None:
     """Two results of one machine had two costs and one name."""
     cost = Cost(**{**dict.fromkeys(Cost.__slots__), **COST})
     facts = {"workload": "resnet50", "scenario": "Offline", "system": "box"}
     rows = [make_result(source=path, cost=cost, **facts) for path in ("a", "b")]
     repeated = find_repeated_results(rows)
-    lines = [format_cost_lines(row, repeated)[0] for row in rows]
+    lines = [format_cost_lines(row, repeated, PathLabels())[0] for row in rows]
     assert [line.partition(":")[0] for line in lines] == [
         "resnet50 Offline, box (a)",
         "resnet50 Offline, box (b)",
     ]
-    assert format_cost_lines(rows[0], find_repeated_results(rows[:1]))[0].startswith(
+    assert format_cost_lines(rows[0], find_repeated_results(rows[:1]), PathLabels())[0].startswith(
         "resnet50 Offline, box:"
     )
 

@@ -45,7 +45,7 @@ def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
     assert rate.compute_useful_hour_price() == pytest.approx(2 + 0.075 + 0.03)
     assert (
         rate.formula
-        == "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2"
+        == "K = 8,766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2"
         " / 1000 x (1 - 0.5) / 0.5 = 2.105 per useful hour"
     )
     assert (
@@ -54,6 +54,12 @@ def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
     assert (
         HourlyCost(price=PLAIN, energy=TARIFF, watts=200.0).compute_useful_hour_price() == 36
     )  # energy is included in the rent
+
+
+def test_a_formula_has_no_exponent() -> None:
+    """A machine of 1.2 million was bought for 1.23457e+06."""
+    price = replace(BOUGHT, price=exactly(1234567.0), utilisation=exactly(1.0))
+    assert HourlyCost(price=price).formula.startswith("K = 1,234,567 / (1 y x 8,766 h) = 140.8")
 
 
 def test_the_ratio_of_a_published_study() -> None:

@@ -51,7 +51,7 @@ def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:
         ("1.3", "0.9", "pue 0.9; required: at least 1"),
         ("per_kwh", "per_khw", "without per_kwh"),
         ("lifetime_years", "lifetime_year", "unknown lifetime_year"),
-        ("low = 20000", "low = 22000", "22000 to 30000 does not contain 21000"),
+        ("low = 20000", "low = 22000", "22,000 to 30,000 does not contain 21,000"),
         ('date = "2026-11-01"\n', "", "date is missing"),
         ('"2026-11-01"', '"banana"', 'date "banana"; required: a date'),
         ('"2026-11-01"', '"20261101"', "required: a date, as in 2026-11-01"),

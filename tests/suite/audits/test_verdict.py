@@ -17,6 +17,8 @@ from suite.audits.verdict import (
     compare_audit_runs,
     count_differing_answers,
     describe_compared_speeds,
+    format_figure_range,
+    format_speed_ratio,
 )
 from suite.errors import RequestError
 from suite.loadgen import early_stopping
@@ -197,6 +199,14 @@ def test_seeds_hang_on_campaign_checkpoint_and_test() -> None:
     }
     assert len(drawn) == 2 * 2 * 3 * len(AuditTest)
     assert all(0 <= each < 1 << 63 for each in drawn)
+
+
+def test_figures_have_no_exponents() -> None:
+    """32,650 samples/s were 3.265e+04."""
+    assert format_figure_range("samples_per_second", (32650.4, 1234567.0)) == (
+        "32,650 to 1,234,567 samples/s"
+    )
+    assert format_speed_ratio(0.0000123) == "0.000012"
 
 
 def test_settings_are_written_in_the_form_of_audit_config() -> None:

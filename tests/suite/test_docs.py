@@ -168,7 +168,9 @@ def test_links_of_the_repository_become_links_of_the_site(
         "[a](../source/suite/engine.py.md) [b](../DESIGN.md#results-on-disk) [c](../index.md)"
         " [d](https://example.org/DESIGN.md) [e](#here)"
     )
-    assert hook.rewrite(text, "docs/guides/x.md", "guides/x.md", site) == wanted
+    assert (
+        hook.rewrite(text, "docs/guides/first-result.md", "guides/first-result.md", site) == wanted
+    )
 
 
 def test_a_page_lists_every_difference_from_official_checkers(

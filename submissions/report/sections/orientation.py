@@ -1,4 +1,4 @@
-"""Context of a result: other paths with ratios and conclusions, and published rows without ratios."""
+"""Context of a result: other paths with ratios and conclusions; published rows without ratios."""
 
 from collections.abc import Sequence
 from typing import Final

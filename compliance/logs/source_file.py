@@ -107,6 +107,8 @@ class SourceFile:
     """The last bytes of a log that has been read ..."""
     size: int = 0
     """... and its size."""
+    unread_keys: set[str] = field(default_factory=set)
+    """Events on lines that could not be read: the log may have stated them."""
     leniency: Mapping[ParseErrorKind, Severity] = field(default_factory=dict)
     """Severity of parse errors that count less than an error in this kind of file: published logs
     may contain what podium's own may not.

@@ -16,7 +16,7 @@ from suite.files.layout import ACCURACY_LOG
 from suite.files.untrusted_files import open_regular_file
 from suite.loadgen.scenario import Scenario
 
-ANSWER_PATTERN: Final = re.compile(rb'"seq_id"\s*:\s*(\d{1,10}),\s*"qsl_idx"\s*:\s*(\d{1,10})\b')
+ANSWER_PATTERN: Final = re.compile(rb'"seq_id"\s*:\s*(\d{1,10}),\s*"qsl_idx"\s*:\s*(\d{1,10})\s*,')
 MAX_ANSWER_BYTES: Final = 64 << 20
 """Bytes of an accuracy log that are compared; logs of closed entries are cut to 10 KiB."""
 CHUNK_BYTES: Final = 1 << 20

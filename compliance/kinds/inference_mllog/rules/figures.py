@@ -130,13 +130,18 @@ def find_contradicted_results(run: MllogRun) -> Iterator[Fault]:
         if (
             shown
             and isinstance(logged, str)
-            and shown.text.replace(" ", "") != logged.replace(" ", "")
+            and keep_visible_text(shown.text) != keep_visible_text(logged)
         ):
             yield build_contradiction_fault(run, name, shown.text, logged)
     for name, key in SUMMARY_CONSTRAINT_KEYS.items():
         shown, logged = run.summary.values.get(name), run.find_value(key)
         if shown and logged is not None and (shown.text.casefold() == "yes") is not logged:
             yield build_contradiction_fault(run, name, shown.text, logged)
+
+
+def keep_visible_text(text: str) -> str:
+    """Return a name without spaces and characters that do not print, which are form."""
+    return "".join(each for each in text if each.isprintable() and each != " ")
 
 
 def find_contradicted_numbers(run: MllogRun, events: Mapping[str, str]) -> Iterator[Fault]:

@@ -395,20 +395,30 @@ def result(run: MllogRun) -> Iterator[Fault]:
                 name, f"{name} {value:g}", f"{told:g}, as in the detail log"
             )
     count, each, latest, rate = map(run.find_number, OFFLINE_RESULT_EVENTS)
-    if (
-        run.logged_scenario == "Offline"
-        and count
-        and each
-        and latest
-        and rate
-        and all(
-            abs(rate * latest / 1e9 / issued - 1) > OFFLINE_RATE_TOLERANCE
-            for issued in list_issued_counts(run, count * each)
-        )
+    if run.logged_scenario == "Offline" and count and each and latest and rate:
+        yield from check_offline_rate(run, rate, count_offline_samples(count, each), latest / 1e9)
+
+
+def count_offline_samples(queries: float, samples_per_query: float) -> float:
+    """Return the samples that Offline requested. Some LoadGens, such as revision c3c68ee, log the
+    samples of its one query as the number of queries, too.
+    """
+    if queries == samples_per_query:
+        return samples_per_query
+    return queries * samples_per_query
+
+
+def check_offline_rate(
+    run: MllogRun, rate: float, samples: float, seconds: float
+) -> Iterator[Fault]:
+    """Compare the rate with the issued samples divided by the highest latency."""
+    if all(
+        abs(rate * seconds / issued - 1) > OFFLINE_RATE_TOLERANCE
+        for issued in list_issued_counts(run, samples)
     ):
         yield run.build_fault(
             f"{rate:g} samples/s",
-            f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s",
+            f"{samples / seconds:.6g}: {samples:.0f} in {seconds:g} s",
             "result_samples_per_second",
         )
 

@@ -46,7 +46,9 @@ CLAIM_PATTERNS: Final = (
 """What the accuracy scripts print. Source: mlcommons/inference, submission-checker.py,
 ACC_PATTERN.
 """
-ANSWER_COUNTS_PATTERN: Final = re.compile(r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)")
+ANSWER_COUNTS_PATTERN: Final = re.compile(
+    r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)(?:\s*,\s*queries\s*=\s*(\d+))?"
+)
 AVERAGE_PRECISION_PATTERN: Final = re.compile(
     r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] ="
     r" (-?[0-9]*\.?[0-9]+)"
@@ -63,6 +65,22 @@ class Claim(NamedTuple):
     """Half a unit of the last printed digit."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimedCounts:
+    """One line of counts."""
+
+    good: int
+    """Correct answers."""
+    total: int
+    """All answers."""
+    samples: int
+    """Samples that LoadGen issued: the total, or DLRM's `queries`, which have several answers each.
+
+    Source: mlcommons/inference, v0.5/recommendation/pytorch: samples of aggregated pairs.
+    """
+    line: int
+
+
 @dataclass(slots=True)
 class Claims:
     """The parsed accuracy.txt."""
@@ -70,8 +88,7 @@ class Claims:
     source: SourceFile
     scores: dict[str, list[Claim]] = field(default_factory=dict)
     """Metric -> scores in the order of the file."""
-    counts: list[tuple[int, int, int]] = field(default_factory=list)
-    """Correct answers, all answers, line."""
+    counts: list[ClaimedCounts] = field(default_factory=list)
     table: Claim | None = None
     """Average precision in COCO's own table, 0-1."""
     hash: str | None = None
@@ -93,7 +110,8 @@ def read_claims(path: Path) -> Claims:
             if match := pattern.search(line):
                 claims.scores.setdefault(metric, []).append(parse_claim(match[1], number))
         if match := ANSWER_COUNTS_PATTERN.search(line):
-            claims.counts.append((int(match[1][:18]), int(match[2][:18]), number))
+            good, total, samples = (int(each[:18]) for each in match.groups(default=match[2]))
+            claims.counts.append(ClaimedCounts(good, total, samples, number))
         if match := AVERAGE_PRECISION_PATTERN.search(line):
             claims.table = parse_claim(match[1], number)
         if match := CLAIM_HASH_PATTERN.search(line):

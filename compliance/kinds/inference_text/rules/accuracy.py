@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.kinds.inference_text.documents.entry import TextEntry
-from compliance.kinds.inference_text.documents.entry_files import Claim
+from compliance.kinds.inference_text.documents.entry_files import Claim, ClaimedCounts
 from compliance.kinds.inference_text.documents.reader import is_claims_file_missing
 from compliance.kinds.inference_text.documents.top1 import Top1
 from compliance.rules import rule
@@ -143,7 +143,8 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
         sizes = entry.row.accuracy_samples
     else:
         sizes = ()
-    for position, (good, total, line) in enumerate(claims.counts):
+    for position, claimed in enumerate(claims.counts):
+        good, total, line = claimed.good, claimed.total, claimed.line
         if total <= 0 or good > total:
             yield build_accuracy_text_fault(
                 entry, f"good={good}, total={total}", "no more correct answers than answers", line
@@ -168,23 +169,26 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
                 line,
                 None if entry.closed else Severity.WARNING,
             )
-        yield from check_answered_total(entry, total, line)
+        yield from check_answered_samples(entry, claimed)
 
 
-def check_answered_total(entry: TextEntry, total: int, line: int) -> Iterator[Fault]:
-    """Compare the total with the accuracy log, or with the data set of the accuracy run."""
+def check_answered_samples(entry: TextEntry, claimed: ClaimedCounts) -> Iterator[Fault]:
+    """Compare the samples with the accuracy log, or with the data set of the accuracy run."""
     run = entry.accuracy
     if run is None:
         return
     size = run.find_number("qsl_reported_total_count")
+    found = f"total={claimed.total}"
+    if claimed.samples != claimed.total:
+        found = f"queries={claimed.samples}"
     if run.tally.whole and not entry.round.filing.truncated_accuracy_bytes:
-        if total != run.tally.distinct:
+        if claimed.samples != run.tally.distinct:
             yield build_accuracy_text_fault(
-                entry, f"total={total}", f"{run.tally.distinct}, as in the accuracy log", line
+                entry, found, f"{run.tally.distinct}, as in the accuracy log", claimed.line
             )
-    elif size is not None and total != size:
+    elif size is not None and claimed.samples != size:
         yield build_accuracy_text_fault(
-            entry, f"total={total}", f"{size:g}, as in the accuracy run's log", line
+            entry, found, f"{size:g}, as in the accuracy run's log", claimed.line
         )
 
 
@@ -238,10 +242,13 @@ def top1(entry: TextEntry) -> Iterator[Fault]:
                 f"{found.percent:.3f}, {describe_recomputed_top1(found)}",
                 claim.line,
             )
-    for good, _, line in entry.claims.counts:
-        if good != found.good:
+    for claimed in entry.claims.counts:
+        if claimed.good != found.good:
             yield build_accuracy_text_fault(
-                entry, f"good={good}", f"{found.good}, {describe_recomputed_top1(found)}", line
+                entry,
+                f"good={claimed.good}",
+                f"{found.good}, {describe_recomputed_top1(found)}",
+                claimed.line,
             )
 
 

@@ -109,6 +109,8 @@ LOSING_KINDS: Final = frozenset(
     {ParseErrorKind.RECORD, ParseErrorKind.NUMBER, ParseErrorKind.DUPLICATE, ParseErrorKind.GLUED}
 )
 """Defects that may have lost a record, or its value."""
+KEY_PATTERN: Final = re.compile(rb'"key"\s*:\s*"([A-Za-z_]\w{0,99})"', re.ASCII)
+MAX_UNREAD_KEYS: Final = 1000
 USUAL_RECORD_DECODER: Final = msgspec.json.Decoder(UsualRecord)
 
 
@@ -252,6 +254,8 @@ def decode_glued_records(
         found = decode_marked_record(source, position, part)
         if found is not None:
             yield found
+        elif (named := KEY_PATTERN.search(part)) and len(source.unread_keys) < MAX_UNREAD_KEYS:
+            source.unread_keys.add(named[1].decode("ascii"))
     if any(name in text for name in DECISIVE_NAMES):
         source.parse_errors[earlier:] = [
             replace(each, about=About.SCORE) if each.kind in LOSING_KINDS else each

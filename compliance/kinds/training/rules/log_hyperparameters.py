@@ -63,7 +63,7 @@ def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> froze
 )
 def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     """In the closed division the log contains every hyperparameter required by the round's checker,
-    before the run ends.
+    before the run ends. A hyperparameter on a garbled line is unknown, which is a warning.
 
     Source: mlcommons/logging, closed_<benchmark>.yaml (v0.6: <benchmark>.yaml), REQ; the
     benchmark's `required`.
@@ -82,7 +82,10 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     if unchecked and len(missing) > len(required) // 2:
         otherwise = Severity.WARNING
     for key in missing:
-        yield log.build_fault(f"no {key}", "this hyperparameter", severity=otherwise)
+        found, severity = f"no {key}", otherwise
+        if key in log.source.unread_keys:
+            found, severity = f"{key} on a line that cannot be read", Severity.WARNING
+        yield log.build_fault(found, "this hyperparameter", severity=severity)
     for record in filter(None, map(log.find_record, required)):
         if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
             late = Severity.WARNING if log.free else None

@@ -36,9 +36,9 @@ COPIED_GAP_TOLERANCE_NS: Final = 5_000_000
 """Maximum difference in every time between two events of a copy. Accepted pairs of runs differ by
 11 ms and more in at least one.
 """
-EXEMPT_SETTING_KEYS: Final = frozenset({"train_samples", "data_file"})
+EXEMPT_SETTING_KEYS: Final = frozenset({"train_samples", "max_steps", "data_file"})
 """Values that may differ between the runs of a set from v1.0 on: the samples until the target was
-reached, and the file of a process.
+reached, the step at which a run would give up, and the file of a process.
 """
 MISNAMED_LOG_PATTERN: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
 """Names that some submitters gave to a log instead of result_N.txt."""
@@ -371,7 +371,8 @@ def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
     doubt="whether the mean is that of one configuration",
 )
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
-    """All runs of a set have the same hyperparameters and data.
+    """All runs of a set have the same hyperparameters and data. A value on a garbled line is
+    unknown, and not compared.
 
     Source: training_rules.adoc, Benchmark Results: the runs of one implementation; no accepted set
     mixes them.
@@ -401,7 +402,7 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
         stated = [
             (log, format_canonical_value(table[key]) if key in table else None)
             for log, table in tables
-            if key in table or log.path not in pardoned
+            if key in table or not (log.path in pardoned or key in log.source.unread_keys)
         ]
         yield from check_differing_values(group, key, stated)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from compliance.logs.source_file import SourceFile, read_json_document
+from suite.units import NS_PER_S
 
 Number = int | float
 
@@ -139,12 +140,35 @@ class ResultSummary(msgspec.Struct, frozen=True):
         return stated
 
     @property
+    def queries_per_s(self) -> float | None:
+        """Return the client's rate; older builds of it state none, and then it follows from counts
+        and time. None if they are missing, too.
+        """
+        return compute_rate(self.qps, self.rated_queries, self.window_ns)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Return the client's rate of tokens, or the rate by the lengths of all answers."""
+        return compute_rate(self.tps, self.output_sequence_lengths.total, self.window_ns)
+
+    @property
     def rated_queries(self) -> int | None:
         """Queries in the client's rate: the legacy window begins with the first one."""
         completed = self.n_samples_completed
         if completed is None or self.legacy_loadgen_window_duration_ns is None:
             return completed
         return completed - 1
+
+
+def compute_rate(
+    stated: Number | None, amount: Number | None, window_ns: int | None
+) -> float | None:
+    """Return a stated rate, or the amount per second of the window."""
+    if stated is not None:
+        return float(stated)
+    if amount is None or not window_ns or window_ns < 0:
+        return None
+    return amount * NS_PER_S / window_ns
 
 
 class SnapshotMetric(msgspec.Struct, frozen=True):

@@ -11,7 +11,9 @@ from compliance.kinds.endpoints.documents.events import EventCount, count_events
 from compliance.kinds.endpoints.documents.report_text import StatedFigure, read_report_text
 from compliance.kinds.endpoints.documents.result_summary import (
     FinalSnapshot,
+    LoadPattern,
     ResultSummary,
+    RunConfig,
     read_final_snapshot,
     read_result_summary,
 )
@@ -24,6 +26,9 @@ from compliance.verdict import About, Severity
 AGENTIC_PATTERN: Final = "agentic_inference"
 
 CONFIG_FILE: Final = "config.yaml"
+CONFIG_FILES: Final = (CONFIG_FILE, f"accuracy/{CONFIG_FILE}")
+"""Where the configuration of a run may be; some submissions have it beside the accuracy run only.
+"""
 SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
 SAMPLE_MAP_FILE: Final = "sample_idx_map.json"
 REPORT_FILE: Final = "report.txt"
@@ -68,6 +73,17 @@ class EndpointsRun(Document):
         return [*(each for each in found if each), *events]
 
     @property
+    def stated_config(self) -> RunConfig:
+        """Return the settings that the summary states; older builds of the client state none there,
+        and then those of config.yaml.
+        """
+        if self.summary is not None and self.summary.run_config != RunConfig():
+            return self.summary.run_config
+        if self.config is None:
+            return RunConfig()
+        return parse_run_config(self.config)
+
+    @property
     def evidence(self) -> tuple[str, ...]:
         """Return what the run's figures can be checked against."""
         recounted = None
@@ -91,7 +107,7 @@ def read_endpoints_run(
     as the run's tokenizer does.
     """
     summary_source = SourceFile(summary, about=About.SCORE)
-    config_source = open_optional_source(folder, CONFIG_FILE)
+    config_source = open_optional_source(folder, find_config_file(folder))
     snapshot_source = open_optional_source(folder, SNAPSHOT_FILE)
     map_source = open_optional_source(folder, SAMPLE_MAP_FILE)
     report_source = open_optional_source(folder, REPORT_FILE)
@@ -111,6 +127,31 @@ def read_endpoints_run(
         report=read_report_text(report_source) if report_source else (),
         tolerates_failures=tolerates_failures,
     )
+
+
+def parse_run_config(config: SettingsTable) -> RunConfig:
+    """Read what a summary states of its settings from the configuration of the run. A value of the
+    wrong type counts as missing.
+    """
+    runtime, pattern = ("settings", "runtime"), ("settings", "load_pattern")
+    kind = config.find_value(*pattern, "type")
+    return RunConfig(
+        load_pattern=LoadPattern(
+            type=kind if isinstance(kind, str) else None,
+            target_qps=config.find_number(*pattern, "target_qps"),
+            target_concurrency=config.find_count(*pattern, "target_concurrency"),
+        ),
+        scheduler_random_seed=config.find_count(*runtime, "scheduler_random_seed"),
+        dataloader_random_seed=config.find_count(*runtime, "dataloader_random_seed"),
+    )
+
+
+def find_config_file(folder: Path) -> str:
+    """Return the name of a run's configuration: in its folder, or beside its accuracy run."""
+    for name in CONFIG_FILES:
+        if os.path.lexists(folder / name):
+            return name
+    return CONFIG_FILE
 
 
 def open_optional_source(folder: Path, name: str) -> SourceFile | None:

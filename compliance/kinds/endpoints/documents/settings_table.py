@@ -33,6 +33,13 @@ class SettingsTable:
             return found
         return None
 
+    def find_count(self, *path: str) -> int | None:
+        """Return the whole number at a path of keys; None if there is none."""
+        found = self.find_value(*path)
+        if isinstance(found, int) and not isinstance(found, bool):
+            return found
+        return None
+
 
 def select_tables(value: object) -> Sequence[dict[str, Any]]:
     """Return the tables in a value that should be a list of them."""

@@ -73,7 +73,8 @@ def state(run: EndpointsRun) -> Iterator[Fault]:
 @rule("endpoints.counts", EndpointsRun, About.SCORE, doubt="the figure, which rests on the counts")
 def counts(run: EndpointsRun) -> Iterator[Fault]:
     """The summary states how many samples were issued, completed and failed, how long the run took
-    and its rate. All issued samples completed, the failed ones among them.
+    and its rate. All issued samples completed, the failed ones among them. A missing rate is a
+    warning, since it follows from the counts and older builds of the client write none.
 
     Source: mlcommons/endpoints, metrics: counters tracked_samples_*.
     Advice: repeat a run that lost samples; if none was lost, put the files of one run here.
@@ -86,11 +87,14 @@ def counts(run: EndpointsRun) -> Iterator[Fault]:
         "n_samples_completed",
         "n_samples_failed",
         "duration_ns",
-        "qps",
     ):
         value = getattr(summary, name)
         if value is None or value < 0:
             yield run.build_fault(f"{name} {value}", "a number of at least 0")
+    if summary.qps is None:
+        yield run.build_fault("qps None", "a number of at least 0", severity=Severity.WARNING)
+    elif summary.qps < 0:
+        yield run.build_fault(f"qps {summary.qps}", "a number of at least 0")
     issued, completed = summary.n_samples_issued, summary.n_samples_completed
     if issued is not None and completed is not None and issued != completed:
         yield run.build_fault(f"{completed} samples completed", f"{issued}, as many as were issued")
@@ -103,7 +107,8 @@ def counts(run: EndpointsRun) -> Iterator[Fault]:
 @rule("endpoints.whole", EndpointsRun, About.SCORE, doubt="the figure, which it would show")
 def whole(run: EndpointsRun) -> Iterator[Fault]:
     """A series has all of its statistics, or none if nothing was measured. Latencies are always
-    measured, and the rate of tokens is stated if, and only if, lengths are.
+    measured, and the rate of tokens is stated if, and only if, lengths are. A missing rate is a
+    warning, since it follows from the lengths and older builds of the client write none.
 
     Source: mlcommons/endpoints, metrics: what every build of the client writes.
     Advice: put the whole summary of this run here; if it is incomplete at the source, repeat the
@@ -120,7 +125,9 @@ def whole(run: EndpointsRun) -> Iterator[Fault]:
     lengths = summary.output_sequence_lengths.total
     if (summary.tps is None) != (lengths is None):
         yield run.build_fault(
-            f"tps {summary.tps} with lengths that add up to {lengths}", "both, or neither"
+            f"tps {summary.tps} with lengths that add up to {lengths}",
+            "both, or neither",
+            severity=Severity.WARNING if summary.tps is None else None,
         )
 
 

@@ -58,9 +58,9 @@ def find_endpoints_headline(entry: EndpointsEntry) -> EndpointsHeadline | None:
     tokens = summary.output_sequence_lengths.total
     counts_tokens = bool(model and model.token_latencies) and tokens is not None
     if counts_tokens:
-        value = summary.tps
+        value = summary.tokens_per_s
     else:
-        value = summary.qps
+        value = summary.queries_per_s
     if value is None:
         return None
     whole = float((tokens or 0) if counts_tokens else summary.n_samples_completed) / seconds

@@ -216,7 +216,8 @@ def write_json(path: Path, value: Any) -> None:
 def write_config(folder: Path, run: Simulated) -> None:
     """Write the client's configuration."""
     pattern = {key: value for key, value in run.pattern.items() if value is not None}
-    settings = {"runtime": dict(run.seeds), "load_pattern": pattern, "warmup": {"enabled": False}}
+    runtime = {"min_duration_ms": 600_000, **run.seeds}
+    settings = {"runtime": runtime, "load_pattern": pattern, "warmup": {"enabled": False}}
     values = {
         "name": "simulated",
         "type": "online",
@@ -712,7 +713,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         seeds={"scheduler_random_seed": 42, "dataloader_random_seed": 42}
     ),
     "endpoints.load_pattern": client_entry(pattern=CLOSED_LOOP, samples=2_500),
-    "endpoints.duration": client_entry(samples=800),
+    "endpoints.duration": client_entry(in_text("config.yaml", "600000", "60000")),
     "endpoints.bounds": client_entry(latency_ms=(9_000.0, 14_000.0)),
     "endpoints.accuracy": client_entry(
         lambda home: (

@@ -276,7 +276,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.span": log(put("block_start", after_ms=8000)),
     "log.order": log(move("init_stop", "run_start")),
     "log.init": log(later("init_stop", 1_300_000)),
-    "log.cache": log(put("cache_clear", value=False)),
+    "log.cache": log(move("cache_clear", "block_start")),
     "log.uncleared": log(put("cache_clear", value=None)),
     "log.after": log(trained_on),
     "log.total": text(older(minutes=6.0)),

@@ -4,8 +4,10 @@ write: a number, metrics by name, and several data sets.
 Source: mlcommons/endpoints, evaluation/scoring.py and evaluation/accuracy_results.py.
 """
 
+import json
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from kinds.endpoints import (
 )
 
 from compliance.judge import Judge
-from compliance.verdict import Finding, Severity
+from compliance.verdict import Finding, PathJudgement, Severity
 from submissions.result_index import find_requested_results
 from submissions.score.score import score_result
 
@@ -233,3 +235,54 @@ def test_a_share_just_below_the_least_is_printed_as_it_is(tmp_path: Path) -> Non
     ]
     assert found.found != "latencies of 0.9 of the duration"
     assert found.found.startswith("latencies of 0.89")
+
+
+def drop_newer_fields(home: Path) -> None:
+    """Write the summary as an older build of the client: without rates and its own settings."""
+    path = home / SUMMARY
+    summary = json.loads(path.read_text())
+    for name in ("qps", "tps", "run_config"):
+        summary.pop(name)
+    write_json(path, summary)
+
+
+def judge_older_entry(
+    folder: Path, run: Path, edit: Callable[[str], str]
+) -> tuple[PathJudgement, Path]:
+    home = folder / ENTRY.replace(MODEL, GPT_OSS)
+    shutil.copytree(run, home)
+    write_json(home / ACCURACY, score_reasoning())
+    drop_newer_fields(home)
+    config = home / "config.yaml"
+    config.write_text(edit(config.read_text()))
+    return Judge().judge_path(str(home)), home
+
+
+def test_the_configuration_shows_the_round_of_an_older_build(
+    tmp_path: Path, server_run: Path
+) -> None:
+    judged, home = judge_older_entry(tmp_path, server_run, str)
+    assert judged.round == "inference-v6.1"
+    assert {(each.rule, each.severity) for each in judged.findings} == {
+        ("endpoints.counts", Severity.WARNING),
+        ("endpoints.whole", Severity.WARNING),
+    }
+    (result,) = find_requested_results(tmp_path)
+    summary = json.loads((home / SUMMARY).read_text())
+    tokens, seconds = summary["output_sequence_lengths"]["total"], summary["duration_ns"] / 1e9
+    assert score_result(result).value == pytest.approx(tokens / seconds, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (r"dataloader_random_seed: \d+", "dataloader_random_seed: 7", "endpoints.seeds"),
+        (r"type: poisson", "type: max_throughput", "endpoints.load_pattern"),
+        (r"min_duration_ms: \d+", "min_duration_ms: 60000", "endpoints.duration"),
+    ],
+)
+def test_a_configuration_of_another_run_is_found(
+    tmp_path: Path, server_run: Path, old: str, new: str, rule: str
+) -> None:
+    judged, _ = judge_older_entry(tmp_path, server_run, lambda text: re.sub(old, new, text))
+    assert rule in {each.rule for each in judged.findings if each.severity is Severity.ERROR}

@@ -193,7 +193,6 @@ WEAK: Final[Mapping[str, tuple[str, Change, Callable[[str], str]]]] = {
         put("eval_accuracy", -1, later=-10_000_000),
         str,
     ),
-    "caches need not be cleared": ("resnet", put("cache_clear", value=False), str),
     "any status will do": ("resnet", put("run_stop", metadata={"status": "done"}), str),
     "success may be claimed where any evaluation but the last reached the target": (
         "resnet",

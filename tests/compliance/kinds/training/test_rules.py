@@ -612,8 +612,6 @@ def test_up_to_three_evaluations_may_be_in_flight(
         ([put("init_start", after_ms=30_000)], "log.order"),
         ([move("init_start", "init_stop")], "log.order"),
         ([move("cache_clear", "block_start")], "log.cache"),
-        ([put("cache_clear", value="no")], "log.cache"),
-        ([put("cache_clear", value=[])], "log.cache"),
         ([drop("eval_accuracy"), drop("eval_stop")], "log.present"),
         ([double("init_stop", later=1)], "log.once"),
         ([double("eval_accuracy", 0)], "log.paired"),
@@ -651,6 +649,15 @@ def test_one_change_breaks_the_rule_that_is_about_it(
         assert rule in errors(result)
         assert result.verdict is Verdict.BROKEN
     assert all(finding.file.endswith("result_0.txt") for finding in result.findings)
+
+
+@pytest.mark.parametrize("value", [False, "no", []])
+def test_caches_that_were_not_cleared_are_a_warning(tmp_path: Path, value: object) -> None:
+    result = judged(tmp_path, new(changed(put("cache_clear", value=value))))
+    assert result.verdict is Verdict.VALID
+    assert [(each.rule, each.severity) for each in result.findings] == [
+        ("log.cache", Severity.WARNING)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,9 @@ def print_published_results(
     output_format: str,
     order: RowOrder = RowOrder.VALUE,
 ) -> None:
-    """Print the requested rows; RequestError if there is no such round, workload or organisation,
-    or if a round has no rows of the workload.
+    """Print the requested rows: as text those of documents only on request, or if no round has any.
+    RequestError if there is no such round, workload or organisation, or if a round has no rows of
+    the workload.
     """
     names = [round] if round else list_published_files()
     rows = [row for name in names for row in read_published_rows(name)]
@@ -70,6 +71,9 @@ def print_published_results(
     if order is not RowOrder.ROUND:
         found.sort(key=lambda row: rank_published_row(row, order))
     found.sort(key=lambda row: row.round == DOCUMENTS_ROUND)
+    if output_format == "text":
+        print_published_table(found, workload)
+        return
     legend = (*PUBLISHED_LEGEND, format_list_note(len(found)))
     if output_format == "json":
         document = {
@@ -77,14 +81,35 @@ def print_published_results(
             "legend": legend,
         }
         click.echo(json.dumps(document, indent=2))
-    elif output_format == "csv":
+    else:
         click.echo(PUBLISHED_TABLE.format_csv_text(found), nl=False)
         click.echo("\n".join(legend), err=True)
-    else:
-        width = None
-        if sys.stdout.isatty():
-            width = shutil.get_terminal_size().columns
-        click.echo("\n".join([*format_published_table(found, width), "", *legend]))
+
+
+def print_published_table(rows: Sequence[Result], workload: str | None) -> None:
+    """Print rows for people, with how many rows of documents are folded into one line."""
+    width = None
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+    shown = fold_document_rows(rows)
+    notes = [*PUBLISHED_LEGEND, format_list_note(len(shown))]
+    if folded := len(rows) - len(shown):
+        notes.append(format_folded_note(folded, workload))
+    click.echo("\n".join([*format_published_table(shown, width), "", *notes]))
+
+
+def fold_document_rows(rows: Sequence[Result]) -> Sequence[Result]:
+    """Return the rows of rounds; all rows if there are none of rounds."""
+    return [row for row in rows if row.round != DOCUMENTS_ROUND] or rows
+
+
+def format_folded_note(count: int, workload: str | None) -> str:
+    """Say how many rows of documents are not listed, and which command lists them."""
+    words = " ".join(filter(None, ("podium published", workload)))
+    return (
+        f"{count} row{'s' * (count != 1)} from documents outside any round (vendors' papers, board"
+        f" power): {words} --round {DOCUMENTS_ROUND}"
+    )
 
 
 def format_list_note(rows: int) -> str:

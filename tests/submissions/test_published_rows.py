@@ -529,14 +529,20 @@ def test_names_and_rounds_meet() -> None:
     ) and not has_comparable_rounds("training", "resnet50", "training-v0.6", "podium-v1")
 
 
-def test_documents_come_last_with_the_name_of_their_accelerator() -> None:
+def test_a_list_begins_with_rounds_and_folds_documents() -> None:
     """The first screens were board powers of `1 x accelerators`."""
-    lines = invoked("resnet50").splitlines()
-    rounds = [line.split()[0] for line in lines[1:] if line][:-3]
-    assert rounds.index("documents") > 100 and set(rounds[rounds.index("documents") :]) == {
-        "documents"
-    }
-    assert "x accelerators" not in "\n".join(line for line in lines if line.startswith("documents"))
+    told = invoked("resnet50")
+    assert not re.search(r"^documents", told, re.MULTILINE) and "board_power" not in told
+    folded = re.search(
+        r"^(\d+) rows from documents .*: podium published resnet50 --round documents$",
+        told,
+        re.MULTILINE,
+    )
+    listed = invoked("resnet50", "--round", "documents")
+    lines = [line for line in listed.splitlines() if line.startswith("documents")]
+    assert folded and int(folded[1]) == len(lines) > 100
+    assert "x accelerators" not in listed
+    assert invoked("alexnet") == invoked("alexnet", "--round", "documents"), "no round has any"
 
 
 def test_a_list_says_that_it_is_not_complete() -> None:

@@ -8,9 +8,9 @@ Part a trains on images (ResNet-50, SSD, Mask R-CNN; torchvision's reference loo
 part b serves ResNet-50 (timm beside it) and translates (transformers beside it). Every item is a
 process of its own with a limit of its own; what it measures is in DIR/ITEM.json at once, what it
 prints in DIR/ITEM.log. The most important items come first. A table ends the run: each value with
-the range that docs/GPU.md predicted, its share of the rate at which arithmetic or memory would be
-busy throughout, and the operations of a step for which the host waited. Below it stand the ratios
-that the project aims at, and what was not measured.
+the range that benchmarks/results/gpu-predictions.md predicted, its share of the rate at which
+arithmetic or memory would be busy throughout, and the operations of a step for which the host
+waited. Below it stand the ratios that the project aims at, and what was not measured.
 
 --tiny measures tiny shapes, on a CPU too: it shows that everything runs, and nothing about speed.
 

@@ -7,8 +7,8 @@ and which here shows a round trip without a queue. CPU: of the server's process 
 per query; 1,500 queries/s on one core are 667 us. The sides alternate.
 
 Usage: python benchmarks/remote.py [--pairs N] [--triton PYTHON] [--format text|json]
-`--triton`: a Python with nvidia-pytriton (docs/SCALE.md); without it, podium's server alone is
-measured.
+`--triton`: a Python with nvidia-pytriton (docs/reference/kserve.md); without it, only podium's
+server is measured.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 """benchmarks/gpu.py: it runs everything in tiny shapes, an item that fails or takes too long costs
-one line, and what was predicted is what docs/GPU.md says.
+one line, and what was predicted is what benchmarks/results/gpu-predictions.md says.
 """
 
 import json
@@ -379,7 +379,7 @@ def test_goals_need_both_sides(load: Any) -> None:
 
 def test_docs_have_the_same_predictions(load: Any) -> None:
     predictions = load("gpu_shared.predictions")
-    text = (ROOT / "docs" / "GPU.md").read_text()
+    text = (ROOT / "benchmarks" / "results" / "gpu-predictions.md").read_text()
     row = re.compile(r"^\| `([\w-]+)` \| ([^|]+?) \| ([\d.,]+) to ([\d.,]+) \|", re.MULTILINE)
     told = {
         (item, variant): tuple(float(number.replace(",", "")) for number in numbers)

@@ -1,7 +1,7 @@
 """What was predicted for an H100 or H200 before anything ran there, and the least work of a sample.
 
-docs/GPU.md has the same table, with how each range was worked out; a test holds both together. A
-prediction is no measurement.
+benchmarks/results/gpu-predictions.md has the same table, with how each range was worked out; a test
+holds both together. A prediction is no measurement.
 """
 
 from collections.abc import Mapping

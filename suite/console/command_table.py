@@ -56,32 +56,32 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "audit": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Run compliance tests on served results.",
-        topic="scale",
+        topic="reference/audits",
     ),
     "serve": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Serve a trained workload to other machines.",
-        topic="scale",
+        topic="remote-systems",
     ),
     "sweep": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Measure throughput and latency by batch size.",
-        topic="studies",
+        topic="reference/sweep",
     ),
     "peak": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Find the highest rate within a latency bound.",
-        topic="studies",
+        topic="reference/peak",
     ),
     "curve": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Trace throughput against speed per user of a language model.",
-        topic="studies",
+        topic="reference/curve",
     ),
     "precision": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Compare accuracy and speed by engine and precision.",
-        topic="studies",
+        topic="reference/precision",
     ),
     "restore": OwnCommand(
         group=HelpGroup.MEASURE,
@@ -97,7 +97,7 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "score": OwnCommand(
         group=HelpGroup.JUDGE,
         summary="Print the scores of a results tree or bundle.",
-        topic="reading-results",
+        topic="scores",
         everyday=True,
     ),
     "runs": OwnCommand(
@@ -113,13 +113,13 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "compare": OwnCommand(
         group=HelpGroup.SHARE,
         summary="Compare results, with confidence intervals.",
-        topic="comparing",
+        topic="reference/compare",
         everyday=True,
     ),
     "report": OwnCommand(
         group=HelpGroup.SHARE,
         summary="Write a one-page report of results.",
-        topic="report",
+        topic="reference/report",
         everyday=True,
     ),
     "verify": OwnCommand(
@@ -138,17 +138,17 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
         group=HelpGroup.SHARE, summary="Time-stamp a bundle (RFC 3161).", topic="signing"
     ),
     "publish": OwnCommand(
-        group=HelpGroup.SHARE, summary="Build a static site of many results.", topic="report"
+        group=HelpGroup.SHARE, summary="Build a static site of many results.", topic="site"
     ),
     "published": OwnCommand(
         group=HelpGroup.SHARE,
         summary="List published results, each with its source.",
-        topic="comparing",
+        topic="reference/published",
     ),
     "cost": OwnCommand(
         group=HelpGroup.SHARE,
         summary="Compute the cost of samples and trainings at your prices.",
-        topic="comparing",
+        topic="reference/cost",
     ),
     "scaling": OwnCommand(
         group=HelpGroup.SHARE, summary="Predict step times on many devices.", topic="scaling"
@@ -168,22 +168,22 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "build": OwnCommand(
         group=HelpGroup.MACHINE,
         summary="Build engines for GPUs of other machines.",
-        topic="engines",
+        topic="tensorrt",
     ),
     "launch": OwnCommand(
         group=HelpGroup.MACHINE,
         summary="Print job files for Slurm, Kubernetes and Apptainer.",
-        topic="scale",
+        topic="clusters",
     ),
     "power": OwnCommand(
         group=HelpGroup.MACHINE,
         summary="List power sources, and why some cannot be read.",
-        topic="power",
+        topic="reference/power",
     ),
     "meter": OwnCommand(
         group=HelpGroup.MACHINE,
         summary="Act as a power meter that --meter can read.",
-        topic="power",
+        topic="power-meters",
     ),
     "help": OwnCommand(
         group=HelpGroup.MACHINE,
@@ -199,12 +199,12 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "import": OwnCommand(
         group=HelpGroup.EXTEND,
         summary="Convert external weights into a checkpoint.",
-        topic="studies",
+        topic="weights",
     ),
     "study": OwnCommand(
         group=HelpGroup.EXTEND,
         summary="Measure a study that another package brings.",
-        topic="studies",
+        topic="your-study",
     ),
 }
 """By name, in the order in which each group lists them."""

@@ -11,6 +11,7 @@ PAGES: Final = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks" / "results").glob("*.md"),
         *(ROOT / "workloads").glob("*/README.md"),
         *(ROOT / "compliance").glob("kinds/*/README.md"),
         *(ROOT / "submissions").glob("*/README.md"),

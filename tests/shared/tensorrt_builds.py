@@ -1,4 +1,4 @@
-"""Builds by a real TensorRT for RTX, and the table of docs/ENGINES.md that says how they end."""
+"""Builds by a real TensorRT for RTX, and the table of docs/reference/tensorrt.md that says how they end."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from workloads.ssd.data import iterate_ssd_calibration_names
 
 TARGETS = ("sm75", "sm89")
 PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16, Precision.INT8)
-TABLE = Path(__file__).parents[2] / "docs/ENGINES.md"
+TABLE = Path(__file__).parents[2] / "docs/reference/tensorrt.md"
 CALIBRATION = {"resnet50": iterate_embedded_calibration, "ssd": iterate_ssd_calibration_names}
 """Workload -> the names of its images to calibrate with."""
 SAMPLES = 4
@@ -41,7 +41,7 @@ def require_rtx() -> TensorRTLibrary:
 def read_table() -> dict[str, dict[Combination, str]]:
     """Read what the documentation says: network -> combination -> `built` or `refused`."""
     _, _, below = TABLE.read_text("utf-8").partition(HEADER + "\n")
-    assert below, "docs/ENGINES.md has no table of builds"
+    assert below, "docs/reference/tensorrt.md has no table of builds"
     keys = [(target, precision) for target in TARGETS for precision in PRECISIONS]
     rows = {}
     for line in below.splitlines()[1:]:

@@ -1,5 +1,5 @@
-"""An external meter, read by the text protocol of docs/POWER.md over TCP or a program's standard
-streams.
+"""An external meter, read over TCP or a program's standard streams by the text protocol of
+docs/reference/power-meters.md.
 
 The fastest of eight exchanges measures the offset of the meter's clock to this machine's before the
 run, and again after it; single ones while it runs.

@@ -145,7 +145,7 @@ def records(study: JudgedStudy) -> Iterator[Fault]:
     """A closed loop has the record of its queries and its telemetry, unless its own record states
     that they were lost.
 
-    Source: docs/STUDIES.md.
+    Source: docs/reference/studies.md.
     Advice: repeat the command that measured the study after moving the run away.
     """
     for run in iterate_batch_loops(study):

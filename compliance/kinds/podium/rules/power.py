@@ -232,7 +232,7 @@ def grade(powered: RunPower) -> Iterator[Fault]:
     an analyzer's watts.
 
     Source: house rule: how directly the power was measured decides which results it may be compared
-    with; docs/POWER.md, Grades and scopes.
+    with; docs/reference/power.md, Grades and scopes.
     Advice: read a meter of the whole system with --meter, or import an analyzer's session; then the
     source states its grade itself.
     """

@@ -59,7 +59,7 @@ def points(study: JudgedStudy) -> Iterator[Fault]:
     """Each run of a study is a separate, counting LoadGen run of one system, with the settings of
     its point, and the study lists each run in its folder.
 
-    Source: docs/STUDIES.md; suite/studies/kind.py.
+    Source: docs/reference/studies.md; suite/studies/kind.py.
     Advice: repeat the same command: it measures missing points, and moves aside what belongs to
     another system.
     """

@@ -1,3 +1,3 @@
-"""Meters included in podium: programs that speak the text protocol of docs/POWER.md, and examples
-for others.
+"""Meters included in podium: programs that speak the text protocol of
+docs/reference/power-meters.md, and examples for others.
 """

@@ -1,7 +1,8 @@
 """One connection to a server: a request at a time, its response read as it arrives (RFC 9112).
 
 It is written by hand, unlike the server, since what it costs is measured with the answers: 0.096 ms
-of CPU for a streamed answer, where a library's client takes 0.988 ms (docs/SCALE.md, "Cost").
+of CPU for a streamed answer, where a library's client takes 0.988 ms
+(benchmarks/results/serving-network.md).
 """
 
 import asyncio

@@ -70,7 +70,7 @@ def test_this_machine_is_told_from_others_and_keeps_its_name() -> None:
 def test_a_silent_server_is_waited_for_as_documented(
     scenario: Scenario, mode: Mode, wanted: int | None, seconds: float
 ) -> None:
-    """docs/SCALE.md: ten latency bounds, at least 10 s; 60 s in Offline."""
+    """docs/reference/remote-systems.md: ten latency bounds, at least 10 s; 60 s in Offline."""
     assert choose_silence_limit_s(schedule(scenario, mode), wanted) == seconds
 
 

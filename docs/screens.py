@@ -1,4 +1,4 @@
-"""Makes the images in the README from a real run: `python docs/screens.py --log run.log --results
+"""Makes the images of the pages from a real run: `python docs/screens.py --log run.log --results
 results`; those of podium's own pictures: `python docs/screens.py --card BUNDLE --study
 results/studies/resnet50 --compare A B`; those of other commands in the guides: `python
 docs/screens.py --screen dry-run.svg "podium run resnet50 --dry-run" dry-run.log`; and those of the

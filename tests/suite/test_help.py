@@ -139,7 +139,7 @@ def test_each_command_takes_quiet_and_verbose_and_names_its_page(name: str) -> N
 
 @pytest.mark.parametrize("name", OWN_COMMANDS)
 def test_no_help_names_a_folder_that_an_installed_package_lacks(name: str) -> None:
-    """`--meter` said "see docs/POWER.md"."""
+    """`--meter` sent to a page below docs/."""
     for path, command in list_with_inner(name):
         context = click.Context(command, info_name=path, parent=CONTEXT)
         context.meta[HELP_ALL_KEY] = True

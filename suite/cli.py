@@ -7,6 +7,7 @@ podium prints one sentence and exits with code 3.
 import io
 import os
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -88,10 +89,10 @@ class LazyGroup(click.Group):
         foreign = [name for name in names if name not in OWN_COMMANDS]
         rows = [(name, describe_foreign_command(name, load=every)) for name in foreign]
         write_command_list(formatter, OTHERS_HEADING, rows)
-        formatter.write_paragraph()
         if every:
-            formatter.write_text(f"Topics of podium help TOPIC: {', '.join(list_topics())}")
+            write_topics(formatter)
         else:
+            formatter.write_paragraph()
             formatter.write_text(
                 f"All {len(names)} commands, and the topics of podium help TOPIC: podium help --all"
             )
@@ -124,6 +125,18 @@ def write_command_list(
     if rows:
         with formatter.section(heading):
             formatter.write_dl(rows)
+
+
+def write_topics(formatter: click.HelpFormatter) -> None:
+    """Write the topics of `podium help TOPIC` by shelf, each in one piece."""
+    shelves: dict[str, list[str]] = {}
+    for topic, page in list_topics().items():
+        shelves.setdefault(page.parent.name, []).append(topic)
+    for shelf, topics in shelves.items():
+        with formatter.section(f"Topics, {shelf}"):
+            width = formatter.width - formatter.current_indent
+            for line in textwrap.wrap(", ".join(topics), width, break_on_hyphens=False):
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def refuse_repeated_options(context: click.Context, arguments: list[str]) -> None:

@@ -26,10 +26,12 @@ from suite.console.pages import list_topics
 from suite.console.project_defaults import apply_project_defaults
 from suite.console.screen import add_output_options
 from suite.errors import MissingError, PodiumError
+from suite.extra_parts import EXTRA_PARTS
 from suite.files.layout import DISK_FULL_ERRORS
 from suite.plugins import describe_package
 from suite.process import garbage, openmp
 from suite.process.closed_output import drop_unread_output
+from suite.process.installation import format_install_command
 from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
 from suite.terms import Precision, Profile
 
@@ -198,6 +200,8 @@ def main(command: click.Command = group) -> None:
         # a command may return what another one asks it for
         sys.exit(code if isinstance(code, int) else 0)
     except click.NoSuchOption as error:
+        if sentence := describe_missing_option(error):
+            exit_with_error(sentence, MissingError.exit_code)
         close = ""
         if error.possibilities:
             close = f"; did you mean '{error.possibilities[0]}'?"
@@ -225,6 +229,17 @@ def main(command: click.Command = group) -> None:
         kill_children_and_exit(
             f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code
         )
+
+
+def describe_missing_option(error: click.NoSuchOption) -> str:
+    """Say what to install for an option that one of podium's extras adds to a command; "" for any
+    other.
+    """
+    command = error.ctx.info_name if error.ctx else None
+    extra = EXTRA_PARTS.get((registry.OPTION_GROUP, f"{command}.{error.option_name.lstrip('-')}"))
+    if extra is None:
+        return ""
+    return f"option '{error.option_name}' is not installed: {format_install_command(extra)}"
 
 
 def require_docstrings() -> None:

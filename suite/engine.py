@@ -1,5 +1,5 @@
-"""The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow
-(harness/engines/).
+"""The inference-engine interface, implemented by torch and ONNX Runtime (harness/engines/),
+TensorRT and TensorFlow (extras/).
 
 Tensors at the seam are the network's own framework's, contiguous (the torch engine also takes
 pictures in channels-last memory); `suite` stays free of frameworks, so they are a type variable.
@@ -123,6 +123,30 @@ class Executable(Protocol[T]):
 
     def describe(self) -> Mapping[str, HyperValue]:
         """Describe what was built; written to the measurements file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTask:
+    """What an engine is about to serve."""
+
+    workload: str
+    checkpoint_sha256: str
+    precision: Precision
+    devices: Sequence[str]
+    options: Mapping[str, HyperValue]
+    """All settings; the engine's own start with `engine.`."""
+
+
+@runtime_checkable
+class TaskCheckingEngine(Protocol):
+    """What an Engine adds that can tell before any clock whether it can serve a task: whether files
+    that were built ahead of time are of this workload, and for these GPUs.
+    """
+
+    def check_serving_task(self, task: ServingTask) -> None:
+        """Refuse a task: RequestError for another workload, checkpoint or precision, MissingError
+        for another GPU or version of a library.
+        """
 
 
 class Engine(Protocol[T]):

@@ -9,6 +9,7 @@ from suite.process.installation import RUN_EXTRA
 
 EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
     ("podium.engines", "tensorflow"): "tensorflow",
+    ("podium.engines", "tensorrt"): "tensorrt",
     ("podium.frameworks", "resnet50.tensorflow"): "tensorflow",
     ("podium.frameworks", "transformer.tensorflow"): "tensorflow",
     ("podium.inputs", "dali"): "dali",
@@ -17,6 +18,7 @@ EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
     ("podium.networks", "resnet50"): RUN_EXTRA,
     ("podium.networks", "resnet101"): RUN_EXTRA,
     ("podium.networks", "vgg19"): RUN_EXTRA,
+    ("podium.options", "infer.plans"): "tensorrt",
 }
 """Group and name of an entry point -> the extra that pip installs for it. pyproject.toml has the
 same points; commands are in `suite.console.command_table.OWN_COMMANDS`.

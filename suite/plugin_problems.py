@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from suite import plugins, registry
+from suite.console.added_options import load_added_options
 from suite.contracts import Misfit, find_misfits, list_part_functions
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
 from suite.files.package_files import PackageFile, find_point_package, read_package_files
@@ -31,6 +32,7 @@ GROUP_KINDS: Final = {
     registry.ROUND_KIND_GROUP: "kind of round",
     registry.RULE_GROUP: "rules",
     registry.COMMAND_GROUP: "command",
+    registry.OPTION_GROUP: "option",
     registry.PRICE_GROUP: "reader of prices",
     registry.ROUND_GROUP: "rounds",
     registry.SCHEMA_GROUP: "schemas",
@@ -185,6 +187,7 @@ LOADERS: Final[Mapping[str, Callable[[str], Any]]] = {
     registry.ROUND_KIND_GROUP: registry.load_kind,
     registry.RULE_GROUP: load_rule_module,
     registry.COMMAND_GROUP: registry.load_command,
+    registry.OPTION_GROUP: load_added_options,
     registry.PRICE_GROUP: load_named_price_reader,
     registry.ROUND_GROUP: partial(load_files, registry.ROUND_GROUP, "*.toml", check_round_file),
     registry.SCHEMA_GROUP: partial(load_files, registry.SCHEMA_GROUP, "*.json", check_schema_file),

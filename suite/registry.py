@@ -60,6 +60,7 @@ NETWORK_GROUP: Final = "podium.networks"
 FRAMEWORK_GROUP: Final = "podium.frameworks"
 STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
+OPTION_GROUP: Final = "podium.options"
 POWER_GROUP: Final = "podium.power"
 PRICE_GROUP: Final = "podium.prices"
 ROUND_KIND_GROUP: Final = "podium.round_kinds"
@@ -241,6 +242,7 @@ def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
     """Load one entry point that names a record of a class, or an object of another class;
     MissingError if it names something else, or if a field of it does not fit.
     """
+    require_entry_point(group, kind, name)
     try:
         record = load_entry_point(group, kind, name)
     except MissingError as error:

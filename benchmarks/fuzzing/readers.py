@@ -27,6 +27,7 @@ from compliance.logs.source_file import read_json_document
 from compliance.recognition.path_kind import recognise_path
 from compliance.recognition.round import recognise_path_round
 from extras.cost import prices as cost_prices
+from extras.tensorrt import prebuilt
 from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.endpoints import answered_runs, client_runs, curves
@@ -48,7 +49,6 @@ from fuzzing.seeds import (
 )
 from harness import data_manifest as looked
 from harness.distributed import SingleRank
-from harness.engines.tensorrt import prebuilt
 from harness.machine import system_description
 from harness.serving import checkpoint_selection, harness_ceiling, run_record, staging
 from harness.serving.loadgen import result_files as loadgen

@@ -1,6 +1,5 @@
 """The command `infer`."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +20,10 @@ from harness.serving.network.endpoint_options import (
     resolve_infer_scenarios,
 )
 from suite.cli import RunOptions, add_run_options
+from suite.console.added_options import add_package_options, resolve_package_options
 from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_dry_run_option
-from suite.console.parameters import PATH_TYPE, SCENARIO_TYPE, WORKLOAD_TYPE
+from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.dry_run import (
     DryRunEstimate,
     check_results_writable,
@@ -48,20 +48,6 @@ EVERYDAY_OPTIONS: Final = (
     "endpoints",
 )
 """Parameters that `--help` shows; `--help-all` shows all."""
-PLANS_ENGINE: Final = "tensorrt"
-"""The engine that serves what `podium build` made."""
-
-
-def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
-    """Return the options with a folder of engines as a setting; RequestError for an engine that
-    takes none.
-    """
-    if plans is None:
-        return options
-    if options.engine != PLANS_ENGINE:
-        raise RequestError(f"--plans {plans} needs --engine {PLANS_ENGINE}, not {options.engine}")
-    setting = f"engine.plans={plans.absolute()}"
-    return replace(options, assignments=(*options.assignments, setting))
 
 
 @click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
@@ -110,11 +96,7 @@ def add_plans_setting(options: RunOptions, plans: Path | None) -> RunOptions:
     hidden=True,
     help="With --dry-run: random weights stand in for trained ones; podium run passes it on.",
 )
-@click.option(
-    "--plans",
-    type=PATH_TYPE,
-    help="Folder of engines that podium build made; with --engine tensorrt.",
-)
+@add_package_options("infer")
 @ONNX_FILE_OPTION
 @SHAPE_OPTION
 @VALUE_OPTION
@@ -127,7 +109,6 @@ def infer(
     mode: str,
     checkpoint: Path | None,
     runs: int | None,
-    plans: Path | None,
     **values: Any,
 ) -> DryRunEstimate | None:
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
@@ -144,7 +125,7 @@ def infer(
     if workload is None:
         measure_onnx_option(options, scenario, runs, values)
         return None
-    options = add_plans_setting(options, plans)
+    options = resolve_package_options("infer", options, values)
     scenarios = resolve_infer_scenarios(values, scenario)
     if values["untrained"] and not values["dry_run"]:
         raise RequestError("--untrained needs --dry-run")

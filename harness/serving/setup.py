@@ -16,12 +16,6 @@ from harness.engine_choice import (
     list_candidate_engines,
     resolve_serving_request,
 )
-from harness.engines.tensorrt.prebuilt import (
-    PLANS_OPTION,
-    ServedSystem,
-    check_prebuilt_engines,
-)
-from harness.machine.gpus import list_gpus
 from harness.machine.placement import (
     INSTANCES_SETTING,
     parse_loadgen_cores,
@@ -44,6 +38,7 @@ from harness.serving.sites import BoundSystem, ServingSite, SystemHost
 from harness.thread_count import resolve_thread_count
 from suite import registry
 from suite.cli import RunOptions
+from suite.engine import ServingTask, TaskCheckingEngine
 from suite.errors import RequestError
 from suite.files.cache import ENGINE_CACHE_FOLDER
 from suite.files.layout import ResultsEntry, compute_bound_seed
@@ -267,7 +262,7 @@ class LocalSite:
         instances = resolve_instance_count(request.settings, request.devices)
         check_single_worker(batching, instances, request.devices)
         check_serving_engine(asked)
-        check_prebuilt_engines_fit(request, chosen)
+        check_engine_task(asked, chosen)
         placement = place_instances(request.devices, instances, request.settings)
         run = prepare_serving_run(request, chosen)
         return BoundSystem(
@@ -318,26 +313,18 @@ def set_up_serving(
     ).copy_with_threads(bound.threads)
 
 
-def check_prebuilt_engines_fit(request: RunRequest, checkpoint: ExportedCheckpoint) -> None:
-    """Refuse engines that were built ahead of time (`--plans`) for another system than this one;
-    without such engines, do nothing.
-    """
-    folder = request.settings.get(PLANS_OPTION)
-    if folder is None:
-        return
-    known = list_gpus()
-    for device in request.devices:
-        number = int(device.partition(":")[2] or 0)
-        gpu = known[number] if number < len(known) else None
-        check_prebuilt_engines(
-            Path(str(folder)),
-            ServedSystem(
+def check_engine_task(asked: ServingRequest, checkpoint: ExportedCheckpoint) -> None:
+    """Let an engine refuse what it cannot serve with the files that the request names."""
+    request = asked.request
+    if isinstance(asked.engine, TaskCheckingEngine):
+        asked.engine.check_serving_task(
+            ServingTask(
                 workload=request.name,
                 checkpoint_sha256=checkpoint.record.sha256,
-                precision=request.precision.value,
-                gpu=gpu.name if gpu else device,
-                capability=gpu.capability if gpu else None,
-            ),
+                precision=request.precision,
+                devices=request.devices,
+                options=request.settings,
+            )
         )
 
 

@@ -80,12 +80,20 @@ REQUESTS: Final = {
             f"engine 'tensorflow' is not installed: {format_install_command('tensorflow')}",
         ),
     ],
+    "tensorrt": [
+        ask_for_command("build", "resnet50", "--target", "sm89"),
+        Request(
+            ["infer", "resnet50", "--engine", "tensorrt"],
+            MissingError.exit_code,
+            f"engine 'tensorrt' is not installed: {format_install_command('tensorrt')}",
+        ),
+    ],
 }
 """Extra -> requests for it."""
 CORE_COMMANDS: Final = [
     ["list"],
     ["doctor", "--help"],
-    ["check", str(RESULTS)],
+    ["check", str(RESULTS), "--format", "json"],
     ["score", str(RESULTS)],
     ["compare", str(RESULTS), str(RESULTS)],
     ["report", str(RESULTS), "--format", "json"],

@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from suite.process.installation import format_install_command
+
 ROOT: Final = Path(__file__).parents[2]
 EXTRAS: Final = sorted(path.parent.name for path in (ROOT / "extras").glob("*/__init__.py"))
 FAKE: Final = (
@@ -38,3 +40,18 @@ def test_help_is_shown_without_an_extra(
     shown = podium_without(extra)("infer", "--help")
     assert shown.returncode == 0, shown.stderr
     assert "--scenario" in shown.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("extra", "words", "to_install"),
+    [("tensorrt", ["infer", "resnet50", "--plans", "plans"], "tensorrt")],
+)
+def test_an_option_of_an_extra_says_what_to_install(
+    podium_without: Callable[[str], Podium], extra: str, words: list[str], to_install: str
+) -> None:
+    """A command has its options from when it is imported: another process shows what is missing."""
+    asked = podium_without(extra)(*words)
+    sentence = f"option '{words[2]}' is not installed: {format_install_command(to_install)}"
+    assert asked.returncode == 3
+    assert " ".join(asked.stderr.split()) == f"podium: {sentence}"

@@ -441,7 +441,7 @@ def test_an_engine_that_ran_on_no_hardware_yet_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Ready is not the same as seen to work; in both forms."""
-    from harness.engines.tensorrt.engine import TensorRTEngine
+    from extras.tensorrt.engine import TensorRTEngine
 
     told = "it has not run on a GPU yet"
     monkeypatch.setattr(report.registry, "load_engine", lambda name: TensorRTEngine())

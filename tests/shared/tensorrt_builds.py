@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.tensorrt.library import RTX, TensorRTLibrary, load_library, parse_target
+from extras.tensorrt.ahead_of_time import AheadBuilder, build_in_precision, resolve_build_request
+from extras.tensorrt.library import RTX, TensorRTLibrary, load_library, parse_target
 from harness.request import build_reading_options
-from harness.serving.ahead_of_time import AheadBuilder, build_in_precision, resolve_build_request
 from harness.serving.checkpoint_selection import choose_checkpoint
 from harness.serving.weights.initial import export_random_weights
 from suite.rounds import Profile

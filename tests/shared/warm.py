@@ -26,7 +26,7 @@ LIMIT_S = 540.0
 ENGINES = (
     "harness.engines.onnx.engine",
     "extras.tensorflow.engine",
-    "harness.engines.tensorrt.engine",
+    "extras.tensorrt.engine",
 )
 RUN = (
     "harness.commands.train",

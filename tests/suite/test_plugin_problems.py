@@ -66,6 +66,10 @@ import click
 @click.command()
 def command(): ...
 """
+OPTION = """
+from suite.console.added_options import AddedOptions
+OPTION = AddedOptions(options=(), resolve=lambda options, values: options)
+"""
 RULES = '"""No rules."""\n'
 
 
@@ -150,6 +154,10 @@ BROKEN: Mapping[str, Broken] = {
     "a command": Broken(
         registry.COMMAND_GROUP, "command", COMMAND, "@click.command()", "",
         "object: expected a Command, found the function command",
+    ),
+    "options of a command": Broken(
+        registry.OPTION_GROUP, "OPTION", OPTION, "options=()", "options=3",
+        "options: expected tuple[",
     ),
     "a reader of prices": Broken(
         registry.PRICE_GROUP, "read", "def read(path): ...\n", "path", "",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from harness.engines.tensorrt.build import format_last_errors
-from harness.engines.tensorrt.library import (
+from extras.tensorrt.build import format_last_errors
+from extras.tensorrt.library import (
     TENSORRT_KINDS,
     Capability,
     TensorRTLibrary,
@@ -21,7 +21,7 @@ from harness.engines.tensorrt.library import (
     format_target,
     load_library,
 )
-from harness.engines.tensorrt.plan import (
+from extras.tensorrt.plan import (
     EngineRequest,
     EngineTarget,
     build_shape_profiles,

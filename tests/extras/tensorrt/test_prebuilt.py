@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from podium_fakes import trt
 
-from harness.engines.tensorrt import engine as engine_module
-from harness.engines.tensorrt import prebuilt
-from harness.engines.tensorrt.engine import TensorRTEngine, TensorRTExecutable
-from harness.engines.tensorrt.library import RTX, TensorRTLibrary
-from harness.serving.ahead_of_time import (
+from extras.tensorrt import engine as engine_module
+from extras.tensorrt import prebuilt
+from extras.tensorrt.ahead_of_time import (
     AheadBuilder,
     check_build_folder,
     fill_build_folder,
 )
+from extras.tensorrt.engine import TensorRTEngine, TensorRTExecutable
+from extras.tensorrt.library import RTX, TensorRTLibrary
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, PodiumError, RequestError
 from suite.process.signals import Interrupted, raise_signals_in_block

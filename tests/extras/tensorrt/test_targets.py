@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.engines.tensorrt import library
+from extras.tensorrt import library
 from suite.errors import RequestError
 
 

@@ -96,7 +96,7 @@ def build(
     with report_missing_modules():
         from dataclasses import replace
 
-        from harness.serving.ahead_of_time import BuildOrder, build_ahead
+        from extras.tensorrt.ahead_of_time import BuildOrder, build_ahead
 
         build_ahead(
             workload,

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.engines.tensorrt import plan
-from harness.engines.tensorrt.library import TensorRTLibrary, set_build_target
-from harness.engines.tensorrt.plan import EngineRequest
+from extras.tensorrt import plan
+from extras.tensorrt.library import TensorRTLibrary, set_build_target
+from extras.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
 from suite.files.cache import fill_cache_entry, lock_cache_entry
 from suite.files.layout import replace_atomically

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from podium_fakes import trt
 
-from harness.engines.tensorrt import engine as engine_module
-from harness.engines.tensorrt import library as library_module
-from harness.engines.tensorrt import plan as trt_plan
-from harness.engines.tensorrt.engine import TensorRTEngine, TensorRTExecutable
-from harness.engines.tensorrt.execution import TensorRTCall
-from harness.engines.tensorrt.library import DATACENTRE, RTX, TensorRTLibrary
+from extras.tensorrt import engine as engine_module
+from extras.tensorrt import library as library_module
+from extras.tensorrt import plan as trt_plan
+from extras.tensorrt.engine import TensorRTEngine, TensorRTExecutable
+from extras.tensorrt.execution import TensorRTCall
+from extras.tensorrt.library import DATACENTRE, RTX, TensorRTLibrary
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.tensorrt.build import format_last_errors
-from harness.engines.tensorrt.plan import EngineRequest, select_covering_profile
+from extras.tensorrt.build import format_last_errors
+from extras.tensorrt.plan import EngineRequest, select_covering_profile
 from suite.errors import MissingError
 
 if TYPE_CHECKING:
     import torch
 
+    from extras.tensorrt.library import ContextMaker
     from harness.engines.gpu_device import GpuDevice
-    from harness.engines.tensorrt.library import ContextMaker
     from suite.engine import Network, Shape
 
     Tensors = tuple[torch.Tensor, ...]

@@ -12,9 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from harness.engines.gpu_device import CUDA_GRAPHS_OPTION
-from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
-from harness.engines.tensorrt.library import (
+from extras.tensorrt.library import (
     DATACENTRE,
     RTX_CAPABILITIES,
     Capability,
@@ -27,6 +25,8 @@ from harness.engines.tensorrt.library import (
     load_library,
     require_usable_library,
 )
+from harness.engines.gpu_device import CUDA_GRAPHS_OPTION
+from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
 from harness.machine.gpus import list_gpus
 from suite.engine import ONNX_FRAMEWORK
 from suite.errors import MissingError, RequestError
@@ -36,9 +36,9 @@ from suite.terms import Precision
 if TYPE_CHECKING:
     import torch
 
+    from extras.tensorrt.plan import EngineRequest
     from harness.engines.gpu_device import GpuDevice
-    from harness.engines.tensorrt.plan import EngineRequest
-    from suite.engine import Network, Plan
+    from suite.engine import Network, Plan, ServingTask
     from suite.rounds import HyperValue
 
     Tensors = tuple[torch.Tensor, ...]
@@ -102,6 +102,30 @@ class TensorRTEngine:
             return describe_lacking_precision(precision, capability)
         return None
 
+    def check_serving_task(self, task: ServingTask) -> None:
+        """Refuse engines that were built ahead of time (`--plans`) for another system than this
+        one; without such engines, do nothing.
+        """
+        from extras.tensorrt import prebuilt
+
+        folder = task.options.get(prebuilt.PLANS_OPTION)
+        if folder is None:
+            return
+        known = list_gpus()
+        for device in task.devices:
+            number = int(device.partition(":")[2] or 0)
+            gpu = known[number] if number < len(known) else None
+            prebuilt.check_prebuilt_engines(
+                Path(str(folder)),
+                prebuilt.ServedSystem(
+                    workload=task.workload,
+                    checkpoint_sha256=task.checkpoint_sha256,
+                    precision=task.precision.value,
+                    gpu=gpu.name if gpu else device,
+                    capability=gpu.capability if gpu else None,
+                ),
+            )
+
     def compile(
         self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
     ) -> TensorRTExecutable:
@@ -121,7 +145,7 @@ class TensorRTEngine:
 
     def run_trial_layer(self, device: str, precision: Precision) -> None:
         """Build and run one layer: the workload's trial networks have nothing to calibrate with."""
-        from harness.engines.tensorrt.precision_trial import run_dense_layer
+        from extras.tensorrt.precision_trial import run_dense_layer
 
         run_dense_layer(self.compile, device, precision)
 
@@ -132,7 +156,7 @@ def load_serving_library(plan: Plan[Any]) -> TensorRTLibrary:
     """Load the library that serves: the one that built the engines ahead of time, or the first one
     that is installed.
     """
-    from harness.engines.tensorrt import prebuilt
+    from extras.tensorrt import prebuilt
 
     folder = plan.options.get(prebuilt.PLANS_OPTION)
     if folder is not None:
@@ -179,8 +203,8 @@ class TensorRTExecutable:
         library: TensorRTLibrary,
         device: GpuDevice,
     ) -> None:
-        from harness.engines.tensorrt import build, prebuilt
-        from harness.engines.tensorrt.execution import SharedEngine
+        from extras.tensorrt import build, prebuilt
+        from extras.tensorrt.execution import SharedEngine
 
         require_usable_library(library)
         log = build.build_error_logger(library.module)
@@ -221,7 +245,7 @@ class TensorRTExecutable:
 
     def open(self) -> Callable[..., Tensors]:
         """Build one worker's call, with its own contexts, stream and buffers."""
-        from harness.engines.tensorrt.execution import TensorRTCall
+        from extras.tensorrt.execution import TensorRTCall
 
         return wrap_with_memory_report(TensorRTEngine.name, TensorRTCall(self.built))
 
@@ -239,8 +263,8 @@ def build_engine_here(
     device: GpuDevice,
 ) -> LoadedEngine:
     """Export, convert and build for this GPU, each cached if possible, and load."""
-    from harness.engines.tensorrt import build
-    from harness.engines.tensorrt import plan as trt_plan
+    from extras.tensorrt import build
+    from extras.tensorrt import plan as trt_plan
 
     target = trt_plan.EngineTarget(
         tensorrt=library.version,
@@ -276,7 +300,7 @@ def load_prebuilt_engine(
     device: GpuDevice,
 ) -> LoadedEngine:
     """Load an engine that was built ahead of time, if it fits network, precision and GPU."""
-    from harness.engines.tensorrt import prebuilt
+    from extras.tensorrt import prebuilt
 
     folder = Path(str(plan.options[prebuilt.PLANS_OPTION]))
     major, minor = map(int, device.capability.split("."))

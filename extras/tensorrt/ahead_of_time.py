@@ -12,19 +12,12 @@ from typing import Any, Final, cast
 
 import click
 
-from harness.engine_choice import (
-    ServingRequest,
-    describe_missing_calibration,
-    describe_missing_generator,
-    describe_unused_options,
-    resolve_serving_request,
-)
-from harness.engines.tensorrt import build
-from harness.engines.tensorrt.engine import (
+from extras.tensorrt import build
+from extras.tensorrt.engine import (
     describe_lacking_precision,
     prepare_onnx_file,
 )
-from harness.engines.tensorrt.library import (
+from extras.tensorrt.library import (
     RTX,
     Capability,
     TensorRTLibrary,
@@ -34,12 +27,12 @@ from harness.engines.tensorrt.library import (
     load_library,
     parse_target,
 )
-from harness.engines.tensorrt.plan import (
+from extras.tensorrt.plan import (
     EngineTarget,
     build_engine_request,
     write_engine_file,
 )
-from harness.engines.tensorrt.prebuilt import (
+from extras.tensorrt.prebuilt import (
     MANIFEST_FILE,
     PrebuiltEngine,
     PrebuiltManifest,
@@ -48,6 +41,13 @@ from harness.engines.tensorrt.prebuilt import (
     compute_weights_sha256,
     read_manifest,
     write_manifest,
+)
+from harness.engine_choice import (
+    ServingRequest,
+    describe_missing_calibration,
+    describe_missing_generator,
+    describe_unused_options,
+    resolve_serving_request,
 )
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.loadgen.session import EngineRecorder

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 from tensorrt_builds import require_rtx
 
-from harness.commands.build import build
+from extras.tensorrt import ahead_of_time
+from extras.tensorrt.cli import build
+from extras.tensorrt.prebuilt import read_manifest
 from harness.commands.infer import infer
-from harness.engines.tensorrt.prebuilt import read_manifest
 from harness.request import build_reading_options
-from harness.serving import ahead_of_time
 from harness.serving.weights.initial import export_random_weights
 from suite.errors import MissingError, RequestError
 from suite.files.layout import compute_file_sha256

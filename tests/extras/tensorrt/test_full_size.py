@@ -8,8 +8,8 @@ import torch
 from tensorrt_builds import PRECISIONS, build_workload, read_table, require_rtx, summarise
 from tensorrt_builds import TARGETS as TARGET_NAMES
 
-from harness.engines.tensorrt.library import parse_target
-from harness.serving.ahead_of_time import AheadBuilder
+from extras.tensorrt.ahead_of_time import AheadBuilder
+from extras.tensorrt.library import parse_target
 from suite.engine import Network, Plan, ShapeProfile
 from suite.terms import Precision
 from workloads.gnmt.inference import build_gnmt_encoder_inputs

@@ -1,1 +1,0 @@
-"""TensorRT: building, execution and the engine."""

@@ -1,0 +1,69 @@
+"""Options that packages add to podium's commands, by entry points of the group `podium.options`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from suite import plugins, registry
+from suite.cli import RunOptions
+from suite.console.options import OptionDecorator
+from suite.errors import MissingError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedOptions:
+    """What such an entry point names. It is called `COMMAND.OPTION`, after the command and the
+    first of the options.
+    """
+
+    options: tuple[OptionDecorator, ...]
+    """As `click.option` returns them."""
+    resolve: Callable[[RunOptions, dict[str, Any]], RunOptions]
+    """Function of the options of a run and the command's values: takes its own values out of them
+    and returns the options with what they mean; RequestError if they do not fit.
+    """
+
+
+def load_added_options(name: str) -> AddedOptions:
+    """Return what an entry point adds; MissingError if it cannot be loaded, or does not fit."""
+    return registry.load_record(AddedOptions, registry.OPTION_GROUP, "option", name)
+
+
+def iterate_added_options(command: str) -> Iterator[AddedOptions]:
+    """Yield what packages add to a command, by name."""
+    names = [
+        name
+        for name in registry.list_entry_points(registry.OPTION_GROUP)
+        if name.partition(".")[0] == command
+    ]
+    for name in names:
+        try:
+            yield load_added_options(name)
+        except MissingError as error:
+            point = registry.list_entry_points(registry.OPTION_GROUP)[name]
+            if plugins.is_own_entry_point(point):
+                raise
+            plugins.warn_about_package(point, str(error))
+
+
+def add_package_options(command: str) -> OptionDecorator:
+    """Return what adds the options of packages to a command."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for added in iterate_added_options(command):
+            for option in reversed(added.options):
+                function = option(function)
+        return function
+
+    return decorate
+
+
+def resolve_package_options(
+    command: str, options: RunOptions, values: dict[str, Any]
+) -> RunOptions:
+    """Take the values of packages' options out of a command's values; return the options of the run
+    with what they mean.
+    """
+    for added in iterate_added_options(command):
+        options = added.resolve(options, values)
+    return options

@@ -35,6 +35,8 @@ ROW: Final = re.compile(r"^\| (.*) \|$", re.MULTILINE)
 LEAST_CHARACTERS: Final = 18
 """Of a quoted message, as many are enough to know it as the program's."""
 SHORTEST_MESSAGE: Final = 10
+MAX_PAGE_WORDS: Final = 1500
+MAX_README_WORDS: Final = 900
 
 
 def read_rows(page: Path) -> list[list[str]]:
@@ -262,3 +264,19 @@ def test_paths_of_pages_in_the_source_exist() -> None:
     assert not [
         f"{place.relative_to(ROOT)}: {path}" for path, place in named if not (ROOT / path).exists()
     ]
+
+
+PAGES: Final = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_one_subject(page: Path) -> None:
+    """A page that grows past its limit has two."""
+    assert len(page.read_text("utf-8").split()) <= MAX_PAGE_WORDS
+
+
+def test_the_readme_is_read_at_once() -> None:
+    assert 700 <= len(README.read_text("utf-8").split()) <= MAX_README_WORDS

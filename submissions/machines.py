@@ -36,7 +36,10 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
     if tree_location is None or tree_location.system_file is None:
         return {}
     describe = registry.load_round_part(round_name, "describe_system")
-    return describe(tree_location.system_file, tree_location, round_name) if describe else {}
+    if not describe:
+        return {}
+    described: Mapping[str, Any] = describe(tree_location.system_file, tree_location, round_name)
+    return described
 
 
 def select_published_fields(fields: Mapping[str, Any]) -> dict[str, str]:

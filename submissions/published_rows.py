@@ -357,14 +357,18 @@ def compute_published_value(runs: Sequence[float | None], metric: str) -> float 
     finished = [run for run in runs if run is not None]
     if len(finished) < len(runs):
         return None
-    return min(finished) if is_higher_better(metric) else max(finished)
+    if is_higher_better(metric):
+        return min(finished)
+    return max(finished)
 
 
 def compute_last_digit_size(text: str) -> float:
     """Return the size of a number's last digit; 0 for a number with an exponent, for which no
     rounding is allowed.
     """
-    return 10.0 ** -len(text.partition(".")[2]) if PLAIN_NUMBER_CHARACTERS.issuperset(text) else 0.0
+    if not PLAIN_NUMBER_CHARACTERS.issuperset(text):
+        return 0.0
+    return 10.0 ** -len(text.partition(".")[2])
 
 
 def select_rows_of_kind(

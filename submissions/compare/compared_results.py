@@ -41,7 +41,10 @@ def read_compared_result(
 def read_result_traits(result: IndexedResult, round_name: str) -> MadeWith:
     """Read the properties of what was trained or served, if its kind of round has a reader."""
     read_traits = registry.load_round_part(round_name, "read_traits")
-    return read_traits(result, round_name) if read_traits else MadeWith()
+    if not read_traits:
+        return MadeWith()
+    made_with: MadeWith = read_traits(result, round_name)
+    return made_with
 
 
 def judge_compared_results(paths: Iterable[Path], problems: list[str]) -> list[Result]:

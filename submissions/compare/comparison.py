@@ -103,7 +103,9 @@ class ComparedResult:
         runs, or where one has no value.
         """
         spread = compute_log_spread(self.result.runs)
-        return convert_log_to_factor(spread.mean) if spread else None
+        if not spread:
+            return None
+        return convert_log_to_factor(spread.mean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +316,9 @@ def label_results(
         name = labels.name_path(found.path)
         if counts[found.path] == 1:
             return name
-        return found.result.system if is_only_path else f"{name} {found.result.system}"
+        if is_only_path:
+            return found.result.system
+        return f"{name} {found.result.system}"
 
     return tuple(
         replace(each, label=name_result(each), is_named=each.path in labels.given)

@@ -18,7 +18,9 @@ def build_result_column(name: str, column: str = "") -> Column[ComparedResult]:
     read = RESULT_COLUMNS[column or name].read
 
     def read_compared(row: ComparedResult) -> Any:
-        return None if row.absent and name in UNKNOWN_IF_ABSENT else read(row.result)
+        if row.absent and name in UNKNOWN_IF_ABSENT:
+            return None
+        return read(row.result)
 
     return Column(name, read_compared)
 

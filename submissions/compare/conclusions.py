@@ -117,7 +117,9 @@ def format_conclusion_word(found: ComparedResult) -> str:
     """Format the conclusion in a word; what is not comparable could not be tested either."""
     if found.baseline:
         return "baseline"
-    return NOT_COMPARABLE if found.reasons else str(found.verdict or "-")
+    if found.reasons:
+        return NOT_COMPARABLE
+    return str(found.verdict or "-")
 
 
 def count_conclusions(found: Sequence[Comparison]) -> str:

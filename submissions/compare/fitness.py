@@ -100,11 +100,9 @@ def explain_missing_ratio(first: str, other: str) -> str:
     if first and other:
         return f"run at requested rates, {first} and {other}; neither was searched for"
     requested_rate = first or other
-    return (
-        f"run at a requested rate, {requested_rate}; it was not searched for"
-        if requested_rate
-        else ""
-    )
+    if not requested_rate:
+        return ""
+    return f"run at a requested rate, {requested_rate}; it was not searched for"
 
 
 def find_allowed_differences(first: Result, other: Result) -> Iterator[str]:
@@ -145,7 +143,9 @@ def find_allowed_differences(first: Result, other: Result) -> Iterator[str]:
 
 def format_convergence_factor(one: Result) -> str:
     """Format the factor that a result's minutes contain."""
-    return "none" if one.figure.factor is None else format_whole_digits(one.figure.factor, 6)
+    if one.figure.factor is None:
+        return "none"
+    return format_whole_digits(one.figure.factor, 6)
 
 
 def find_machine_differences(first: Machine, other: Machine) -> Iterator[str]:
@@ -162,7 +162,9 @@ def find_machine_differences(first: Machine, other: Machine) -> Iterator[str]:
 
 def normalise_trait_spelling(value: object) -> object:
     """Normalise names that differ only in spelling."""
-    return fold_name(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return fold_name(value)
+    return value
 
 
 def format_trait_value(value: object) -> str:

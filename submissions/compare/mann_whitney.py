@@ -36,11 +36,9 @@ def compute_rank_p_value(first: Sequence[float], other: Sequence[float]) -> floa
         raise ValueError("a test needs at least one run on each side")
     doubled_ranks = compute_doubled_ranks([*first, *other])
     found = sum(doubled_ranks[: len(first)])
-    return (
-        compute_exact_p_value(doubled_ranks, len(first), found)
-        if len(doubled_ranks) <= MAX_EXACT_RUNS
-        else estimate_normal_p_value(doubled_ranks, len(first), found)
-    )
+    if len(doubled_ranks) <= MAX_EXACT_RUNS:
+        return compute_exact_p_value(doubled_ranks, len(first), found)
+    return estimate_normal_p_value(doubled_ranks, len(first), found)
 
 
 def has_higher_mean_rank(first: Sequence[float], other: Sequence[float]) -> bool:
@@ -79,4 +77,6 @@ def estimate_normal_p_value(doubled_ranks: Sequence[int], take: int, found: int)
     spread = sum((rank / 2 - mean) ** 2 for rank in doubled_ranks) / (size - 1)
     error = math.sqrt(spread * take * (size - take) / size)
     distance = abs(found / 2 - take * mean) - 0.5
-    return min(1.0, 2.0 * (1.0 - NormalDist().cdf(distance / error))) if error else 1.0
+    if not error:
+        return 1.0
+    return min(1.0, 2.0 * (1.0 - NormalDist().cdf(distance / error)))

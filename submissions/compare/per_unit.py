@@ -66,11 +66,9 @@ class FigureRequest:
                 "watts of the same grade and the same parts, the widest scope that was measured; "
                 "other kinds are not compared"
             )
-        return (
-            f"prices in {self.prices.currency} of {self.prices.date}"
-            if self.prices
-            else "number of accelerators according to the system descriptions"
-        )
+        if self.prices:
+            return f"prices in {self.prices.currency} of {self.prices.date}"
+        return "number of accelerators according to the system descriptions"
 
 
 def parse_figure_request(per: str | None, prices: Path | None) -> FigureRequest | None:

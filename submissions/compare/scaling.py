@@ -85,7 +85,9 @@ def build_scaling_step(
         return None
     mine, others = (each.result.made_with.samples_per_second for each in (first, found))
     ideal = accelerators / base
-    ratio_interval = found.ratio_interval
+    interval = None
+    if of_ratio := found.ratio_interval:
+        interval = Interval(low=of_ratio.low / ideal, high=of_ratio.high / ideal)
     return ScalingStep(
         path=found.path,
         system=found.result.system,
@@ -93,8 +95,6 @@ def build_scaling_step(
         speed_up=found.ratio,
         ideal=ideal,
         efficiency=found.ratio / ideal,
-        interval=Interval(low=ratio_interval.low / ideal, high=ratio_interval.high / ideal)
-        if ratio_interval
-        else None,
+        interval=interval,
         throughput=others / mine if mine and others else None,
     )

@@ -105,7 +105,9 @@ def describe_asked_rate(study: MeasuredStudy, scenario: str) -> str:
     if scenario != Scenario.SERVER.label:
         return ""
     rate = study.request.settings.get(TARGET_QPS_SETTING)
-    return f"{format_plain_value(float(rate))} samples/s" if rate else "a share of a probe's rate"
+    if rate:
+        return f"{format_plain_value(float(rate))} samples/s"
+    return "a share of a probe's rate"
 
 
 def list_sweep_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:

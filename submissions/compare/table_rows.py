@@ -144,7 +144,9 @@ class SharedRemarks:
     @property
     def rows(self) -> str:
         """Return which rows share them."""
-        return "all published rows" if self.published else "all rows but the baseline"
+        if self.published:
+            return "all published rows"
+        return "all rows but the baseline"
 
 
 class CommonNotes(NamedTuple):
@@ -343,7 +345,9 @@ def format_ratio_cell(found: ComparedResult) -> str:
     told = format_ratio_text(found)
     if told.low:
         return f"{told.ratio} ({told.low} to {told.high})"
-    return f"({told.ratio})" if found.verdict is SpeedVerdict.NOT_TESTED else told.ratio
+    if found.verdict is SpeedVerdict.NOT_TESTED:
+        return f"({told.ratio})"
+    return told.ratio
 
 
 def iterate_result_remarks(

@@ -51,7 +51,9 @@ LEFT_OUT: Final = "\u2026"
 def format_mean_cell(row: ShownResult) -> str:
     """Format the geometric mean of a result's runs."""
     figure = build_mean_figure(row.found)
-    return format_known_value(figure) if figure else UNKNOWN_CELL
+    if figure:
+        return format_known_value(figure)
+    return UNKNOWN_CELL
 
 
 def format_interval_cell(row: ShownResult) -> str:
@@ -70,7 +72,9 @@ def format_derived_cell(row: ShownResult) -> str:
 
 def format_machine_cell(row: ShownResult) -> str:
     """Format the machine of a result."""
-    return UNKNOWN_CELL if row.found.absent else str(row.found.result.machine)
+    if row.found.absent:
+        return UNKNOWN_CELL
+    return str(row.found.result.machine)
 
 
 def has_several_machines(rows: Sequence[ShownResult]) -> bool:
@@ -140,7 +144,9 @@ REFERENCE_TABLE: Final[Table[ShownResult]] = Table(
 
 def format_detail_value(found: ComparedResult) -> str:
     """Format the value of a result; a dash if its path has none."""
-    return UNKNOWN_CELL if found.absent else format_known_value(build_known_figure(found))
+    if found.absent:
+        return UNKNOWN_CELL
+    return format_known_value(build_known_figure(found))
 
 
 def format_run_count(found: ComparedResult) -> str:

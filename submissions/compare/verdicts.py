@@ -88,7 +88,9 @@ def run_hypothesis_test(
 def describe_run_counts(first: int, other: int) -> str:
     """Describe how few runs there are."""
     if first == other:
-        return "one run each, no interval" if first == 1 else f"{first} runs each"
+        if first == 1:
+            return "one run each, no interval"
+        return f"{first} runs each"
     return f"{first} and {other} runs"
 
 
@@ -106,6 +108,11 @@ def compare_run_logarithms(
             ratio=ratio,
             why="all runs of a set are equal, so their spread is unknown",
         )
+    needed = None
+    if significance.share:
+        needed = intervals.compute_needed_runs(
+            first, other, significance.share, significance.confidence
+        )
     return HypothesisTest(
         ratio=convert_log_to_factor(found.log_ratio),
         statistic=RatioStatistic.GEOMETRIC_MEAN,
@@ -113,11 +120,7 @@ def compare_run_logarithms(
         interval=intervals.estimate_ratio_interval(found, significance.confidence),
         p=intervals.compute_welch_p_value(found),
         shows=intervals.compute_detectable_difference(found, significance.confidence),
-        runs_for=(
-            intervals.compute_needed_runs(first, other, significance.share, significance.confidence)
-            if significance.share
-            else None
-        ),
+        runs_for=needed,
     )
 
 
@@ -165,4 +168,6 @@ def choose_speed_verdict(
         return SpeedVerdict.NOT_TESTED
     if adjusted >= 1 - confidence:
         return SpeedVerdict.NOT_SEPARABLE
-    return SpeedVerdict.FASTER if hypothesis_test.faster else SpeedVerdict.SLOWER
+    if hypothesis_test.faster:
+        return SpeedVerdict.FASTER
+    return SpeedVerdict.SLOWER

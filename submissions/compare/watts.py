@@ -36,11 +36,9 @@ def group_widest_energies(energy: Sequence[EnergyRecord]) -> dict[EnergyKind, En
 
 def build_energy_kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> EnergyKind:
     """Return the kind of an energy; `added` are the energies that a sum consists of."""
-    graded = (
-        {scope: part.grade for part in added for scope in part.scope}
-        if energy.source == COMPONENTS_SOURCE
-        else {}
-    )
+    graded = {}
+    if energy.source == COMPONENTS_SOURCE:
+        graded = {scope: part.grade for part in added for scope in part.scope}
     return EnergyKind(
         grade=energy.grade,
         parts=tuple(sorted((scope, graded.get(scope, energy.grade)) for scope in energy.scope)),
@@ -84,11 +82,9 @@ def describe_energy_error(energy: Sequence[EnergyRecord], shared: EnergyKind | N
     None if it is small.
     """
     found = group_widest_energies(energy).get(shared) if shared else None
-    return (
-        f"its energy: {found.joules:,.1f} J, {found.edge_error_note.removeprefix(', ')}"
-        if found and found.is_rough
-        else None
-    )
+    if found and found.is_rough:
+        return f"its energy: {found.joules:,.1f} J, {found.edge_error_note.removeprefix(', ')}"
+    return None
 
 
 def format_energy_kinds(energy: Sequence[EnergyRecord]) -> str:

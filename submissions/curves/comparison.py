@@ -313,7 +313,9 @@ def compute_accelerator_ratio(
     """
     counts = [each.machine.accelerators for each in (first, other)]
     ratio, share = compute_ratio(first_tps, other_tps), compute_ratio(*counts)
-    return None if ratio is None or share is None else ratio / share
+    if ratio is None or share is None:
+        return None
+    return ratio / share
 
 
 def select_reaching_points(points: Sequence[ScoredPoint], speed: float) -> list[ScoredPoint]:
@@ -365,7 +367,9 @@ def choose_curve_verdict(steps: Sequence[CurveStep], crossings: Sequence[Crossin
     leader = next((each.ahead for each in steps if each.ahead), None)
     if leader:
         return f"{leader} dominates"
-    return NOT_SEPARABLE if any(map(has_step_interval, steps)) else EQUAL
+    if any(map(has_step_interval, steps)):
+        return NOT_SEPARABLE
+    return EQUAL
 
 
 def has_step_interval(step: CurveStep) -> bool:
@@ -463,7 +467,9 @@ def format_range(found: RatioRange) -> str:
         f"({format_ratio(each, MIN_RATIO_DIGITS)})"
         for each in (found.peak, found.lowest, found.highest)
     )
-    return peak if lowest == highest else f"{peak} at the peaks, {lowest} to {highest} over all"
+    if lowest == highest:
+        return peak
+    return f"{peak} at the peaks, {lowest} to {highest} over all"
 
 
 def iterate_broken_points(curve: ScoredCurve) -> Iterator[str]:

@@ -78,4 +78,6 @@ def select_requested_points(curve: ScoredCurve, target: RecognisedPath, given: P
 
 def display_folder(folder: Path, given: Path) -> str:
     """Return a folder as the user would write it, after the path that was given."""
-    return str(folder) if given.is_absolute() else os.path.relpath(folder)
+    if given.is_absolute():
+        return str(folder)
+    return os.path.relpath(folder)

@@ -46,7 +46,9 @@ def format_known_figure(value: float | None, interval: Interval | None) -> str:
 def format_region(point: ScoredPoint) -> str:
     """Format the region of a point, and whether it is elected as the Offline result."""
     name = REGION_NAMES.get(point.region or "", UNKNOWN_CELL)
-    return f"{name}, Offline" if point.offline and point.is_fixed else name
+    if point.offline and point.is_fixed:
+        return f"{name}, Offline"
+    return name
 
 
 def build_point_figure_column(name: str, title: str, unit: str = "") -> Column[ScoredPoint]:
@@ -55,7 +57,9 @@ def build_point_figure_column(name: str, title: str, unit: str = "") -> Column[S
 
     def tell_figure(point: ScoredPoint) -> str:
         told = format_known_figure(read(point), point.intervals.get(name))
-        return told if told == UNKNOWN_CELL else f"{told} {unit}".rstrip()
+        if told == UNKNOWN_CELL:
+            return told
+        return f"{told} {unit}".rstrip()
 
     return Column(name, read, title=title, tell=tell_figure, numeric=True, optional=True, kind=Any)
 

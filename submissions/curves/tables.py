@@ -79,11 +79,10 @@ def iterate_curve_notes(curve: ScoredCurve) -> Iterator[str]:
     """Yield the rules that points and the curve break, and points with another official basis."""
     steady = sum(each.declared_basis == STEADY_STATE for each in curve.points)
     if steady:
-        claim = (
-            "declares a steady window for its"
-            if steady == 1
-            else "declare a steady window for their"
-        )
+        if steady == 1:
+            claim = "declares a steady window for its"
+        else:
+            claim = "declare a steady window for their"
         yield (
             f"{steady} of {len(curve.points)} point{'s' * (len(curve.points) != 1)} {claim}"
             " official figures; these are of the whole run"

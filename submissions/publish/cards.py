@@ -30,7 +30,9 @@ class SiteCards:
         """Return the address of a card: its own if the site's is known, which sites that show cards
         ask for, else the one relative to the page.
         """
-        return f"{self.address}/{path}" if self.address else relative
+        if self.address:
+            return f"{self.address}/{path}"
+        return relative
 
 
 def parse_site_address(address: str) -> str:

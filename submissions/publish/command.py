@@ -62,6 +62,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.steps import compute_line_sha256, split_ledger_lines
+from suite.result import Result
 
 
 class BundleMode(StrEnum):
@@ -101,16 +102,14 @@ def publish_site(
     found = collect_site_entries(sealed, TrustedSigners(allowed=signers))
     entries = exclude_shared_campaigns(drop_contained_bundles(drop_repeated_curves(found)))
     workloads = {row.workload for entry in entries for row in entry.rows}
-    rows = (
-        [
+    rows = []
+    if published:
+        rows = [
             row
             for name in list_published_files()
             for row in read_published_rows(name)
             if row.workload in workloads
         ]
-        if published
-        else []
-    )
     if bundles is BundleMode.LINK:
         check_linkable_bundles(target, entries)
     site_folder = target.resolve()  # so that `.` has a name, and a link stays one
@@ -191,11 +190,9 @@ def mark_copied_runs(judged: Sequence[tuple[bool, SiteEntry]]) -> list[tuple[boo
             if other != org
         }
         reason = f"has the same run as {', '.join(others)}, of another organisation"
-        marked.append(
-            (trusted, replace(entry, rows=(), problems=(reason,)))
-            if others and not entry.problems
-            else (trusted, entry)
-        )
+        if others and not entry.problems:
+            entry = replace(entry, rows=(), problems=(reason,))
+        marked.append((trusted, entry))
     return marked
 
 
@@ -244,18 +241,19 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     signed = verify_readable_signatures(path, signers) if part.seal else []
     studied = is_study_folder(path)
     complete = bool(part.seal) or studied or has_only_curves(path)
-    bad = (
-        []
-        if complete
-        else [part.summary if part.verdict == DAMAGED_LABEL else describe_missing_seal(path)]
-    )
+    bad = []
+    if not complete and part.verdict == DAMAGED_LABEL:
+        bad.append(part.summary)
+    elif not complete:
+        bad.append(describe_missing_seal(path))
     bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
     bad += [describe_rejection(part)] if problems and complete and not bad else []
-    rows = (
-        ()
-        if bad
-        else tuple(mark_bundle_rows(results, part.seal, describe_signers(signed, signers)))
-    )
+    rows: tuple[Result, ...] = ()
+    points = []
+    if not bad:
+        rows = tuple(mark_bundle_rows(results, part.seal, describe_signers(signed, signers)))
+    if studied and not bad:
+        points = [replace(each, source=path.name) for each in read_study_points(path, ())]
     trusted = any(each.standing is SignatureStatus.GOOD for each in signed)
     return trusted, SiteEntry(
         name=path.name,
@@ -265,10 +263,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
         problems=tuple(bad),
         digest=part.seal or (compute_submission_digest(path) if not bad else ""),
         is_study=studied,
-        points=tuple(
-            replace(point, source=path.name)
-            for point in (read_study_points(path, ()) if studied and not bad else ())
-        ),
+        points=tuple(points),
     )
 
 
@@ -411,17 +406,16 @@ def exclude_shared_campaigns(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
     """
     nonces: dict[str, list[str]] = {}
     for entry in entries:
-        for nonce in () if entry.problems else entry.nonces:
-            nonces.setdefault(nonce, []).append(entry.name)
+        if not entry.problems:
+            for nonce in entry.nonces:
+                nonces.setdefault(nonce, []).append(entry.name)
     twice = {name: names for names in nonces.values() if len(names) > 1 for name in names}
-    return [
-        (
-            mark_shared_nonce(entry, format_other_names(entry.name, twice[entry.name]))
-            if entry.name in twice and not entry.problems
-            else entry
-        )
-        for entry in entries
-    ]
+    marked = []
+    for entry in entries:
+        if entry.name in twice and not entry.problems:
+            entry = mark_shared_nonce(entry, format_other_names(entry.name, twice[entry.name]))
+        marked.append(entry)
+    return marked
 
 
 def mark_shared_nonce(entry: SiteEntry, other_names: str) -> SiteEntry:

@@ -63,7 +63,9 @@ def draw_front_figure(table: GroupedRows, id: str) -> Markup:
 
 def get_drawn_unit(row: Result) -> tuple[float, str]:
     """Return what values are divided by, and the unit that they then have."""
-    return (NS_PER_MS, "ms") if row.unit == "ns" else (1.0, row.unit)
+    if row.unit == "ns":
+        return (NS_PER_MS, "ms")
+    return (1.0, row.unit)
 
 
 def scale_drawn_values(rows: list[Result], factor: float, unit: str) -> AxisScale:

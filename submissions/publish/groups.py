@@ -45,12 +45,12 @@ class GroupedRows:
     def names(self) -> tuple[str, ...]:
         """What tells the rows apart: the system, with its bundle if several have results of it."""
         systems = Counter((row.org, row.system) for row in self.rows)
-        return tuple(
-            f"{row.system} [{get_row_bundle(row).partition(' ')[0]}]"
-            if get_row_bundle(row) and systems[row.org, row.system] > 1
-            else row.system
-            for row in self.rows
-        )
+        names = []
+        for row in self.rows:
+            bundle = get_row_bundle(row).partition(" ")[0]
+            is_shared = systems[row.org, row.system] > 1
+            names.append(f"{row.system} [{bundle}]" if bundle and is_shared else row.system)
+        return tuple(names)
 
 
 def build_site_table_key(row: Result) -> SiteTableKey:

@@ -194,7 +194,9 @@ def find_repeated_systems(keys: Iterable[tuple[object, ...]]) -> set[tuple[objec
 def format_row_machine(row: Result) -> str:
     """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
-        return get_row_processor(row) or "CPU" if row.accelerators == 0 else row.accelerator or "-"
+        if row.accelerators == 0:
+            return get_row_processor(row) or "CPU"
+        return row.accelerator or "-"
     return (
         f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
     )

@@ -37,7 +37,9 @@ def get_published_text(row: FiledResult, field: str) -> str:
 
 def parse_described_count(text: str) -> int | None:
     """Parse a whole number from a description."""
-    return int(text) if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS else None
+    if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS:
+        return int(text)
+    return None
 
 
 def count_node_processors(row: FiledResult) -> int | None:

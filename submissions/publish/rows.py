@@ -45,7 +45,9 @@ def get_row_bundle(row: Result) -> str:
 
 def locate_row_page(row: Result) -> str:
     """Return the path of the report, relative to the site; empty for published rows."""
-    return "" if row.origin.document else f"r/{row.origin.id[:SEAL_PREFIX_DIGITS]}/index.html"
+    if row.origin.document:
+        return ""
+    return f"r/{row.origin.id[:SEAL_PREFIX_DIGITS]}/index.html"
 
 
 def get_row_processor(row: Result) -> str:

@@ -118,7 +118,9 @@ class SiteEntry:
     @property
     def public_name(self) -> str:
         """Name of what was published, without the publisher's folders."""
-        return Path(self.bundle_path).name if self.is_bundle else self.name
+        if self.is_bundle:
+            return Path(self.bundle_path).name
+        return self.name
 
     @property
     def bundle_path(self) -> str:
@@ -231,10 +233,11 @@ def describe_site_contents(good: Sequence[SiteEntry], results: int, trees: int) 
     bundles = sum(entry.is_bundle for entry in good)
     curves = sum(len(entry.curves) for entry in good)
     studies = sum(entry.is_study for entry in good)
+    studied = "study" if studies == 1 else "studies"
     named = [
         f"{trees} results tree{'s' * (trees != 1)}" if trees else "",
         f"{curves} curve{'s' * (curves != 1)} of MLPerf Endpoints" if curves else "",
-        f"{studies} {'study' if studies == 1 else 'studies'}" if studies else "",
+        f"{studies} {studied}" if studies else "",
     ]
     if results or not any(named):
         counted = f"{results} result{'s' * (results != 1)}"
@@ -315,23 +318,19 @@ def replace_bundle_names(content: Any, entry: SiteEntry) -> Any:
         return [replace_bundle_names(value, entry) for value in content]
     if not isinstance(content, str):
         return content
-    return (
-        site_name
-        if content in (given, entry.name)
-        else site_name + content.removeprefix(given)
-        if content.startswith(f"{given}/")
-        else content
-    )
+    if content in (given, entry.name):
+        return site_name
+    if content.startswith(f"{given}/"):
+        return site_name + content.removeprefix(given)
+    return content
 
 
 def build_site_links(entry: SiteEntry, bundles: bool) -> tuple[PageLink, ...]:
     """Return the links of a report within the site."""
-    bundle = (
-        (PageLink(words="The bundle", target=f"../../{entry.bundle_path}"),)
-        if bundles and entry.is_bundle
-        else ()
-    )
-    return (PageLink(words="All results", target="../../index.html"), *bundle)
+    all_results = PageLink(words="All results", target="../../index.html")
+    if not bundles or not entry.is_bundle:
+        return (all_results,)
+    return all_results, PageLink(words="The bundle", target=f"../../{entry.bundle_path}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,11 +426,9 @@ def format_row_interval(row: Result) -> str:
 
 def format_row_metric(row: Result) -> str:
     """Format a metric for display."""
-    return (
-        f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
-        if row.metric.startswith(f"{LATENCY_PREFIX}p")
-        else row.metric.replace("_", " ")
-    )
+    if row.metric.startswith(f"{LATENCY_PREFIX}p"):
+        return f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
+    return row.metric.replace("_", " ")
 
 
 def encode_site_parquet(rows: Sequence[Result]) -> bytes:

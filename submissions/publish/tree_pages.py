@@ -199,6 +199,12 @@ def group_tree_results(results: Iterable[TreeResult]) -> Iterator[TreeTable]:
         )
 
 
+def name_objection_kind(severity: Severity, accepted: Acceptance | None) -> str:
+    if accepted:
+        return f"Accepted {SEVERITY_TITLES[severity].lower()}"
+    return SEVERITY_TITLES[severity]
+
+
 def group_objections(findings: Iterable[Finding]) -> list[Objection]:
     """Group findings by rule: errors, warnings, notes, then what waivers accept."""
     groups: dict[tuple[Acceptance | None, Severity, str], list[Finding]] = {}
@@ -208,9 +214,7 @@ def group_objections(findings: Iterable[Finding]) -> list[Objection]:
     return [
         Objection(
             rule=rule,
-            kind=f"Accepted {SEVERITY_TITLES[severity].lower()}"
-            if accepted
-            else SEVERITY_TITLES[severity],
+            kind=name_objection_kind(severity, accepted),
             source=alike[0].source,
             advices=tuple(dict.fromkeys(each.advice for each in alike if each.advice)),
             accepted=accepted,
@@ -316,7 +320,9 @@ def encode_texts(content: Any) -> Any:
         return {key: encode_texts(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [encode_texts(value) for value in content]
-    return encode_invisible_characters(content) if isinstance(content, str) else content
+    if isinstance(content, str):
+        return encode_invisible_characters(content)
+    return content
 
 
 class ListedTreeResult(NamedTuple):

@@ -82,7 +82,9 @@ def format_tree_verdict(row: TreeResult) -> str:
 def describe_tree_convergence(row: TreeResult) -> str:
     """Describe the comparison with a reference convergence point; empty without one."""
     found = row.result.convergence
-    return ": ".join(filter(None, (found.outcome, found.point))) if found else ""
+    if not found:
+        return ""
+    return ": ".join(filter(None, (found.outcome, found.point)))
 
 
 def build_tree_column(column: Column[Result]) -> Column[TreeResult]:

@@ -52,13 +52,17 @@ def get_unit_value(row: Result, name: str) -> float | None:
     if row.unit == unit and row.value is not None:
         return row.value if divisor == 1 else row.value / divisor
     tokens = row.figure.tokens
-    return tokens.tokens_per_s if tokens and unit == TOKEN_RATE_UNIT else None
+    if tokens and unit == TOKEN_RATE_UNIT:
+        return tokens.tokens_per_s
+    return None
 
 
 def get_point_or_token_value(row: Result, name: str) -> object:
     """Return a figure of a curve's point, or a percentile of a latency of tokens in ms."""
     if row.point:
-        return POINT_COLUMNS[name].read(row.point) if name in POINT_COLUMNS else None
+        if name not in POINT_COLUMNS:
+            return None
+        return POINT_COLUMNS[name].read(row.point)
     if row.figure.tokens is None or name not in TOKEN_LATENCY_COLUMNS:
         return None
     latency, percentile = TOKEN_LATENCY_COLUMNS[name]
@@ -104,12 +108,16 @@ SCORE_COLUMNS: Final[tuple[Column[Result], ...]] = (
 def get_metric(row: Result, number: int) -> str | None:
     """Return the metric of a number that was measured or is required; None if it has fewer."""
     metrics = list(dict.fromkeys([*row.accuracy, *row.target]))
-    return metrics[number - 1] if number <= len(metrics) else None
+    if not number <= len(metrics):
+        return None
+    return metrics[number - 1]
 
 
 def describe_lower_metric(row: Result, metric: str) -> str:
     """Say whether a metric is better the lower it is."""
-    return "yes" if metric in row.quality.lower_is_better else "no"
+    if metric in row.quality.lower_is_better:
+        return "yes"
+    return "no"
 
 
 ACCURACY_COLUMNS: Final[Mapping[str, Callable[[Result, str], object]]] = {
@@ -148,7 +156,9 @@ def build_energy_columns(number: int) -> list[Column[Result]]:
 
     def build_column(name: str, read: Callable[[EnergyRecord], object]) -> Column[Result]:
         def read_channel(row: Result) -> object:
-            return read(row.energy[number - 1]) if number <= len(row.energy) else None
+            if not number <= len(row.energy):
+                return None
+            return read(row.energy[number - 1])
 
         return Column(number_column(name, number), read_channel)
 

@@ -5,7 +5,7 @@ ResultExporter, for served results; mlcommons/logging, result_summarizer.py, _ge
 training. Private ids and links into a repository are left empty: a results tree states neither.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from compliance.results.machine import format_field_value
@@ -155,7 +155,9 @@ def group_trained_systems(results: Iterable[Result]) -> list[TrainedSystem]:
 def count_host_processors(row: Result) -> int | None:
     """Count the processors of all nodes; None if the description does not state them."""
     per_node = parse_document_count(row.described.get("host_processors_per_node"))
-    return per_node * row.nodes if per_node and row.nodes else None
+    if per_node and row.nodes:
+        return per_node * row.nodes
+    return None
 
 
 TRAINED_COLUMNS: Final[tuple[Column[Result], ...]] = (
@@ -206,5 +208,9 @@ def build_trained_table(results: Iterable[Result]) -> Table[TrainedSystem]:
 
 def list_round_benchmarks(round_name: str) -> Iterable[str]:
     """List the benchmarks of a published training round; none of podium's own rounds."""
-    list_benchmarks = registry.load_round_part(round_name, "list_benchmarks")
-    return list_benchmarks(round_name) if list_benchmarks else ()
+    list_benchmarks: Callable[[str], Iterable[str]] | None = registry.load_round_part(
+        round_name, "list_benchmarks"
+    )
+    if not list_benchmarks:
+        return ()
+    return list_benchmarks(round_name)

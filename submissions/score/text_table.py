@@ -49,7 +49,9 @@ def build_first_column(name: str, column: Column[Result]) -> Column[ScoreLine]:
     """Return a column of results that is empty in a result's further lines."""
 
     def tell_first(line: ScoreLine) -> str:
-        return column.format_cell(line.result) if line.result else ""
+        if not line.result:
+            return ""
+        return column.format_cell(line.result)
 
     return Column(name, tell_first, optional=True)
 
@@ -122,7 +124,9 @@ def iterate_score_cells(row: Result) -> Iterator[str]:
 def format_value_cell(row: Result) -> str:
     """Format the value, without a unit that the metric names."""
     value = RESULT_COLUMNS["value"].format_cell(row).replace("minutes", "min")
-    return value.removesuffix(f" {row.unit}") if row.unit in NAMING_RATE_UNITS else value
+    if row.unit in NAMING_RATE_UNITS:
+        return value.removesuffix(f" {row.unit}")
+    return value
 
 
 def iterate_power_lines(energy: EnergyRecord) -> Iterator[ScoreLine]:

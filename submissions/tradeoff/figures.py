@@ -206,7 +206,9 @@ def choose_group_power(
     if request is None or request.basis is not FigureBasis.WATT:
         return None
     known = [each.energy for each in points if each.energy]
-    return choose_common_energy_kind(known[0], known[1:]) if known else None
+    if not known:
+        return None
+    return choose_common_energy_kind(known[0], known[1:])
 
 
 def find_point_divisor(

@@ -28,7 +28,9 @@ def describe_front_place(point: TradeoffPoint) -> str:
     """Say whether a point is on the front, or not separable from it."""
     if point.front:
         return "yes"
-    return "no" if point.dominated else SpeedVerdict.NOT_SEPARABLE.value
+    if point.dominated:
+        return "no"
+    return SpeedVerdict.NOT_SEPARABLE.value
 
 
 def build_tradeoff_column(
@@ -39,7 +41,9 @@ def build_tradeoff_column(
 
     def tell_field(point: TradeoffPoint) -> str:
         value = read(point)
-        return UNKNOWN_CELL if value in (None, "") else str(value)
+        if value in (None, ""):
+            return UNKNOWN_CELL
+        return str(value)
 
     return Column(
         name, read, title=title, tell=tell_field, numeric=numeric, optional=True, kind=Any

@@ -143,11 +143,10 @@ def find_most_over(queries: int, percentile: float) -> int:
     low, high = -1, queries
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if compute_queries_needed(middle, percentile) <= queries
-            else (low, middle)
-        )
+        if compute_queries_needed(middle, percentile) <= queries:
+            low = middle
+        else:
+            high = middle
     return low
 
 
@@ -286,19 +285,17 @@ class PeakSearch:
         if abs(clear) <= CLEAR_PROBE_SIGMAS or (self.low and self.high):
             self.length = min(2 * self.length, MAX_PROBE_QUERIES // 4)
         if self.low and self.high:
-            at = (
-                math.exp(self.fit_line().root)
-                if len(self.rows) > 2
-                else math.sqrt(self.low * self.high)
-            )
+            if len(self.rows) > 2:
+                at = math.exp(self.fit_line().root)
+            else:
+                at = math.sqrt(self.low * self.high)
             edge = 0.2 * (self.high - self.low)
             self.rate = min(max(at, self.low + edge), self.high - edge)
         else:
-            self.rate = (
-                min(1.15 * self.rate, 1.2 * self.aim.observed_rate)
-                if clear < 0
-                else 0.85 * self.rate
-            )
+            if clear < 0:
+                self.rate = min(1.15 * self.rate, 1.2 * self.aim.observed_rate)
+            else:
+                self.rate = 0.85 * self.rate
 
     def compute_promising_rate(self) -> float:
         """Return the rate at which a full run should pass with two thirds, between the highest
@@ -349,11 +346,9 @@ class PeakSearch:
         near = [
             row for row in self.rows if abs(row[1] - math.log(self.aim.share)) < NEAR_BOUND_DISTANCE
         ] or self.rows
-        return (
-            max(sum(row[2] * row[3] for row in near) / sum(row[2] for row in near), 1.0)
-            if near
-            else 1.0
-        )
+        if not near:
+            return 1.0
+        return max(sum(row[2] * row[3] for row in near) / sum(row[2] for row in near), 1.0)
 
     def fit_line(self) -> RateLine:
         """Fit the line by weighted least squares; without points it passes through the rate that is
@@ -399,8 +394,6 @@ def estimate_pass_chance(search: PeakSearch, rate: float) -> float | None:
         search.aim.share * math.exp(line.slope * (math.log(rate) - line.root)), 1.0
     )
     spread = math.sqrt(search.estimate_dispersion() * mean + (mean * line.slope * line.error) ** 2)
-    return (
-        NormalDist().cdf((find_most_over(queries, search.aim.percentile) + 0.5 - mean) / spread)
-        if spread > 0
-        else 1.0
-    )
+    if not spread > 0:
+        return 1.0
+    return NormalDist().cdf((find_most_over(queries, search.aim.percentile) + 0.5 - mean) / spread)

@@ -140,14 +140,12 @@ def compute_peak_answer(request: PeakRequest, attempts: Sequence[RateAttempt]) -
         for trial in runs
         if trial.verdict != VALID_RUN and (best is None or trial.rate > best.rate)
     ]
-    chance = (
-        estimate_pass_chance(
+    chance = None
+    if best and request.scenario == Scenario.SERVER.label:
+        chance = estimate_pass_chance(
             replay_peak_search(build_peak_aim(request), list(map(build_run_observation, attempts))),
             best.rate,
         )
-        if best and request.scenario == Scenario.SERVER.label
-        else None
-    )
     return PeakAnswer(
         valid=best.rate if best else None,
         invalid=min(above, default=None),

@@ -91,7 +91,9 @@ class EndpointsPlaces:
         if folder and not is_endpoints_run(path):
             return None
         run = path if folder else find_endpoints_run(path)
-        return RecognisedPath(path=run, kind=PathKind.ENDPOINTS_RUN) if run else None
+        if not run:
+            return None
+        return RecognisedPath(path=run, kind=PathKind.ENDPOINTS_RUN)
 
     def is_judgeable_part(self, folder: Path) -> bool:
         """Return whether a folder is a run."""

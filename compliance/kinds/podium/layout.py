@@ -159,7 +159,9 @@ class PodiumLayout:
 
     def open_organisation(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open the submission of an organisation."""
-        return self.iterate_organisation(target.position, []) if target.position else None
+        if not target.position:
+            return None
+        return self.iterate_organisation(target.position, [])
 
     def open_tree(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a results folder."""
@@ -314,7 +316,9 @@ class PodiumLayout:
             yield from self.report_unknown_workload(entry.folder, entry.workload, parts)
             return
         yield WorkloadDocument(entry, entry.workload)
-        for path in find_audit_folders(place) if place else ():
+        if not place:
+            return
+        for path in find_audit_folders(place):
             audit = self.library.read_audit(path, entry.scenario, entry)
             parts.audits.append(audit)
             yield Part(contents=self.iterate_audit(audit), once=(path, entry.workload))
@@ -380,11 +384,10 @@ class PodiumLayout:
         specific `place` is.
         """
         parts = OrganisationParts(unexpected_paths=list(misnamed))
-        parts.unjudged_files.extend(
-            unjudged_files.find_misplaced_files(place.organisation_folder)
-            if place.system is None
-            else ()
-        )
+        if place.system is None:
+            parts.unjudged_files.extend(
+                unjudged_files.find_misplaced_files(place.organisation_folder)
+            )
         for system in list_subfolders(place.organisation_folder / "results"):
             for benchmark in list_subfolders(system):
                 if place.system in (None, system.name) and place.benchmark in (
@@ -398,15 +401,12 @@ class PodiumLayout:
                         benchmark,
                         parts,
                     )
-        for path in (
-            find_orphaned_audits(place.organisation_folder, parts.entries)
-            if place.system is None
-            else ()
-        ):
-            parts.audits.append(
-                self.library.read_audit(path, match_scenario_folder(path.parent.name), None)
-            )
-            yield from self.iterate_audit(parts.audits[-1])
+        if place.system is None:
+            for path in find_orphaned_audits(place.organisation_folder, parts.entries):
+                parts.audits.append(
+                    self.library.read_audit(path, match_scenario_folder(path.parent.name), None)
+                )
+                yield from self.iterate_audit(parts.audits[-1])
         submissions.append(
             parts.build_submission(place.organisation_folder, self.round, tuple(submissions))
         )
@@ -454,7 +454,10 @@ class PodiumLayout:
         tree.
         """
         parts = OrganisationParts()
-        for benchmark in [folder] if kind is PathKind.BENCHMARK else list_subfolders(folder):
+        benchmarks = [folder]
+        if kind is not PathKind.BENCHMARK:
+            benchmarks = list(list_subfolders(folder))
+        for benchmark in benchmarks:
             if any(list_training_logs(benchmark)):
                 yield from self.iterate_set(benchmark, None, parts)
             for path in (
@@ -493,7 +496,9 @@ def revise_audit_finding(
     audit: Audit, replaced: frozenset[str], finding: Finding
 ) -> Finding | None:
     """Leave out findings of rules that the test replaces; downgrade what a failed test shows."""
-    return None if finding.rule in replaced else downgrade_audit_finding(audit, finding)
+    if finding.rule in replaced:
+        return None
+    return downgrade_audit_finding(audit, finding)
 
 
 def build_podium_layout(round_name: str, aids: JudgingAids) -> PodiumLayout:

@@ -113,12 +113,9 @@ class DocumentLibrary:
                     "telemetry of a run without a log",
                     "the log with the same number beside it",
                 )
-            yield (
-                source,
-                build_training_conditions(log, telemetry.read_telemetry_file(source))
-                if log
-                else None,
-            )
+                yield source, None
+                continue
+            yield source, build_training_conditions(log, telemetry.read_telemetry_file(source))
 
     def read_run_powers(self, group: TrainingSet) -> Iterator[RunPower]:
         """Read the power of a set's runs: for each log the first node's, which the log claims, then
@@ -168,6 +165,9 @@ class DocumentLibrary:
         sources: list[SourceFile] = []
         text = SourceFile(folder / "accuracy" / ACCURACY_TEXT)
         measurements, measured = read_measurements_file(place, sources)
+        system = None
+        if place and place.system_file:
+            system = self.read_system(place.system_file, place)
         found = InferenceEntry(
             folder=folder,
             scenario=match_scenario_folder(folder.name),
@@ -181,9 +181,7 @@ class DocumentLibrary:
             accuracy_text=read_accuracy_scores(text) if accuracy else {},
             measurements=measurements,
             measurements_path=measured,
-            system=self.read_system(place.system_file, place)
-            if place and place.system_file
-            else None,
+            system=system,
             origins=(),
             has_unread_log=False,
             truth=None,
@@ -194,13 +192,13 @@ class DocumentLibrary:
         )
         self.sources[folder] = [*sources, *([text] if accuracy else [])]
         logs = list(self.iterate_training_logs(found))
+        origins: list[TrainingLog] = []
+        if found.record:
+            served = found.record.system.checkpoint_sha256
+            origins = [log for log in logs if log.checkpoint == served]
         found = replace(
             found,
-            origins=tuple(
-                log for log in logs if log.checkpoint == found.record.system.checkpoint_sha256
-            )
-            if found.record
-            else (),
+            origins=tuple(origins),
             has_unread_log=any(log.is_unread for log in logs),
             truth=self.find_truth(found),
         )
@@ -244,11 +242,9 @@ class DocumentLibrary:
         if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
             return None
         packed = [entry.place.organisation_folder / "truth" / entry.workload] if entry.place else []
-        given = (
-            [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth]
-            if self.truth
-            else []
-        )
+        given = []
+        if self.truth:
+            given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth]
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
     def read_ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
@@ -278,11 +274,11 @@ class DocumentLibrary:
 def list_division_folders(organisation_folder: Path) -> Sequence[Path]:
     """Return an organisation's folders in both divisions, its own first."""
     names = [division.value for division in Division]
-    others = (
-        [organisation_folder.parent.parent / name / organisation_folder.name for name in names]
-        if organisation_folder.parent.name in names
-        else []
-    )
+    others = []
+    if organisation_folder.parent.name in names:
+        others = [
+            organisation_folder.parent.parent / name / organisation_folder.name for name in names
+        ]
     return [
         organisation_folder,
         *(other for other in others if other != organisation_folder and is_folder(other)),

@@ -23,4 +23,6 @@ def resolve_stamped_round(name: str | None) -> str:
     """
     if name is None or name not in registry.list_round_names():
         return PODIUM_ROUND
-    return PODIUM_ROUND if registry.load_round_kind(name).published else name
+    if registry.load_round_kind(name).published:
+        return PODIUM_ROUND
+    return name

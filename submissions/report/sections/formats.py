@@ -97,7 +97,9 @@ def format_system_difference(row: SystemBesideFirst) -> str:
 def format_offline_rate(row: SystemBesideFirst) -> str:
     """Format the rate of Offline; a dash without it."""
     score = find_offline_score(row.served)
-    return format_metric_value(score.value, score.unit) if score else UNKNOWN_CELL
+    if score:
+        return format_metric_value(score.value, score.unit)
+    return UNKNOWN_CELL
 
 
 def format_rate_ratio(row: SystemBesideFirst) -> str:

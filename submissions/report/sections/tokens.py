@@ -132,7 +132,9 @@ def build_percentile_columns(
     def build_column(percent: float) -> Column[Row]:
         def tell_latency(row: Row) -> str:
             found = get_percentiles(row).get(percent)
-            return UNKNOWN_CELL if found is None else format_whole_digits(found)
+            if found is None:
+                return UNKNOWN_CELL
+            return format_whole_digits(found)
 
         return Column(f"{by}p{percent:g} ms", tell_latency, numeric=True)
 

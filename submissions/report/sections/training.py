@@ -219,7 +219,9 @@ def format_last_scores(row: TrainedRunMinutes) -> str:
 def format_last_progress(row: TrainedRunMinutes) -> str:
     """Format the progress at the end of a log; a dash if it is unknown."""
     progress = row.run.progress
-    return UNKNOWN_CELL if progress is None else f"{progress:,.12g}"
+    if progress is None:
+        return UNKNOWN_CELL
+    return f"{progress:,.12g}"
 
 
 def build_training_runs_table(drawn: DrawnTrainingSet, score: Result) -> Table:
@@ -240,7 +242,9 @@ def build_training_runs_table(drawn: DrawnTrainingSet, score: Result) -> Table:
 
 def format_seed(row: TrainedRunMinutes) -> str:
     """Format the seed of a run; a dash if it is not logged."""
-    return UNKNOWN_CELL if row.run.seed is None else str(row.run.seed)
+    if row.run.seed is None:
+        return UNKNOWN_CELL
+    return str(row.run.seed)
 
 
 def build_convergence_tables(score: Result) -> Iterator[Table]:

@@ -97,12 +97,16 @@ class Audit(FolderDocument):
     @property
     def rules(self) -> AuditRules | None:
         """Return the rules of its run; None if they are unknown."""
-        return read_audit_rules().get(self.record.rules) if self.record else None
+        if not self.record:
+            return None
+        return read_audit_rules().get(self.record.rules)
 
     @property
     def row(self) -> AuditRow | None:
         """Return the test's own rules; None if they are unknown."""
-        return self.rules.tests.get(self.test) if self.rules and self.test else None
+        if self.rules and self.test:
+            return self.rules.tests.get(self.test)
+        return None
 
     @property
     def runs(self) -> Sequence[LoadGenRun]:
@@ -128,7 +132,9 @@ class Audit(FolderDocument):
         """Return the severity of what a failed test found: a warning, since the result stays valid;
         the rule's own if the test passed, or if nobody can tell.
         """
-        return Severity.WARNING if self.outcome and not self.outcome.passed else None
+        if self.outcome and not self.outcome.passed:
+            return Severity.WARNING
+        return None
 
     @property
     def reference_settings(self) -> LoadGenSettings:
@@ -172,32 +178,32 @@ class Audit(FolderDocument):
             return []
         _, key = select_compared_metric(self.rules, self.scenario)
         found = [run.find_number(key) for run in runs]
-        return [] if None in found else [value for value in found if value is not None]
+        if None in found:
+            return []
+        return [value for value in found if value is not None]
 
     @property
     def truth(self) -> AnswerIndex | None:
         """Return the accuracy run's answers, which TEST01's must equal; None for another test, or
         without that run.
         """
-        return (
-            self.entry.accuracy.answers
-            if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy
-            else None
-        )
+        if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy:
+            return self.entry.accuracy.answers
+        return None
 
     @property
     def end_tokens(self) -> Collection[int]:
         """Return the tokens that end an answer of the test's workload; none if it is unknown."""
-        return (
-            registry.list_end_tokens(self.system.workload, self.system.profile)
-            if self.system
-            else ()
-        )
+        if not self.system:
+            return ()
+        return registry.list_end_tokens(self.system.workload, self.system.profile)
 
     @property
     def logged_tokens(self) -> Iterator[LoggedTokens]:
         """Yield the answers whose tokens are checked: those that TEST06's runs logged."""
-        for run in self.test_runs if self.test is AuditTest.TEST06 else ():
+        if self.test is not AuditTest.TEST06:
+            return
+        for run in self.test_runs:
             yield from map(run.answers.read_tokens, range(len(run.answers.samples)))
 
     @property

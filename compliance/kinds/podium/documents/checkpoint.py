@@ -33,4 +33,6 @@ def read_checkpoint_file(
 ) -> CheckpointFile | None:
     """Read a record; None with a parse error if it cannot be read."""
     record = read_json_document(source, CHECKPOINT_FILE_DECODER, CHECKPOINT_RECORD_FIELDS)
-    return CheckpointFile(source=source, record=record, logs=logs, round=round) if record else None
+    if not record:
+        return None
+    return CheckpointFile(source=source, record=record, logs=logs, round=round)

@@ -44,7 +44,9 @@ def find_command_contradictions(
 
 def select_podium_arguments(command: Sequence[str]) -> Sequence[str]:
     """Return the words after the program's name; none for another program."""
-    return command[1:] if len(command) > 1 and PurePath(command[0]).name == PROGRAM_NAME else ()
+    if len(command) > 1 and PurePath(command[0]).name == PROGRAM_NAME:
+        return command[1:]
+    return ()
 
 
 def list_option_values(words: Sequence[str], name: str) -> list[str]:

@@ -63,7 +63,9 @@ class RunConditions(Document):
     @property
     def segments(self) -> Sequence[SampledSegment]:
         """Return the trustworthy telemetry segments."""
-        return self.telemetry.segments if self.telemetry and self.telemetry.is_valid else ()
+        if self.telemetry and self.telemetry.is_valid:
+            return self.telemetry.segments
+        return ()
 
     def iterate_host_states(self) -> Iterator[tuple[int, HostState]]:
         """Yield each host state that overlaps the run, with the nanoseconds of overlap."""
@@ -109,11 +111,9 @@ def build_serving_conditions(run: LoadGenRun) -> RunConditions | None:
     """
     if run.telemetry is None and run.queries is None:
         return None
-    rates = (
-        compute_half_rates(run.queries, run.scenario, is_sorted_by_length(run))
-        if run.queries is not None
-        else None
-    )
+    rates = None
+    if run.queries is not None:
+        rates = compute_half_rates(run.queries, run.scenario, is_sorted_by_length(run))
     return RunConditions(
         path=run.telemetry.source.path if run.telemetry else run.folder,
         telemetry=run.telemetry,
@@ -152,14 +152,13 @@ def build_training_conditions(log: TrainingLog, telemetry: TelemetryFile) -> Run
         for record in (begin, end)
         if record and is_finite_number(record.event.time_ms)
     ]
+    window = None
+    if len(times) == 2:
+        window = RunWindow(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
     return RunConditions(
         path=telemetry.source.path,
         telemetry=telemetry,
-        window=(
-            RunWindow(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
-            if len(times) == 2
-            else None
-        ),
+        window=window,
         resumed=bool(log.list_records(events.RESUMED)),
         rates=None,
         round=log.round,

@@ -1,11 +1,11 @@
 """A LoadGen run and an inference entry, with the round's row that judges them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -138,7 +138,9 @@ class LoadGenRun(EntryRun[MllogRecord]):
     @property
     def row(self) -> Benchmark | None:
         """Return the workload's row in the round."""
-        return self.round.benchmarks.get(self.record.system.workload) if self.record else None
+        if not self.record:
+            return None
+        return self.round.benchmarks.get(self.record.system.workload)
 
     @property
     def inference(self) -> InferenceRow | None:
@@ -146,18 +148,18 @@ class LoadGenRun(EntryRun[MllogRecord]):
         profile = next(
             (each for each in Profile if self.record and each == self.record.system.profile), None
         )
-        return self.row.inference.get(profile) if self.row and profile else None
+        if self.row and profile:
+            return self.row.inference.get(profile)
+        return None
 
     @property
     def rule(self) -> ScenarioRow | None:
         """Return the scenario's row, with the bounds of tokens that the record's settings ask for;
         for a compliance test's run that requested fewer queries, the test's own requirement.
         """
-        row = (
-            self.inference.scenarios.get(self.scenario)
-            if self.inference and self.scenario
-            else None
-        )
+        row = None
+        if self.inference and self.scenario:
+            row = self.inference.scenarios.get(self.scenario)
         if row is not None and self.record is not None:
             row = row.select_token_bounds(self.record.settings)
         if (
@@ -177,7 +179,9 @@ class LoadGenRun(EntryRun[MllogRecord]):
     def find_numbers(self, *keys: str) -> tuple[float, ...] | None:
         """Return several detail-log numbers; None if any is missing."""
         found = [self.find_number(key) for key in keys]
-        return None if None in found else tuple(each for each in found if each is not None)
+        if None in found:
+            return None
+        return tuple(each for each in found if each is not None)
 
     @property
     def voiding_errors(self) -> Sequence[MllogRecord]:
@@ -197,7 +201,9 @@ class LoadGenRun(EntryRun[MllogRecord]):
         slightly longer than the run.
         """
         begin, end = map(self.find_record, ("generated_query_count", "result_validity"))
-        return end.event.time_ms - begin.event.time_ms if begin and end else None
+        if begin and end:
+            return end.event.time_ms - begin.event.time_ms
+        return None
 
     @property
     def wall_ms(self) -> float | None:
@@ -207,7 +213,9 @@ class LoadGenRun(EntryRun[MllogRecord]):
         begin, end = (
             parse_power_time(self.find_value(key)) for key in ("power_begin", "power_end")
         )
-        return (end - begin).total_seconds() * 1000 if begin and end else None
+        if begin and end:
+            return (end - begin).total_seconds() * 1000
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +294,22 @@ def list_voiding_errors(detail: Sequence[MllogRecord]) -> Sequence[MllogRecord]:
 def parse_power_time(text: object) -> datetime | None:
     """Parse one of LoadGen's wall-clock timestamps; None if invalid."""
     try:
-        return datetime.strptime(text, POWER_TIME_FORMAT) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        return datetime.strptime(text, POWER_TIME_FORMAT)
     except ValueError:
         return None
+
+
+R = TypeVar("R")
+
+
+def read_optional_file(
+    sources: Mapping[str, SourceFile], name: str, read: Callable[[SourceFile], R | None]
+) -> R | None:
+    if name not in sources:
+        return None
+    return read(sources[name])
 
 
 def read_loadgen_run(
@@ -327,15 +348,9 @@ def read_loadgen_run(
         answers=accuracy_log.index_accuracy_log(sources[ACCURACY_LOG]),
         record=read_run_records(sources[RUN_RECORD], system_source),
         system_source=system_source,
-        queries=query_times.read_query_times(sources[QUERY_RECORD_FILE])
-        if QUERY_RECORD_FILE in sources
-        else None,
-        tokens=token_times.read_token_times(sources[TOKEN_RECORD_FILE])
-        if TOKEN_RECORD_FILE in sources
-        else None,
-        telemetry=telemetry.read_telemetry_file(sources[TELEMETRY_FILE])
-        if TELEMETRY_FILE in sources
-        else None,
+        queries=read_optional_file(sources, QUERY_RECORD_FILE, query_times.read_query_times),
+        tokens=read_optional_file(sources, TOKEN_RECORD_FILE, token_times.read_token_times),
+        telemetry=read_optional_file(sources, TELEMETRY_FILE, telemetry.read_telemetry_file),
         sources=tuple(sources.values()),
         unexpected_paths=tuple(unjudged_files.find_unexpected_run_files(folder, mode)),
         round=round,
@@ -347,12 +362,16 @@ def read_run_records(run: SourceFile, system: SourceFile) -> ServedRun | None:
     """Read the records of a run and of its system; None if one of them cannot be read."""
     record = read_json_document(run, RUN_RECORD_DECODER, RUN_RECORD_FIELDS)
     served = read_json_document(system, SYSTEM_RECORD_DECODER, SYSTEM_RECORD_FIELDS)
-    return join_served_run(record, served) if record and served else None
+    if record and served:
+        return join_served_run(record, served)
+    return None
 
 
 def parse_run_mode(folder: Path) -> Mode:
     """Return the run's mode from its folder name."""
-    return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
+    if folder.name.casefold() == Mode.ACCURACY:
+        return Mode.ACCURACY
+    return Mode.PERFORMANCE
 
 
 def read_accuracy_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:

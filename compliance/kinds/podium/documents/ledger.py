@@ -79,8 +79,9 @@ class LedgerFile(FileDocument):
         """Return each file that a step made, still in effect or not -> those steps."""
         found: dict[HashedPath, list[LedgerStep]] = {}
         for step in self.steps:
-            for pair in step.files.items() if step.step in RESULT_STEPS else ():
-                found.setdefault(pair, []).append(step)
+            if step.step in RESULT_STEPS:
+                for pair in step.files.items():
+                    found.setdefault(pair, []).append(step)
         return found
 
     @property
@@ -113,11 +114,8 @@ class LedgerFile(FileDocument):
         for group in self.sets:
             for log in group.logs:
                 yield [log.path]
-                yield (
-                    [self.resolve_checkpoint_record(log.checkpoint)]
-                    if log.checkpoint and "/" not in log.checkpoint
-                    else []
-                )
+                if log.checkpoint and "/" not in log.checkpoint:
+                    yield [self.resolve_checkpoint_record(log.checkpoint)]
         for entry in self.entries:
             yield from (list_run_files(run) for run in entry.runs)
         yield from (list(audit.files) for audit in self.audits)
@@ -140,15 +138,13 @@ class LedgerFile(FileDocument):
         pairs = [
             pair for path in paths if is_file(path) and (pair := self.hash_relative_path(path))
         ]
-        return (
-            [
-                step
-                for step in self.makers.get(pairs[0], ())
-                if all(step.files.get(name) == sha256 for name, sha256 in pairs)
-            ]
-            if pairs
-            else []
-        )
+        if not pairs:
+            return []
+        return [
+            step
+            for step in self.makers.get(pairs[0], ())
+            if all(step.files.get(name) == sha256 for name, sha256 in pairs)
+        ]
 
     def find_effective_steps(self, paths: Sequence[Path]) -> Sequence[LedgerStep]:
         """Return the steps by which these files are in effect."""
@@ -166,8 +162,9 @@ class LedgerFile(FileDocument):
         effective.
         """
         for run in entry.runs:
-            for step in self.find_effective_steps(list_run_files(run))[:1] if run.record else ():
-                yield run.record.system.checkpoint_sha256 if run.record else "", step
+            if run.record:
+                for step in self.find_effective_steps(list_run_files(run))[:1]:
+                    yield run.record.system.checkpoint_sha256, step
 
 
 def list_run_files(run: LoadGenRun) -> Sequence[Path]:

@@ -230,7 +230,9 @@ def decode_judged_failures(kind: AnyKind, record: StudyRecord) -> Sequence[Studi
     do not fit it, which a rule says.
     """
     try:
-        return decode_failed_points(kind, record) if kind.keeps_failures else ()
+        if not kind.keeps_failures:
+            return ()
+        return decode_failed_points(kind, record)
     except msgspec.ValidationError:
         return ()
 

@@ -90,8 +90,6 @@ def read_podium_system(
 ) -> SystemFile | None:
     """Read a system description; None with a parse error if it cannot be read."""
     description = read_json_document(source, SYSTEM_DECODER)
-    return (
-        SystemFile(source=source, description=description, place=place, round=round)
-        if description
-        else None
-    )
+    if not description:
+        return None
+    return SystemFile(source=source, description=description, place=place, round=round)

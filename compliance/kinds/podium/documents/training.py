@@ -93,12 +93,16 @@ class TrainingLog(FileDocument, LogDocument[MllogRecord]):
     @property
     def row(self) -> Benchmark | None:
         """Return the workload's row in the round."""
-        return self.round.benchmarks.get(self.workload) if self.workload else None
+        if not self.workload:
+            return None
+        return self.round.benchmarks.get(self.workload)
 
     @property
     def training(self) -> TrainingRow | None:
         """Return the row's training half under the stamped profile."""
-        return self.row.training.get(self.profile) if self.row and self.profile else None
+        if self.row and self.profile:
+            return self.row.training.get(self.profile)
+        return None
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -109,19 +113,15 @@ class TrainingLog(FileDocument, LogDocument[MllogRecord]):
         the row's value.
         """
         table = self.find_value(events.SETTINGS)
-        logged_settings = (
-            {
+        logged_settings = {}
+        if isinstance(table, dict):
+            logged_settings = {
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in table.items()
             }
-            if isinstance(table, dict)
-            else {}
-        )
-        return (
-            resolve_settings(self.round, self.workload, self.profile, logged_settings)
-            if self.workload and self.profile
-            else logged_settings
-        )
+        if self.workload and self.profile:
+            return resolve_settings(self.round, self.workload, self.profile, logged_settings)
+        return logged_settings
 
     @property
     def number(self) -> int | None:
@@ -187,11 +187,9 @@ class TrainingLog(FileDocument, LogDocument[MllogRecord]):
     def reference(self) -> Mapping[str, float]:
         """Return metric -> reference accuracy, if the log has it in valid form."""
         value = self.find_value(events.REFERENCE_ACCURACY)
-        return (
-            {metric: float(score) for metric, score in value.items() if is_finite_number(score)}
-            if isinstance(value, dict)
-            else {}
-        )
+        if not isinstance(value, dict):
+            return {}
+        return {metric: float(score) for metric, score in value.items() if is_finite_number(score)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

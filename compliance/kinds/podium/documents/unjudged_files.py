@@ -90,11 +90,9 @@ def find_unexpected_entry_files(folder: Path) -> Iterator[Path]:
         ),
     )
     performance = folder / Mode.PERFORMANCE
-    measured = (
-        {POWER_FOLDER, RANGING_FOLDER}
-        if any((run / ANALYZER_LOG).is_file() for run in list_performance_runs(folder))
-        else set()
-    )
+    measured = set()
+    if any((run / ANALYZER_LOG).is_file() for run in list_performance_runs(folder)):
+        measured = {POWER_FOLDER, RANGING_FOLDER}
     yield from find_unknown_paths(
         performance,
         lambda path: (
@@ -153,7 +151,9 @@ def find_misplaced_folders(tree: Path, organisation_folders: Sequence[Path]) -> 
     """Yield folders of a results folder with a misspelt division name or misplaced results, and
     folders in its divisions that are not an organisation's.
     """
-    for folder in list_subfolders(tree) if has_division_folders(tree) else ():
+    if not has_division_folders(tree):
+        return
+    for folder in list_subfolders(tree):
         if folder.name in DIVISION_FOLDERS:
             yield from (
                 path for path in list_subfolders(folder) if path not in organisation_folders

@@ -42,15 +42,16 @@ def build_podium_drawn_run(log: TrainingLog) -> DrawnTrainingRun:
     """Take what is drawn from one of podium's own logs."""
     last = next(reversed(list(log.iterate_evaluations())), None)
     counted = log.row is not None and log.row.counts_samples
-    progress = (last.samples if counted else last.epoch) if last else None
+    progress, final = None, {}
+    if last:
+        final = {metric: value for metric, value in last.scores.items() if value is not None}
+        progress = last.samples if counted else last.epoch
     return DrawnTrainingRun(
         log=log.path.name,
         minutes=log.minutes,
         evaluations=tuple(list_timed_evaluations(log)),
         progress=float(progress) if is_finite_number(progress) else None,
-        final={metric: value for metric, value in last.scores.items() if value is not None}
-        if last
-        else {},
+        final=final,
         reached=log.status == SUCCESS,
         seed=log.find_value(SEED),
         epoch_values={

@@ -42,8 +42,9 @@ def read_training_set_energy(
         }
         for log in logs
     ]
-    names = (
-        [
+    names = []
+    if runs:
+        names = [
             name
             for name, one in runs[0].items()
             if all(
@@ -51,9 +52,6 @@ def read_training_set_energy(
                 for run in runs
             )
         ]
-        if runs
-        else []
-    )
     return tuple(compute_mean_energy([run[name] for run in runs]) for name in names)
 
 
@@ -97,13 +95,11 @@ def read_training_run_energy(log: Path, telemetry: Path | None) -> tuple[EnergyR
     except UnreadableError:
         return ()
     begin_ns, end_ns = (round(time * NS_PER_MS) for time in times)
-    return (
-        ()
-        if readings.rehearsal
-        else power_readings.build_energy_records(
-            readings, begin_ns, end_ns, MeasuredWork(samples=0)
-        )[0]
-    )
+    if readings.rehearsal:
+        return ()
+    return power_readings.build_energy_records(readings, begin_ns, end_ns, MeasuredWork(samples=0))[
+        0
+    ]
 
 
 def build_energy_identity(energy: EnergyRecord) -> tuple[str, str, frozenset[str]]:

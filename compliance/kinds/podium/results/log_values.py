@@ -161,11 +161,9 @@ def read_reference_accuracy(folder: Path) -> Mapping[str, float]:
 def read_served_accuracy(folder: Path) -> Mapping[str, float]:
     """Read the scores of an accuracy run from accuracy.txt; empty if there is none."""
     source = SourceFile(folder / ACCURACY_TEXT)
-    return (
-        {metric: value for metric, (value, _, _) in read_accuracy_scores(source).items()}
-        if source.path.is_file()
-        else {}
-    )
+    if not source.path.is_file():
+        return {}
+    return {metric: value for metric, (value, _, _) in read_accuracy_scores(source).items()}
 
 
 def compute_required_accuracy(folder: Path, record: ServedRun) -> Mapping[str, float]:
@@ -179,31 +177,28 @@ def compute_required_accuracy(folder: Path, record: ServedRun) -> Mapping[str, f
         return {}
     rules = registry.load_round(record.system.round)
     row = rules.benchmarks.get(record.system.workload)
-    serving = (
-        next(
+    serving = None
+    if row:
+        serving = next(
             (half for profile, half in row.inference.items() if profile == record.system.profile),
             None,
         )
-        if row
-        else None
-    )
     needed = {
         metric: rules.loadgen.accuracy_share * value
         for metric, value in read_reference_accuracy(folder).items()
     }
-    for metric, value in serving.threshold.items() if serving else ():
-        needed[metric] = max(value, needed.get(metric, value))
+    if serving:
+        for metric, value in serving.threshold.items():
+            needed[metric] = max(value, needed.get(metric, value))
     return needed
 
 
 def format_calibration_lists(folder: Path) -> str | None:
     """Return the calibration lists of a quantised system; None if it was not calibrated."""
     found = read_scenario_measurements(folder)
-    return (
-        ", ".join(sorted({record.list for record in found.calibration.values()})) or None
-        if found
-        else None
-    )
+    if not found:
+        return None
+    return ", ".join(sorted({record.list for record in found.calibration.values()})) or None
 
 
 def filter_duplicate_values(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -53,7 +53,9 @@ has not found the peak.
 
 def read_podium_traits(result: IndexedResult, round_name: str) -> MadeWith:
     """Read the properties of what was trained or served, which every round logs alike."""
-    return read_served_traits(result) if result.scenario else read_training_set_traits(result)
+    if result.scenario:
+        return read_served_traits(result)
+    return read_training_set_traits(result)
 
 
 def read_training_set_traits(result: IndexedResult) -> MadeWith:
@@ -128,11 +130,9 @@ def describe_requested_rate(record: ServedRun) -> str:
         ):
             return ""
     rate = record.settings.get(TARGET_QPS_SETTING)
-    return (
-        f"{format_plain_number(rate, 6)} samples/s"
-        if isinstance(rate, float | int) and rate > 0
-        else "a share of a probe's rate"
-    )
+    if isinstance(rate, float | int) and rate > 0:
+        return f"{format_plain_number(rate, 6)} samples/s"
+    return "a share of a probe's rate"
 
 
 def select_task_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

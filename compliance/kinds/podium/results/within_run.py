@@ -53,11 +53,10 @@ def compute_slice_figure(
         return "samples_per_second", within_run.estimate_offline_rate(
             run.queries, is_sorted_by_length(run)
         )
-    percentile = (
-        run.rule.percentile
-        if run.rule
-        else 100 * (run.find_number("effective_target_latency_percentile") or 0.0)
-    )
+    if run.rule:
+        percentile = run.rule.percentile
+    else:
+        percentile = 100 * (run.find_number("effective_target_latency_percentile") or 0.0)
     metric = f"latency_p{percentile:g}"
     began = (
         queries.recompute_due_times(run) if scenario is Scenario.SERVER else run.queries.issued_ns

@@ -5,6 +5,7 @@ place, and that none is submitted twice.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun, parse_power_time
@@ -109,7 +110,9 @@ def chronology(tree: Submission) -> Iterator[Fault]:
             for log in entry.origins
             if (stop := log.find_record(events.RUN_STOP))
         ]
-        for run in entry.runs if trained else ():
+        if not trained:
+            continue
+        for run in entry.runs:
             begin = parse_power_time(run.find_value("power_begin"))
             if begin is None:
                 continue
@@ -135,11 +138,9 @@ def weigh_serving_delay(waited_s: float, same: bool) -> Severity | None:
     """Return the severity of the time from the end of training to the start of a LoadGen run."""
     if waited_s < -(HOUR_S if same else OTHER_HOST_CLOCK_ERROR_S) or waited_s > MAX_CAMPAIGN_S:
         return Severity.ERROR
-    return (
-        Severity.WARNING
-        if waited_s < -SAME_HOST_CLOCK_ERROR_S or waited_s > USUAL_SERVING_DELAY_S
-        else None
-    )
+    if waited_s < -SAME_HOST_CLOCK_ERROR_S or waited_s > USUAL_SERVING_DELAY_S:
+        return Severity.WARNING
+    return None
 
 
 def weigh_early_serving(early_s: float, tree: Submission, log: TrainingLog) -> Severity:
@@ -147,7 +148,9 @@ def weigh_early_serving(early_s: float, tree: Submission, log: TrainingLog) -> S
     behind the one before, go back in time by as much.
     """
     setback_s = read_clock_setback_s(tree.organisation_folder, log.workload or "")
-    return Severity.WARNING if early_s <= setback_s + HOUR_S else Severity.ERROR
+    if early_s <= setback_s + HOUR_S:
+        return Severity.WARNING
+    return Severity.ERROR
 
 
 def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
@@ -161,14 +164,12 @@ def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> b
 
 def identify_described_host(description: SystemDescription | None) -> tuple[object, ...]:
     """Return the description's processor and memory."""
+    if not description:
+        return ()
     return (
-        (
-            description.host_processor_model_name,
-            description.host_processor_core_count,
-            description.host_memory_capacity,
-        )
-        if description
-        else ()
+        description.host_processor_model_name,
+        description.host_processor_core_count,
+        description.host_memory_capacity,
     )
 
 
@@ -294,13 +295,13 @@ def threads(tree: Submission) -> Iterator[Fault]:
 def compute_thread_limit(description: SystemDescription | None) -> int | None:
     """Return the threads that a node can run; None if its processors are not described."""
     cores = parse_document_count(description.host_processor_core_count) if description else None
-    return (
-        cores
-        * (parse_document_count(description.host_processors_per_node) or 1)
-        * MAX_THREADS_PER_CORE
-        if description and cores
-        else None
-    )
+    if description and cores:
+        return (
+            cores
+            * (parse_document_count(description.host_processors_per_node) or 1)
+            * MAX_THREADS_PER_CORE
+        )
+    return None
 
 
 def check_threads_and_ranks(
@@ -318,23 +319,15 @@ def check_threads_and_ranks(
             f"at most {most} on the processors that systems/ describes",
             events.THREADS,
         )
-    nodes, accelerators = (
-        (
-            parse_document_count(description.number_of_nodes),
-            parse_document_count(description.accelerators_per_node),
-        )
-        if description
-        else (None, None)
-    )
-    on_gpus = str(log.find_value(events.DEVICE)).startswith(CUDA)
-    for each, severity in (
-        ((accelerators, None),)
-        if on_gpus
-        else (
-            (most, None),
-            (most and most // MAX_THREADS_PER_CORE * USUAL_RANKS_PER_CORE, Severity.WARNING),
-        )
-    ):
+    nodes = accelerators = None
+    if description:
+        nodes = parse_document_count(description.number_of_nodes)
+        accelerators = parse_document_count(description.accelerators_per_node)
+    limits: tuple[tuple[int | None, Severity | None], ...] = ((accelerators, None),)
+    if not str(log.find_value(events.DEVICE)).startswith(CUDA):
+        usual = most and most // MAX_THREADS_PER_CORE * USUAL_RANKS_PER_CORE
+        limits = ((most, None), (usual, Severity.WARNING))
+    for each, severity in limits:
         if is_logged_count(size) and nodes and each is not None and size > nodes * each:
             required = f"at most {nodes * each} on the {nodes} nodes that systems/ describes"
             yield replace(
@@ -356,20 +349,25 @@ def pace(tree: Submission) -> Iterator[Fault]:
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.find_value(events.WORLD_SIZE) == 1):
-            for limit, what in iterate_training_rate_limits(entry, log):
-                name = f"{what} of {entry.folder.relative_to(tree.organisation_folder)}"
-                yield from check_epoch_rates(log, limit, name)
-                yield from (
-                    check_evaluation_rate(log, limit, name)
-                    if what == RESULT_RATE and log.find_value(events.DEVICE) == "cpu"
-                    else ()
-                )
+            yield from check_training_rates(entry, log, tree.organisation_folder)
+
+
+def check_training_rates(
+    entry: InferenceEntry, log: TrainingLog, organisation_folder: Path
+) -> Iterator[Fault]:
+    for limit, what in iterate_training_rate_limits(entry, log):
+        name = f"{what} of {entry.folder.relative_to(organisation_folder)}"
+        yield from check_epoch_rates(log, limit, name)
+        if what == RESULT_RATE and log.find_value(events.DEVICE) == "cpu":
+            yield from check_evaluation_rate(log, limit, name)
 
 
 def check_epoch_rates(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
     """Yield the epochs that train at more than a rate, in samples/s."""
     samples = log.find_value(events.TRAIN_SAMPLES)
-    for epoch, taken_ms in compute_epoch_times(log).items() if is_logged_count(samples) else ():
+    if not is_logged_count(samples):
+        return
+    for epoch, taken_ms in compute_epoch_times(log).items():
         if samples * MS_PER_S > limit * taken_ms:
             found = f"epoch {epoch} trains {samples * MS_PER_S / max(taken_ms, 1.0):.0f} samples/s"
             yield log.build_fault(found, f"less than {limit:.0f}, the {what}", events.RUN_START)

@@ -201,7 +201,8 @@ def times(ledger: LedgerFile) -> Iterator[Fault]:
             )
     for log in (log for group in ledger.sets for log in group.logs):
         for step in ledger.find_effective_steps([log.path])[:1]:
-            yield from check_log_times(ledger, log, step) if step.step is not StepKind.BEGIN else ()
+            if step.step is not StepKind.BEGIN:
+                yield from check_log_times(ledger, log, step)
 
 
 def check_log_times(ledger: LedgerFile, log: TrainingLog, step: LedgerStep) -> Iterator[Fault]:
@@ -284,13 +285,13 @@ def complete(ledger: LedgerFile) -> Iterator[Fault]:
         }
         for entry in ledger.entries
     }
-    for step in ledger.steps if ledger.sealed else ():
+    if not ledger.sealed:
+        return
+    for step in ledger.steps:
         within = resolve_step_folder(step)
-        names = (
-            ledger.standing_files.get(step.n, {})
-            if step.step in ENDING_STEP_KINDS and step.nonce in folders.get(within, ())
-            else {}
-        )
+        if step.step not in ENDING_STEP_KINDS or step.nonce not in folders.get(within, ()):
+            continue
+        names = ledger.standing_files.get(step.n, {})
         if missing := [name for name in sorted(names) if not is_file(ledger.root / name)]:
             yield ledger.build_fault(f"no {missing[0]}", f"what step {step.n} made", step.n + 1)
 
@@ -301,7 +302,9 @@ def resolve_step_folder(step: LedgerStep) -> str:
     """
     if step.what == AttemptKind.AUDIT:
         return str(PurePosixPath(step.of).parent).replace(f"/{AUDITS_FOLDER}/", "/results/", 1)
-    return step.of if step.what == AttemptKind.TRAINING else step.of.rpartition(f"/{step.what}")[0]
+    if step.what == AttemptKind.TRAINING:
+        return step.of
+    return step.of.rpartition(f"/{step.what}")[0]
 
 
 def format_ledger_path(ledger: LedgerFile, folder: Path) -> str:

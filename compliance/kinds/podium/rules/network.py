@@ -72,19 +72,16 @@ def name(run: LoadGenRun) -> Iterator[Fault]:
     if not isinstance(sut_name, str) or run.record is None:
         return
     if (NETWORK_SUT_NAME in sut_name) != bool(network):
-        yield run.build_fault(
-            f"sut_name {sut_name!r}",
-            f"a name with '{NETWORK_SUT_NAME}'"
-            if network
-            else "a system without a network: run.json has none",
-            "sut_name",
-        )
+        required = "a system without a network: run.json has none"
+        if network:
+            required = f"a name with '{NETWORK_SUT_NAME}'"
+        yield run.build_fault(f"sut_name {sut_name!r}", required, "sut_name")
     named = [
         part.rpartition(" at ")[2] for part in sut_name.partition(NETWORK_SUT_NAME)[2].split(", ")
     ]
-    for place in (
-        list_endpoint_addresses(network) if network and NETWORK_SUT_NAME in sut_name else ()
-    ):
+    if not (network and NETWORK_SUT_NAME in sut_name):
+        return
+    for place in list_endpoint_addresses(network):
         if named.count(place) != 1:
             yield run.build_fault(
                 f"sut_name {sut_name!r}", f"the name of {place}, once", "sut_name"
@@ -261,9 +258,11 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
     if first is None:
         return
     for run in entry.runs:
-        other = run.record.network if run.record else None
-        for field in SHARED_NETWORK_FIELDS if run.record else ():
-            found, wanted = getattr(other, field, None), getattr(first.network, field, None)
+        if not run.record:
+            continue
+        for field in SHARED_NETWORK_FIELDS:
+            found = getattr(run.record.network, field, None)
+            wanted = getattr(first.network, field, None)
             if found != wanted:
                 yield build_record_fault(
                     run,

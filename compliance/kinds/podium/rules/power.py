@@ -56,7 +56,9 @@ def same_run(powered: RunPower) -> Iterator[Fault]:
 
 def describe_named_file(sha256: str) -> str:
     """Describe readings by the first letters of their SHA-256."""
-    return f"the readings {sha256[:SHOWN_DIGEST_LETTERS]}" if sha256 else "no readings of power"
+    if sha256:
+        return f"the readings {sha256[:SHOWN_DIGEST_LETTERS]}"
+    return "no readings of power"
 
 
 @rule("power.window", RunPower, About.SCORE)

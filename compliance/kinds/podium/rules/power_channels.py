@@ -60,11 +60,9 @@ rule.
 
 def list_source_grades(source: str) -> tuple[str, ...]:
     """Return the grades that a source can have."""
-    return (
-        PART_GRADES
-        if source == COMPONENTS_SOURCE
-        else tuple(POWER_SOURCES.get(source, PLUGIN_SOURCE).grades)
-    )
+    if source == COMPONENTS_SOURCE:
+        return PART_GRADES
+    return tuple(POWER_SOURCES.get(source, PLUGIN_SOURCE).grades)
 
 
 def find_channel_misfits(track: PowerTrack) -> Iterator[tuple[str, str]]:
@@ -91,16 +89,18 @@ def find_containing_scopes(track: PowerTrack, read: Collection[str]) -> frozense
     of a GPU among the other readings.
     """
     found: set[str] = set()
-    for scope in track.scopes if track.source == "nvml" else ():
-        if (match := GPU_SCOPE_PATTERN.fullmatch(scope)) and (
-            module := f"module{match[1]}"
-        ) in read:
-            found.add(module)
-    for scope in track.scopes if track.source == "rapl" else ():
-        if match := RAPL_CORE_ZONE_PATTERN.fullmatch(scope):
-            found |= {f"package{match[1]}", "psys"}
-        elif RAPL_PACKAGE_ZONE_PATTERN.fullmatch(scope):
-            found.add("psys")
+    if track.source == "nvml":
+        for scope in track.scopes:
+            if (match := GPU_SCOPE_PATTERN.fullmatch(scope)) and (
+                module := f"module{match[1]}"
+            ) in read:
+                found.add(module)
+    if track.source == "rapl":
+        for scope in track.scopes:
+            if match := RAPL_CORE_ZONE_PATTERN.fullmatch(scope):
+                found |= {f"package{match[1]}", "psys"}
+            elif RAPL_PACKAGE_ZONE_PATTERN.fullmatch(scope):
+                found.add("psys")
     return frozenset(found)
 
 

@@ -70,11 +70,10 @@ def folders(tree: Submission) -> Iterator[Fault]:
     root = tree.organisation_folder.parent.parent
     for path in tree.unexpected_folders:
         scenario = match_scenario_folder(path.name)
-        wanted = (
-            scenario.folder
-            if scenario
-            else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
-        )
+        if scenario:
+            wanted = scenario.folder
+        else:
+            wanted = f"a benchmark ({', '.join(known)}) with logs, or a scenario"
         found = f"the folder {path.name}"
         if path.name in known:
             found += " with neither logs nor a scenario"
@@ -159,12 +158,9 @@ def host(tree: Submission) -> Iterator[Fault]:
     """
     for entry in (entry for entry in tree.entries if entry.place):
         description = find_submitted_description(tree, entry.place.system if entry.place else None)
-        for run in entry.runs if description else ():
-            yield from (
-                check_described_host(run, description)
-                if description and not (run.record and run.record.network)
-                else ()
-            )
+        if description:
+            for run in entry.runs:
+                yield from check_described_host(run, description)
 
 
 def check_described_host(run: LoadGenRun, description: SystemDescription) -> Iterator[Fault]:
@@ -356,7 +352,9 @@ def records(bundle: Bundle) -> Iterator[Fault]:
         for entry in tree.entries
         if entry.record
     }
-    for workload, sha256 in sorted(served) if bundle.manifest else ():
+    if not bundle.manifest:
+        return
+    for workload, sha256 in sorted(served):
         name = f"{CHECKPOINTS_FOLDER}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
         if name not in sealed:
             yield bundle.build_fault(f"no {name}", "the record of the served checkpoint")
@@ -460,11 +458,10 @@ def check_environments(bundle: Bundle, stated: Mapping[str, Any]) -> Iterator[Fa
     for name in sorted(found.keys() | stated.keys()):
         wanted = manifests.read_run_environment_or_none(found[name].path) if name in found else None
         if wanted != stated.get(name):
-            required = (
-                f"the environment of systems/{name}.json"
-                if name in found
-                else "only those in the results"
-            )
+            if name in found:
+                required = f"the environment of systems/{name}.json"
+            else:
+                required = "only those in the results"
             yield bundle.build_fault(
                 f"environment of {name}", required, file=bundle.folder / MANIFEST_FILE
             )

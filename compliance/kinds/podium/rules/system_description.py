@@ -1,6 +1,6 @@
 """Check system descriptions (MLCommons' fields, owner) and checkpoint records."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,8 +99,10 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
     cannot be compared with an unknown count.
     Advice: provide the field with --system-file.
     """
-    full = system.description.podium.profile == Profile.FULL
-    for field in system.description.__struct_fields__ if full else COUNTED_FIELDS:
+    fields: Iterable[str] = COUNTED_FIELDS
+    if system.description.podium.profile == Profile.FULL:
+        fields = system.description.__struct_fields__
+    for field in fields:
         if (system.description.networked or field not in NETWORK_FIELDS) and getattr(
             system.description, field
         ) is None:

@@ -96,7 +96,9 @@ def convert_p99_to_ms(row: StudyRow) -> float | None:
 
 def find_row_efficiency(row: StudyRow) -> float | None:
     """Return samples/s/W of the system, or of all parts together; None if no power was read."""
-    return drawn.samples_per_s_per_w if (drawn := row.shown_energy) else None
+    if drawn := row.shown_energy:
+        return drawn.samples_per_s_per_w
+    return None
 
 
 def find_first_score(row: StudyRow) -> float | None:

@@ -110,7 +110,9 @@ def check_audit_system(
                 f"{digest[:SHOWN_DIGEST_LETTERS]}, the SHA-256 of {SYSTEM_RECORD}",
                 file=file,
             )
-    for name in AUDIT_RETAINED_FIELDS if served else ():
+    if not served:
+        return
+    for name in AUDIT_RETAINED_FIELDS:
         if getattr(audit.system, name) != getattr(served, name):
             yield audit.build_fault(
                 f"{name} {getattr(audit.system, name)!r}",
@@ -225,11 +227,9 @@ def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> I
             "effective_performance_issue_same_index",
         )
         return
-    width = (
-        int(min(run.find_number("effective_samples_per_query") or 1, len(loaded)))
-        if run.scenario is Scenario.MULTI_STREAM
-        else 1
-    )
+    width = 1
+    if run.scenario is Scenario.MULTI_STREAM:
+        width = int(min(run.find_number("effective_samples_per_query") or 1, len(loaded)))
     known = loaded[index : index + width]
     for position, sample in enumerate(islice(run.answers.samples, MAX_SHOWN_ANSWERS)):
         if sample not in known:

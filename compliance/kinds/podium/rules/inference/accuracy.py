@@ -174,7 +174,9 @@ def truth_files(entry: InferenceEntry) -> Iterator[Fault]:
     same, so this is a warning.
     Advice: serve the data with the published file, byte for byte.
     """
-    for name, wanted in entry.inference.truth_files.items() if entry.inference else ():
+    if not entry.inference:
+        return
+    for name, wanted in entry.inference.truth_files.items():
         path = entry.truth / name if entry.truth else None
         try:
             sha256 = compute_file_sha256(path) if path and path.is_file() else None
@@ -222,11 +224,10 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
             find_served_score(entry, metric),
             within.get(metric, DEFAULT_EXCESS_TOLERANCE),
         )
-        wide = (
-            1
-            if entry.record and entry.record.system.precision in EXACT_PRECISIONS
-            else COARSE_PRECISION_FACTOR
-        )
+        if entry.record and entry.record.system.precision in EXACT_PRECISIONS:
+            wide = 1
+        else:
+            wide = COARSE_PRECISION_FACTOR
         if found is not None and found > reference_score + tolerance * wide:
             required = (
                 f"at most {reference_score + tolerance * wide:.6g}, since the checkpoint"

@@ -71,11 +71,9 @@ def check_repeated_answers(run: LoadGenRun) -> Iterator[Fault]:
     """
     answers, per_query = run.answers, run.find_number("effective_samples_per_query") or 1
     samples_in_memory = run.find_number("effective_performance_sample_count") or len(answers) or 1
-    allowed = (
-        (per_query - 1) * math.ceil(len(answers) / max(samples_in_memory, 1))
-        if run.scenario is Scenario.MULTI_STREAM
-        else 0
-    )
+    allowed = 0.0
+    if run.scenario is Scenario.MULTI_STREAM:
+        allowed = (per_query - 1) * math.ceil(len(answers) / max(samples_in_memory, 1))
     for count, position in enumerate(answers.iterate_repeats(), 1):
         sample, line = answers.samples[position], answers.lines[position]
         if count > allowed:
@@ -102,11 +100,9 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
     Advice: copy mlperf_log_accuracy.json again from the run, and check that no two runs wrote into
     one folder; otherwise serve again.
     """
-    counts = (
-        run.find_numbers("generated_query_count", "generated_samples_per_query")
-        if run.performance
-        else None
-    )
+    counts = None
+    if run.performance:
+        counts = run.find_numbers("generated_query_count", "generated_samples_per_query")
     issued = counts[0] * counts[1] if counts else len(run.answers.sequence)
     for position, twice in islice(
         find_invalid_sequence_numbers(run.answers.sequence, issued), MAX_SHOWN_ANSWERS

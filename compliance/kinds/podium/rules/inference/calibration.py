@@ -67,11 +67,9 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
 
 def find_network_ranges(description: object) -> list[Any]:
     """Return the ranges in an engine's description, if each of them is a range."""
-    found = (
-        [value for name, value in description.items() if name.startswith(RANGE)]
-        if isinstance(description, Mapping)
-        else []
-    )
+    found = []
+    if isinstance(description, Mapping):
+        found = [value for name, value in description.items() if name.startswith(RANGE)]
     return found if all(map(is_number_range, found)) else []
 
 
@@ -136,7 +134,9 @@ def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     podium infer wrote.
     """
     rows = entry.inference.calibration if entry.inference else {}
-    for network, used in entry.measurements.calibration.items() if entry.measurements else ():
+    if not entry.measurements:
+        return
+    for network, used in entry.measurements.calibration.items():
         row = rows.get(used.list)
         for found, required in find_calibration_problems(
             used, of_accuracy_set=row is not None and row.of_accuracy_set
@@ -181,11 +181,10 @@ def find_calibration_problems(
 
 def format_first_names(names: Any) -> str:
     """Format the first few names, and the number of the others."""
-    return ", ".join(names[:MAX_NAMED_CALIBRATION_SAMPLES]) + (
-        f" and {len(names) - MAX_NAMED_CALIBRATION_SAMPLES} more"
-        if len(names) > MAX_NAMED_CALIBRATION_SAMPLES
-        else ""
-    )
+    first = ", ".join(names[:MAX_NAMED_CALIBRATION_SAMPLES])
+    if len(names) <= MAX_NAMED_CALIBRATION_SAMPLES:
+        return first
+    return f"{first} and {len(names) - MAX_NAMED_CALIBRATION_SAMPLES} more"
 
 
 def build_measurements_fault(entry: InferenceEntry, found: str, required: str) -> Fault:
@@ -204,11 +203,13 @@ def one_calibration(tree: Submission) -> Iterator[Fault]:
     """
     first_used: dict[object, CalibrationRecord] = {}
     for entry in tree.entries:
-        for used in list(entry.measurements.calibration.values())[:1] if entry.measurements else ():
-            first = first_used.setdefault(entry.workload, used)
-            if (used.list, used.names) != (first.list, first.names):
-                yield tree.build_fault(
-                    f"the calibration list {used.list}",
-                    f"{first.list}, as in another result of {entry.workload}",
-                    file=entry.measurements_path,
-                )
+        if not entry.measurements or not entry.measurements.calibration:
+            continue
+        used = next(iter(entry.measurements.calibration.values()))
+        first = first_used.setdefault(entry.workload, used)
+        if (used.list, used.names) != (first.list, first.names):
+            yield tree.build_fault(
+                f"the calibration list {used.list}",
+                f"{first.list}, as in another result of {entry.workload}",
+                file=entry.measurements_path,
+            )

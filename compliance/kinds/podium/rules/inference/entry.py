@@ -221,9 +221,9 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     """
     record, row = entry.record, entry.round.benchmarks.get(entry.workload or "")
     one_set = row is None or not row.served_metrics
-    for log in (
-        entry.origins if one_set and record and record.system.profile == Profile.SMOKE else ()
-    ):
+    if not (one_set and record and record.system.profile == Profile.SMOKE):
+        return
+    for log in entry.origins:
         found = log.find_value(events.EVAL_SAMPLES)
         if record and found != record.system.sample_count:
             yield log.build_fault(
@@ -386,7 +386,9 @@ def check_package_versions(
         )
     networks = entry.measurements.engine_description if entry.measurements else {}
     installed = packages.get(record.system.engine)
-    for network, description in networks.items() if installed else ():
+    if not installed:
+        return
+    for network, description in networks.items():
         built = description.get(record.system.engine) if isinstance(description, Mapping) else None
         if installed and isinstance(built, str) and not is_same_version(built, installed):
             found = f"network {network} built by {record.system.engine} {built}"

@@ -84,11 +84,10 @@ def find_instance_count_fault(run: LoadGenRun, record: ServedRun) -> Fault | Non
     if dict(counts) == dict.fromkeys(devices, each):
         return None
     where = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items()))
-    required = (
-        f"the setting {INSTANCES_KEY}"
-        if len(devices) == 1
-        else f"the same number on each device of {record.system.device}"
-    )
+    if len(devices) == 1:
+        required = f"the setting {INSTANCES_KEY}"
+    else:
+        required = f"the same number on each device of {record.system.device}"
     return run.build_fault(
         f"{len(record.instances)} instances{where and f': {where}'}",
         f"{each!r}, {required}",

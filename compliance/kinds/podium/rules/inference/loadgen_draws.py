@@ -95,11 +95,8 @@ def build_draw_plan(run: LoadGenRun) -> ReplayPlan | None:
         run.find_number("effective_target_qps"),
         run.find_number("effective_target_duration_ms"),
     )
-    samples = run.find_value(
-        "effective_performance_sample_count"
-        if run.performance
-        else "effective_accuracy_sample_count"
-    )
+    kind = "performance" if run.performance else "accuracy"
+    samples = run.find_value(f"effective_{kind}_sample_count")
     if (
         run.scenario is None
         or not rate

@@ -162,16 +162,15 @@ def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Ite
             f"{count} queries", f"at least {proven.queries_needed}", "result_query_count"
         )
         return
-    multi = run.scenario is Scenario.MULTI_STREAM
-    key = "early_stopping_latency_ms" if multi else "early_stopping_latency_ss"
-    logged_estimate, known = (
-        run.find_number(key),
-        collect_first_token_latencies(run, count)
-        if run.measures_tokens
-        else collect_known_latencies(
-            run, count, "query_" if multi else "", "per_query_" if multi else ""
-        ),
-    )
+    if run.scenario is Scenario.MULTI_STREAM:
+        key, prefixes = "early_stopping_latency_ms", ("query_", "per_query_")
+    else:
+        key, prefixes = "early_stopping_latency_ss", ("", "")
+    if run.measures_tokens:
+        known = collect_first_token_latencies(run, count)
+    else:
+        known = collect_known_latencies(run, count, *prefixes)
+    logged_estimate = run.find_number(key)
     if logged_estimate is None or known is None:
         return
     at = count - proven.rank_from_top
@@ -223,11 +222,9 @@ def collect_sorted_values(
     }
     keys = {**shares, 0: extreme_form.format("min"), count - 1: extreme_form.format("max")}
     found = {at: run.find_number(key) for at, key in sorted(keys.items())}
-    return (
-        None
-        if None in found.values()
-        else {at: value for at, value in found.items() if value is not None}
-    )
+    if None in found.values():
+        return None
+    return {at: value for at, value in found.items() if value is not None}
 
 
 def check_mean_latencies(run: LoadGenRun) -> Iterator[Fault]:

@@ -139,7 +139,8 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     Advice: copy mlperf_log_detail.txt again, whole; if a key is missing in the original, the run
     was cut off or another LoadGen wrote it: serve again with podium's.
     """
-    for key in iterate_required_keys(run) if run.detail else ():
+    required = list(iterate_required_keys(run)) if run.detail else []
+    for key in required:
         if key not in run.index:
             yield run.build_fault(f"no {key}", "every key for its mode and scenario")
         kind, fits = resolve_key_type(key)
@@ -163,11 +164,9 @@ def resolve_key_type(key: str) -> tuple[str, Callable[[object], bool]]:
         return "a list", lambda value: isinstance(value, list)
     if key.endswith(TEXT_KEY_ENDINGS):
         return "a string", lambda value: isinstance(value, str)
-    return (
-        ("true or false", lambda value: isinstance(value, bool))
-        if key.endswith(FLAG_KEY_ENDINGS)
-        else ("a finite number", is_finite_number)
-    )
+    if key.endswith(FLAG_KEY_ENDINGS):
+        return ("true or false", lambda value: isinstance(value, bool))
+    return ("a finite number", is_finite_number)
 
 
 def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
@@ -177,13 +176,11 @@ def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
         yield from (*PERFORMANCE_LOG_KEYS, *STOPPING_LOG_KEYS[run.measures_tokens])
     if run.scenario:
         yield REQUESTED_RATE_KEYS[run.scenario]
-        yield from (
-            (REQUESTED_PERCENTILE_KEYS[run.scenario],)
-            if run.scenario in REQUESTED_PERCENTILE_KEYS
-            else ()
-        )
+        if run.scenario in REQUESTED_PERCENTILE_KEYS:
+            yield from (REQUESTED_PERCENTILE_KEYS[run.scenario],)
         yield from REQUESTED_LOG_KEYS[run.scenario]
-        yield from RESULT_LOG_KEYS[run.scenario] if run.performance else ()
+        if run.performance:
+            yield from RESULT_LOG_KEYS[run.scenario]
 
 
 @rule("loadgen.version", LoadGenRun, About.RULES)

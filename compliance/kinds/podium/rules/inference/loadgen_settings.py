@@ -109,35 +109,27 @@ def iterate_derived_settings(run: LoadGenRun) -> Iterator[tuple[str, float | Non
     if scenario is None:
         return
     offline = scenario is Scenario.OFFLINE
-    per_query = (
-        get_number("requested_multi_stream_samples_per_query")
-        if scenario is Scenario.MULTI_STREAM
-        else None
-        if offline
-        else 1.0
-    )
+    if scenario is Scenario.MULTI_STREAM:
+        per_query = get_number("requested_multi_stream_samples_per_query")
+    elif offline:
+        per_query = None
+    else:
+        per_query = 1.0
     counts = run.find_numbers("effective_min_query_count", "effective_samples_per_query")
     yield EFFECTIVE_RATE_KEY, compute_target_rate(run)
-    yield (
-        "effective_target_duration_ms",
-        0.0 if offline else get_number("requested_min_duration_ms"),
-    )
-    yield (
-        "effective_target_latency_percentile",
-        (
-            get_number(REQUESTED_PERCENTILE_KEYS[scenario])
-            if scenario in REQUESTED_PERCENTILE_KEYS
-            else LOGGED_OFFLINE_PERCENTILE
-        ),
-    )
-    yield (
-        "effective_target_latency_ns",
-        (get_number("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0),
-    )
-    yield (
-        "effective_max_async_queries",
-        (get_number("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0),
-    )
+    duration = 0.0 if offline else get_number("requested_min_duration_ms")
+    percentile: float | None = LOGGED_OFFLINE_PERCENTILE
+    if scenario in REQUESTED_PERCENTILE_KEYS:
+        percentile = get_number(REQUESTED_PERCENTILE_KEYS[scenario])
+    bound: float | None = 0.0
+    queries_at_once: float | None = 1.0
+    if scenario is Scenario.SERVER:
+        bound = get_number("requested_server_target_latency_ns")
+        queries_at_once = get_number("requested_server_max_async_queries")
+    yield "effective_target_duration_ms", duration
+    yield "effective_target_latency_percentile", percentile
+    yield "effective_target_latency_ns", bound
+    yield "effective_max_async_queries", queries_at_once
     yield "effective_min_query_count", 1.0 if offline else None
     yield "effective_samples_per_query", per_query
     yield "effective_min_sample_count", counts[0] * counts[1] if counts else None
@@ -151,7 +143,9 @@ def compute_target_rate(run: LoadGenRun) -> float | None:
     requested = run.find_number(REQUESTED_RATE_KEYS[run.scenario]) if run.scenario else None
     if not requested:
         return None
-    return requested if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / requested
+    if run.scenario in (Scenario.SERVER, Scenario.OFFLINE):
+        return requested
+    return 1e9 / requested
 
 
 def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
@@ -184,7 +178,9 @@ def compute_generated_samples(run: LoadGenRun, effective: float) -> float:
     """
     loaded = run.find_number("effective_performance_sample_count")
     equal = run.scenario is Scenario.OFFLINE and run.find_value(EQUAL_ISSUE_KEY) is True
-    return math.ceil(effective / loaded) * loaded if equal and loaded else effective
+    if equal and loaded:
+        return math.ceil(effective / loaded) * loaded
+    return effective
 
 
 @rule("loadgen.mode", LoadGenRun, About.RULES)
@@ -392,11 +388,9 @@ def check_loaded_sets(
             "loaded_qsl_set",
         )
     per_query = run.find_number("effective_samples_per_query") or 1.0
-    padding = (
-        int(min(per_query, MAX_PADDED_QUERY_SAMPLES)) - 1
-        if run.scenario is Scenario.MULTI_STREAM
-        else 0
-    )
+    padding = 0
+    if run.scenario is Scenario.MULTI_STREAM:
+        padding = int(min(per_query, MAX_PADDED_QUERY_SAMPLES)) - 1
     for record in run.index["loaded_qsl_set"]:
         if isinstance(record.value, list) and not is_padded_set(record.value, padding):
             yield run.build_fault(

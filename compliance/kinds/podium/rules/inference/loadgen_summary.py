@@ -116,22 +116,19 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
     """Yield lines that LoadGen does not write into the summary of such a run: a figure under an
     invented name could be presented as a result.
     """
-    known = (
-        {
+    known = set()
+    if run.performance:
+        known = {
             *SUMMARY_TEXT_KEYS,
             *SUMMARY_CONSTRAINT_KEYS,
             *(name for name, _ in iterate_summary_figures(run)),
             *((UNCOMPARED_TOKEN_RATE,) if measures_single_stream_tokens(run) else ()),
         }
-        if run.performance
-        else set()
-    )
-    for name in (
-        sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ()
-    ):
-        yield run.build_summary_fault(
-            name, f"'{name}'", "the names that LoadGen writes for this scenario"
-        )
+    if run.rule or not run.performance:
+        for name in sorted(run.summary.values.keys() - known):
+            yield run.build_summary_fault(
+                name, f"'{name}'", "the names that LoadGen writes for this scenario"
+            )
     notes = {} if run.find_value(EQUAL_ISSUE_KEY) is True else run.summary.notes
     for line, at in {**run.summary.unrecognised_lines, **notes}.items():
         yield run.build_fault(
@@ -205,7 +202,9 @@ def format_stopping_text(run: LoadGenRun) -> str | None:
     if run.scenario is Scenario.OFFLINE:
         return ""
     if run.scenario is Scenario.SERVER:
-        return "Run successful." if run.find_value("early_stopping_met") is True else None
+        if run.find_value("early_stopping_met") is not True:
+            return None
+        return "Run successful."
     if run.rule is None or count is None or not 0 < count <= MAX_PLAUSIBLE_QUERIES:
         return None
     if run.scenario is Scenario.MULTI_STREAM:
@@ -215,7 +214,9 @@ def format_stopping_text(run: LoadGenRun) -> str | None:
     first = format_stopping_estimate(
         run, int(count), run.rule.percentile, "early_stopping_latency_ss"
     )
-    return None if first is None else f"{first} {format_second_estimate(run, int(count))}"
+    if first is None:
+        return None
+    return f"{first} {format_second_estimate(run, int(count))}"
 
 
 def format_second_estimate(run: LoadGenRun, count: int) -> str:
@@ -253,7 +254,9 @@ def format_stopping_estimate(
 
 def format_summary_value(value: Any) -> str:
     """Format a value as the summary does."""
-    return {True: "Yes", False: "NO"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return {True: "Yes", False: "NO"}[value]
+    return str(value)
 
 
 def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
@@ -289,11 +292,9 @@ def iterate_token_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
 
 def format_headline_name(run: LoadGenRun) -> str | None:
     """Return the name of the scenario's result."""
-    return (
-        HEADLINE_NAME_FORMATS[run.scenario].format(run.rule.percentile)
-        if run.scenario and run.rule
-        else None
-    )
+    if run.scenario and run.rule:
+        return HEADLINE_NAME_FORMATS[run.scenario].format(run.rule.percentile)
+    return None
 
 
 def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
@@ -305,18 +306,15 @@ def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault
         yield run.build_summary_fault(
             name, f"{name}: {stated.text}", f"the value of {key}, which the detail log lacks"
         )
-    elif (
-        stated is not None
-        and value is not None
-        and not (
-            stated.text == str(run.find_value(key))
-            if key.endswith("_ns")
-            else is_printed_number_close(stated.text, value)
-        )
-    ):
-        yield run.build_summary_fault(
-            name, f"{name}: {stated.text}", f"{value:g}, as {key} in the detail log"
-        )
+    elif stated is not None and value is not None:
+        if key.endswith("_ns"):
+            is_equal = stated.text == str(run.find_value(key))
+        else:
+            is_equal = is_printed_number_close(stated.text, value)
+        if not is_equal:
+            yield run.build_summary_fault(
+                name, f"{name}: {stated.text}", f"{value:g}, as {key} in the detail log"
+            )
 
 
 def is_printed_number_close(text: str, value: float) -> bool:
@@ -340,7 +338,9 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_summary_fault(
             name, f"parameter '{name}'", "the parameters that LoadGen writes"
         )
-    for name, key in keys.items() if run.performance and run.detail else ():
+    if not (run.performance and run.detail):
+        return
+    for name, key in keys.items():
         stated, value = run.summary.parameters.get(name), run.find_value(key)
         if stated is None:
             yield run.build_fault(
@@ -374,11 +374,9 @@ def is_equal_parameter(stated: LogValue, value: Any) -> bool:
             or is_printed_number_close(stated.text, value)
             and not stated.text.isdigit()
         )
-    return (
-        is_printed_number_close(stated.text, value)
-        if isinstance(value, float)
-        else stated.text == str(value)
-    )
+    if isinstance(value, float):
+        return is_printed_number_close(stated.text, value)
+    return stated.text == str(value)
 
 
 @rule("loadgen.headline", LoadGenRun, About.SCORE, former="entry.value")

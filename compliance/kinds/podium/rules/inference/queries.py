@@ -234,4 +234,6 @@ def apply_recorded_rate(run: LoadGenRun, plan: ReplayPlan) -> ReplayPlan:
     good = (
         isinstance(rate, int | float) and abs(rate - plan.rate) <= DRAWN_TIME_TOLERANCE * plan.rate
     )
-    return replace(plan, rate=float(rate)) if good and isinstance(rate, int | float) else plan
+    if good and isinstance(rate, int | float):
+        return replace(plan, rate=float(rate))
+    return plan

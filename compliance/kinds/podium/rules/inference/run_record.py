@@ -110,16 +110,14 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
     """
     for run in entry.runs:
         record = run.record
-        contradictions = (
-            command_line.find_command_contradictions(
-                record.command,
-                run.round.benchmarks,
-                record.system.workload,
-                record.system.profile,
-                record.settings,
-            )
-            if record
-            else ()
+        if record is None:
+            continue
+        contradictions = command_line.find_command_contradictions(
+            record.command,
+            run.round.benchmarks,
+            record.system.workload,
+            record.system.profile,
+            record.settings,
         )
         yield from (build_record_fault(run, found, required) for found, required in contradictions)
 
@@ -187,9 +185,9 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
     if system and not is_sha256(system.checkpoint_sha256):
         yield build_system_fault(entry, f"checkpoint {system.checkpoint_sha256!r}", "a SHA-256")
     served = entry.record.system.precision if entry.record else None
-    for network, description in (
-        entry.measurements.engine_description.items() if entry.measurements and served else ()
-    ):
+    if not (entry.measurements and served):
+        return
+    for network, description in entry.measurements.engine_description.items():
         if isinstance(description, Mapping) and description.get("precision", served) != served:
             yield entry.build_fault(
                 f"engine_description: network {network} in {description['precision']}",
@@ -297,7 +295,9 @@ def is_echoed_setting(name: str, found: Any, echo: float) -> bool:
         return found == echo
     units = LOGGED_SETTING_KEYS[name][1]
     low, high = (echo * (1 + sign * LOGGED_NUMBER_TOLERANCE) / units for sign in (-1, 1))
-    return math.floor(low) <= found <= high if units > 1 else low <= found <= high
+    if units > 1:
+        return math.floor(low) <= found <= high
+    return low <= found <= high
 
 
 @rule("entry.agreement", InferenceEntry, About.RULES)
@@ -363,7 +363,9 @@ def check_equal_settings(
 
 def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
     """Format a setting for a finding."""
-    return repr(convert_list_to_tuple(settings[key])) if key in settings else "missing"
+    if key in settings:
+        return repr(convert_list_to_tuple(settings[key]))
+    return "missing"
 
 
 @rule("entry.batches", InferenceEntry, About.SCORE)
@@ -379,11 +381,9 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
     fault of podium.
     """
     for run in entry.runs:
-        issued = (
-            run.find_numbers("result_query_count", "generated_samples_per_query")
-            if run.performance
-            else None
-        )
+        issued = None
+        if run.performance:
+            issued = run.find_numbers("result_query_count", "generated_samples_per_query")
         samples = issued[0] * issued[1] if issued else float(len(run.answers.samples))
         counts = run.record.batches if run.record else {}
         batched_samples = counts.get("count", 0.0) * counts.get("mean_size", 0.0)

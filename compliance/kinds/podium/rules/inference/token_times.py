@@ -176,7 +176,9 @@ def find_start_times(run: LoadGenRun) -> Any:
     if run.scenario is Scenario.SERVER:
         return recompute_due_times(run)
     single = run.queries is not None and run.scenario is Scenario.SINGLE_STREAM
-    return run.queries.issued_ns if run.queries is not None and single else None
+    if run.queries is not None and single:
+        return run.queries.issued_ns
+    return None
 
 
 def compute_per_token_ns(run: LoadGenRun) -> Any:
@@ -203,7 +205,9 @@ def check_held_up_time(run: LoadGenRun, first_token_ns: Any) -> Iterator[Fault]:
     found = compute_per_token_ns(run)
     further = numpy.asarray(run.tokens.tokens)
     further = further[further > 1] - 1
-    for percentile in COMPARED_PERCENTILES if len(found) else ():
+    if not len(found):
+        return
+    for percentile in COMPARED_PERCENTILES:
         logged = run.find_number(OUTPUT_TOKEN_KEY.format(percentile))
         if logged is None:
             continue

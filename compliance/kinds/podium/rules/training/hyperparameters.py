@@ -69,11 +69,10 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
             fault = log.build_fault(
                 f"no {key}", "the hyperparameter, logged before init_stop", events.INIT_STOP
             )
-            yield (
-                fault
-                if key in wanted or key in required
-                else replace(fault, severity=Severity.WARNING)
-            )
+            if key in wanted or key in required:
+                yield fault
+            else:
+                yield replace(fault, severity=Severity.WARNING)
         elif key in wanted and not is_same_value(
             convert_list_to_tuple(record.value), convert_list_to_tuple(wanted[key])
         ):
@@ -137,11 +136,9 @@ def types(log: TrainingLog) -> Iterator[Fault]:
 
 def select_logged_settings(log: TrainingLog) -> Mapping[str, Setting]:
     """Return the names of the workload's logged settings."""
-    return (
-        {key: setting for key, setting in log.row.settings.items() if setting.log}
-        if log.row
-        else {}
-    )
+    if not log.row:
+        return {}
+    return {key: setting for key, setting in log.row.settings.items() if setting.log}
 
 
 def is_value_of_setting(setting: Setting, value: object) -> bool:
@@ -215,18 +212,19 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
             yield log.build_fault(f"{key}: {problem}", describe_range(setting), events.SETTINGS)
     settings = log.settings
     for key in sorted({*collect_required_settings(log), *logged} - table.keys()):
-        assumed = (
-            f"{settings[key]!r}, which is the assumed value"
-            if key in settings
-            else "the profile's value, or the user's"
-        )
+        if key in settings:
+            assumed = f"{settings[key]!r}, which is the assumed value"
+        else:
+            assumed = "the profile's value, or the user's"
         fault = log.build_fault(f"no {key} among the settings", assumed, events.SETTINGS)
         yield fault if key in logged else replace(fault, severity=Severity.WARNING)
 
 
 def list_known_settings(log: TrainingLog) -> Mapping[str, Setting]:
     """Return the round's settings and the workload's; none if it is not installed."""
-    return collect_workload_settings(log.round, log.row) if log.row else {}
+    if not log.row:
+        return {}
+    return collect_workload_settings(log.round, log.row)
 
 
 def collect_required_settings(log: TrainingLog) -> set[str]:
@@ -258,13 +256,11 @@ def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
     """Return the prefixes of the hyperparameters of unused optimizers: `lars_opt_` in a run with
     SGD (mlcommons/logging, closed_resnet.yaml).
     """
-    choices = (
-        select_logged_settings(log)[OPTIMIZER_SETTING].choices
-        if OPTIMIZER_SETTING in select_logged_settings(log)
-        else ()
-    )
+    setting = select_logged_settings(log).get(OPTIMIZER_SETTING)
     used = log.settings.get(OPTIMIZER_SETTING)
-    return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
+    if setting is None or used not in setting.choices:
+        return ()
+    return tuple(f"{name}_opt_" for name in setting.choices if name != used)
 
 
 @rule("training.samples", TrainingLog, About.RULES)

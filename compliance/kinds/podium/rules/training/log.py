@@ -89,13 +89,12 @@ def event_type(log: TrainingLog) -> Iterator[Fault]:
     events INTERVAL_END.
     """
     for record in log.records:
-        wanted = (
-            "INTERVAL_START"
-            if record.key in INTERVAL_START_EVENTS
-            else "INTERVAL_END"
-            if record.key in INTERVAL_END_EVENTS
-            else "POINT_IN_TIME"
-        )
+        if record.key in INTERVAL_START_EVENTS:
+            wanted = "INTERVAL_START"
+        elif record.key in INTERVAL_END_EVENTS:
+            wanted = "INTERVAL_END"
+        else:
+            wanted = "POINT_IN_TIME"
         if record.event.event_type != wanted:
             yield log.build_fault(
                 f"{record.key} is a {record.event.event_type}", wanted, record.line
@@ -138,12 +137,13 @@ def rank_log_stage(record: MllogRecord) -> int:
         return marks[record.key]
     if record.key in AFTER_RUN_EVENTS:
         return 8
-    return (
-        6
-        if record.key in events.RUN_EVENTS
-        or record.key in (events.THROUGHPUT, events.EXAMPLE, events.RESUMED)
-        else 3
-    )
+    if record.key in events.RUN_EVENTS or record.key in (
+        events.THROUGHPUT,
+        events.EXAMPLE,
+        events.RESUMED,
+    ):
+        return 6
+    return 3
 
 
 @rule("training.nesting", TrainingLog, About.FORM)
@@ -323,10 +323,7 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
         events.RESUMED,
     }
     known |= {key for key, setting in log.row.settings.items() if setting.log} if log.row else set()
-    known |= (
-        {*log.training.required, *(constraint.key for constraint in log.training.constraints)}
-        if log.training
-        else set()
-    )
+    if log.training:
+        known |= {*log.training.required, *(each.key for each in log.training.constraints)}
     for key in sorted(log.index.keys() - known):
         yield log.build_fault(f"the event '{key}'", "a name from the round", key)

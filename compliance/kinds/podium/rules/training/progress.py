@@ -264,7 +264,9 @@ def iterate_epoch_stretches(log: TrainingLog) -> Iterator[EpochStretch]:
     samples, batch = log.find_value(events.TRAIN_SAMPLES), log.find_value(BATCH_SIZE_KEY)
     begun: MllogRecord | None = None
     done = 0
-    for record in log.records if is_logged_count(samples) and samples else ():
+    if not (is_logged_count(samples) and samples):
+        return
+    for record in log.records:
         if record.key == events.EPOCH_START:
             begun, done = record, 0
         elif record.key == events.RESUMED and begun is not None:
@@ -308,11 +310,10 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
     Advice: find out what held the machine up between the lines of this epoch.
     """
     for stretch in iterate_epoch_stretches(log):
-        claimed_ms = (
-            1000 * stretch.samples / stretch.stated_rate
-            if stretch.stated_rate
-            else stretch.taken_ms
-        )
+        if stretch.stated_rate:
+            claimed_ms = 1000 * stretch.samples / stretch.stated_rate
+        else:
+            claimed_ms = stretch.taken_ms
         apart_ms, slack_ms = (
             stretch.taken_ms - claimed_ms,
             0.15 * claimed_ms + THROUGHPUT_TOLERANCE_MS,
@@ -363,14 +364,15 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
     """
     found, batch = list(iterate_epoch_stretches(log)), log.find_value(BATCH_SIZE_KEY)
     fastest = log.row.fastest_step_us if log.row else None
-    for stretch in found if fastest is not None and is_logged_count(batch) and batch else ():
-        steps = stretch.samples // batch
-        if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
-            yield log.build_fault(
-                f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms",
-                f"at least {fastest:g} us per step",
-                stretch.line,
-            )
+    if fastest is not None and is_logged_count(batch) and batch:
+        for stretch in found:
+            steps = stretch.samples // batch
+            if stretch.taken_ms * US_PER_MS < steps * fastest - US_PER_MS:
+                yield log.build_fault(
+                    f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms",
+                    f"at least {fastest:g} us per step",
+                    stretch.line,
+                )
     yield from check_outstanding_epoch(log, found)
 
 
@@ -402,7 +404,9 @@ def iterate_void_rates(log: TrainingLog) -> Iterator[float]:
     """Yield the samples/s of each complete epoch that a resumed run voided."""
     samples = log.find_value(events.TRAIN_SAMPLES)
     starts: dict[int | None, MllogRecord] = {}
-    for record in log.void if is_logged_count(samples) else ():
+    if not is_logged_count(samples):
+        return
+    for record in log.void:
         if record.key == events.EPOCH_START:
             starts[get_epoch_number(record)] = record
         elif record.key == events.EPOCH_STOP and (

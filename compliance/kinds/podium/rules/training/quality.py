@@ -2,6 +2,7 @@
 accuracy.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -87,13 +88,10 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
             )
         elif record.key in EVALUATION_EVENTS:
             inside.append(record)
-        pending = (
-            record
-            if record.key == events.BLOCK_STOP
-            else None
-            if record.key == events.EVAL_START
-            else pending
-        )
+        if record.key == events.BLOCK_STOP:
+            pending = record
+        elif record.key == events.EVAL_START:
+            pending = None
         if record.key == events.EVAL_STOP:
             yield from check_evaluation_events(log, inside, epoch)
             inside = []
@@ -209,11 +207,10 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
             )
             return
         last = list(log.iterate_evaluations())[-1:]
-        scores = (
-            ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items())
-            if last
-            else "no evaluation"
-        )
+        if last:
+            scores = ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items())
+        else:
+            scores = "no evaluation"
         yield log.build_fault(
             f"status {log.status}, last evaluation: {scores}", "status success", stop
         )
@@ -284,11 +281,9 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
     """
     count, row = len(log.list_records(events.EPOCH_START)), log.training
     if row and log.succeeded and count < row.fewest_epochs:
-        severity = (
-            Severity.WARNING
-            if row.division is Division.OPEN and not has_row_settings(log, row)
-            else None
-        )
+        severity = None
+        if row.division is Division.OPEN and not has_row_settings(log, row):
+            severity = Severity.WARNING
         yield replace(
             log.build_fault(
                 f"a target reached after {count} epochs",
@@ -365,25 +360,22 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
     """
     last = list(log.iterate_evaluations())[-1:]
     within = log.row.reference_within if log.row else {}
-    for metric, score in last[0].scores.items() if last and log.succeeded else ():
+    if not (last and log.succeeded):
+        return
+    for metric, score in last[0].scores.items():
         reference_score, tolerance = log.reference.get(metric), within.get(metric)
         if reference_score is None or score is None:
             continue
-        slack = (
-            tolerance
-            * (
-                1
-                if log.find_value(events.PRECISION) in EXACT_EVALUATION_PRECISIONS
-                else COARSE_EVALUATION_FACTOR
-            )
-            if tolerance is not None
-            else None
-        )
-        least = score - slack if slack is not None else score * (1 - MAX_REFERENCE_FALL)
-        if reference_score < least or (slack is not None and reference_score > score + slack):
-            required = f"at least {least:.6g}" + (
-                "" if slack is None else f", at most {score + slack:.6g}"
-            )
+        least, most = score * (1 - MAX_REFERENCE_FALL), math.inf
+        if tolerance is not None:
+            slack = tolerance
+            if log.find_value(events.PRECISION) not in EXACT_EVALUATION_PRECISIONS:
+                slack *= COARSE_EVALUATION_FACTOR
+            least, most = score - slack, score + slack
+        if reference_score < least or reference_score > most:
+            required = f"at least {least:.6g}"
+            if most < math.inf:
+                required += f", at most {most:.6g}"
             yield log.build_fault(
                 f"{metric} {reference_score:g}",
                 f"{required}, since the last evaluation has {score}",
@@ -404,11 +396,9 @@ def grain(log: TrainingLog) -> Iterator[Fault]:
         log.find_value(events.EVAL_SAMPLES),
         log.row.reference_within if log.row else {},
     )
-    for evaluation in (
-        log.iterate_evaluations()
-        if is_logged_count(samples) and 0 < samples <= MAX_COUNTED_SAMPLES
-        else ()
-    ):
+    if not (is_logged_count(samples) and 0 < samples <= MAX_COUNTED_SAMPLES):
+        return
+    for evaluation in log.iterate_evaluations():
         for metric, score in evaluation.scores.items():
             if (
                 metric in counted

@@ -251,12 +251,14 @@ def compute_file_sha256(path: Path) -> str:
 
 
 def compute_folder_sha256(folder: Path) -> str:
-    """Hash a folder of exported weights: names and contents, sorted, without podium's own
-    record.
+    """Hash a folder of exported weights or labels: names and contents, sorted, without podium's own
+    record and without hidden files, which file managers leave behind.
     """
     digest = hashlib.sha256()
     for path in sorted(
-        path for path in folder.iterdir() if path.is_file() and path.name != CHECKPOINT_RECORD
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name != CHECKPOINT_RECORD and not path.name.startswith(".")
     ):
         digest.update(f"{path.name}\0{compute_file_sha256(path)}\n".encode())
     return digest.hexdigest()

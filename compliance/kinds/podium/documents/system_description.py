@@ -63,6 +63,8 @@ class SystemDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     number_nic_sut: str | None = None
     net_software_stack_sut: str | None = None
     network_topology: str | None = None
+    hw_notes: str | None = None
+    sw_notes: str | None = None
     podium: PodiumBlock
 
     @property

@@ -13,6 +13,7 @@ from compliance.kinds.podium.documents.submission import Submission, Uninstalled
 from compliance.kinds.podium.documents.system_description import SystemDescription
 from compliance.kinds.podium.rules.campaign import compute_thread_limit, find_submitted_description
 from compliance.logs.telemetry import HostState
+from compliance.recognition.path_kind import is_empty_folder
 from compliance.recognition.tree_path import match_scenario_folder
 from compliance.rules import rule
 from compliance.verdict import INSTALLED_RULE, About, Fault, Severity, Verdict
@@ -54,7 +55,7 @@ def folders(tree: Submission) -> Iterator[Fault]:
     """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
     folder beside a division has a misspelt division name. Other folders beside a division that
     contain results are a warning, because the judge does not read them. Folders in a division that
-    are not an organisation's are a warning, too.
+    are not an organisation's are a warning, too, and so are empty folders.
 
     Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name;
     names are case-sensitive.
@@ -85,9 +86,10 @@ def folders(tree: Submission) -> Iterator[Fault]:
         hidden = path.parent.parent == root or (
             path.parent == root and fold_name(path.name) not in [*Division]
         )
-        yield tree.build_fault(
-            found, wanted, file=path, severity=Severity.WARNING if hidden else None
-        )
+        severity = None
+        if hidden or is_empty_folder(path):
+            severity = Severity.WARNING
+        yield tree.build_fault(found, wanted, file=path, severity=severity)
 
 
 @rule("tree.links", Submission, About.FORM)

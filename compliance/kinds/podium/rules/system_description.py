@@ -27,6 +27,8 @@ LOGGED_RECORD_FIELDS: Final = {
     "run_index": events.RUN_INDEX,
 }
 """Field of a checkpoint's record -> the event with the same value."""
+UNWEIGHED_FILES: Final = (CHECKPOINT_RECORD, "model.json")
+"""Files of a checkpoint that stay where somebody left its weights out."""
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
@@ -62,7 +64,7 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
     description = system.description
     checks = (
         ("division", description.division, tuple(Division)),
-        ("status", description.status, SYSTEM_STATUSES),
+        ("status", description.status.casefold(), SYSTEM_STATUSES),
         ("podium.round", description.podium.round, (system.round.name,)),
         ("podium.profile", description.podium.profile, tuple(Profile)),
     )
@@ -139,7 +141,8 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 
 @rule("checkpoint.weights", CheckpointFile, About.IDENTITY)
 def weights(found: CheckpointFile) -> Iterator[Fault]:
-    """Weights beside a record have the hash that names their folder.
+    """Weights beside a record have the hash that names their folder. A record without weights is
+    not compared.
 
     Source: house rule: suite.files.layout.compute_folder_sha256 of the exported files; a bundle
     contains only the record.
@@ -148,7 +151,8 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
     folder = found.path.parent
     try:
         has_weights = any(
-            path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD
+            path.is_file() and not path.name.startswith(".") and path.name not in UNWEIGHED_FILES
+            for path in folder.iterdir()
         )
         sha256 = compute_folder_sha256(folder) if has_weights else folder.name
     except OSError as error:

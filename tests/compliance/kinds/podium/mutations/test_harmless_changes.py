@@ -1,0 +1,68 @@
+"""Changes that file managers, people and other programs make, and that claim nothing."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from examples import EXAMPLES
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A campaign with its ground truth."""
+    root = tmp_path / "results"
+    shutil.copytree(EXAMPLES / "base" / "tree", root)
+    return root
+
+
+def leave_hidden_files(tree: Path) -> None:
+    for folder in (*tree.glob("open/*/truth/*"), *tree.glob("checkpoints/*/*")):
+        (folder / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+
+
+def leave_weights_out(tree: Path) -> None:
+    for record in tree.glob("checkpoints/*/*/record.json"):
+        (record.parent / "model.safetensors").unlink(missing_ok=True)
+        (record.parent / "model.json").write_text("{}\n")
+
+
+def make_room_for_a_system(tree: Path) -> None:
+    (tree / "open/acme/results/box-torch-fp32/resnet51").mkdir()
+
+
+def edit_description(tree: Path, **fields: str) -> None:
+    for path in tree.glob("open/*/systems/*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def note_hardware(tree: Path) -> None:
+    edit_description(tree, hw_notes="air-cooled")
+
+
+def capitalise_status(tree: Path) -> None:
+    edit_description(tree, status="Research")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        leave_hidden_files,
+        leave_weights_out,
+        make_room_for_a_system,
+        note_hardware,
+        capitalise_status,
+    ],
+)
+def test_a_change_that_claims_nothing_is_no_error(
+    tree: Path, change: Callable[[Path], None]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
+    change(tree)
+    assert {path: path.stat().st_mtime_ns for path in tree.rglob("*")} != before
+    findings = Judge().judge_path(str(tree)).findings
+    assert [each for each in findings if each.severity is Severity.ERROR] == []

@@ -1,4 +1,4 @@
-"""Measures the coverage of podium's 95 % intervals on the runs of published training sets.
+"""Measures the coverage of podium's 95 % intervals on the runs of published run sets.
 
 The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs
 as the round asks for are drawn from the pool
@@ -187,7 +187,7 @@ def main() -> None:
     sides, seconds = compared(trees(given.logs)) if given.logs else ([], 0.0)
     logged = read_sets(sides)
     if given.logs and not logged:
-        sys.exit(f"{given.logs}: contains no training sets")
+        sys.exit(f"{given.logs}: contains no run sets")
     alone = {
         name: coverage(pool, RUNS[name], given.draws, ours)[0]
         for name, pool in pools(logged).items()

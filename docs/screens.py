@@ -171,7 +171,7 @@ def screen(command: str, printed: str) -> str:
 
 
 def scored(results: Path) -> Sequence[Score]:
-    """Ask podium for the scores; the first row is the training set's."""
+    """Ask podium for the scores; the first row is the run set's."""
     told = subprocess.run(
         [sys.executable, "-m", "suite.cli", "score", str(results), "--format", "json"],
         check=True,

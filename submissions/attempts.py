@@ -65,7 +65,7 @@ def record_pack_step(
 
 
 def count_result_attempts(result: IndexedResult) -> int | None:
-    """Count the attempts at a result in its ledger: training sets, or performance runs; None if
+    """Count the attempts at a result in its ledger: run sets, or performance runs; None if
     there is no ledger.
     """
     if (

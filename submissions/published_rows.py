@@ -287,7 +287,7 @@ def build_published_result(row_texts: Mapping[str, str]) -> Result:
 
 
 def parse_convergence_factor(row_texts: Mapping[str, str]) -> float | None:
-    """Parse the factor of a training set; empty is none."""
+    """Parse the factor of a run set; empty is none."""
     text = row_texts.get("convergence_factor", "")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Index of a results folder or bundle: one record per training set and inference entry. Results are
+"""Index of a results folder or bundle: one record per run set and inference entry. Results are
 found with the judge's code.
 """
 
@@ -121,7 +121,7 @@ def list_organisation_folders(path: Path) -> list[Path]:
 
 
 def find_system_results(organisation_folder: Path, system: Path) -> Iterator[IndexedResult]:
-    """Yield the results of one system; a training set may be directly in the system's folder, as in
+    """Yield the results of one system; a run set may be directly in the system's folder, as in
     three published cases.
     """
     if logs := list_set_logs(system):
@@ -140,7 +140,7 @@ def find_system_results(organisation_folder: Path, system: Path) -> Iterator[Ind
 def find_benchmark_results(
     organisation_folder: Path | None, system: str, benchmark_folder: Path
 ) -> Iterator[IndexedResult]:
-    """Yield the results of one benchmark: its training set, its scenarios."""
+    """Yield the results of one benchmark: its run set, its scenarios."""
     if logs := list_set_logs(benchmark_folder):
         yield IndexedResult(
             folder=benchmark_folder,
@@ -165,7 +165,7 @@ def find_benchmark_results(
 
 
 def list_set_logs(folder: Path) -> tuple[Path, ...]:
-    """List the logs of a training set: those with podium's names, or else all that a published set
+    """List the logs of a run set: those with podium's names, or else all that a published set
     may have.
     """
     published = tuple(tree_path.list_published_logs(folder))

@@ -31,7 +31,7 @@ class CheckpointRecord:
     sha256: str
     """suite.files.layout.compute_folder_sha256 of the weights' folder."""
     nonce: str
-    """Nonce of the campaign; binds every LoadGen run to this training set."""
+    """Nonce of the campaign; binds every LoadGen run to this run set."""
     seed: int
     run_index: int
     training_log: str

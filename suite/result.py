@@ -35,7 +35,7 @@ class ResultPlace:
     system: str = ""
     workload: str = ""
     scenario: str | None = None
-    """LoadGen's name; None for a training set and for a point of a curve."""
+    """LoadGen's name; None for a run set and for a point of a curve."""
     half: str = ""
     """Set where neither the scenario nor the point tells it, as of figures from documents."""
     benchmark: str = ""
@@ -212,7 +212,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
-    """A training set beside its reference convergence point, as rounds compare them since v1.0."""
+    """A run set beside its reference convergence point, as rounds compare them since v1.0."""
 
     factor: float
     """What its minutes are multiplied by in MLCommons' tables."""
@@ -299,7 +299,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A training set, the runs of one scenario, one point of a curve, or a published row.
+    """A run set, the runs of one scenario, one point of a curve, or a published row.
 
     Its parts say more than the properties, which are the names in docs/reference/python.md. What no
     file states is None, or empty.
@@ -321,11 +321,11 @@ class Result:
     Empty if no power was read.
     """
     attempts: int | None = None
-    """Attempts in the ledger: training sets, or performance runs of the scenario; None if there is
+    """Attempts in the ledger: run sets, or performance runs of the scenario; None if there is
     no ledger.
     """
     convergence: Convergence | None = None
-    """Of a closed training set since v1.0."""
+    """Of a closed run set since v1.0."""
     point: ScoredPoint | None = None
     """Of a point of a curve."""
     cost: Cost | None = None
@@ -421,7 +421,7 @@ class Result:
 
     @property
     def scenario(self) -> str | None:
-        """LoadGen's name; None for a training set and for a point of a curve."""
+        """LoadGen's name; None for a run set and for a point of a curve."""
         return self.place.scenario
 
     @property
@@ -498,7 +498,7 @@ class Result:
 
     @property
     def headline(self) -> float | None:
-        """The value as MLCommons' tables have it: a training set's minutes times its factor."""
+        """The value as MLCommons' tables have it: a run set's minutes times its factor."""
         if self.value is None or self.convergence is None:
             return self.value
         return self.value * self.convergence.factor

@@ -75,7 +75,7 @@ class PathKind(StrEnum):
     """The kinds of PATH."""
 
     LOG = "training log"
-    SET = "training set"
+    SET = "run set"
     RUN = "LoadGen run"
     RUNS = "performance runs of an entry"
     ENTRY = "inference entry"

@@ -214,7 +214,7 @@ def iterate_evidence_files(target: RecognisedPath) -> Iterator[Path]:
 
 
 def iterate_set_logs(target: RecognisedPath) -> Iterator[Path]:
-    """Yield two logs of every training set of an organisation or a tree."""
+    """Yield two logs of every run set of an organisation or a tree."""
     for home in list_target_organisations(target):
         for system in list_subfolders(home / "results"):
             for folder in (system, *list_subfolders(system)):

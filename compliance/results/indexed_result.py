@@ -1,4 +1,4 @@
-"""A training set or an inference entry, with the places of its files in its tree."""
+"""A run set or an inference entry, with the places of its files in its tree."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from suite.result import ResultPlace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedResult:
-    """A unit of scoring: a training set, or the runs of one scenario."""
+    """A unit of scoring: a run set, or the runs of one scenario."""
 
     folder: Path
     """Folder of its logs."""
@@ -23,7 +23,7 @@ class IndexedResult:
     workload: str
     """The workload's name; the folder's name if no workload uses it for results."""
     scenario: Scenario | None
-    """None for a training set."""
+    """None for a run set."""
     single_log: Path | None = None
     """The only training log requested; None for the whole set."""
     training_logs: tuple[Path, ...] = ()
@@ -33,7 +33,7 @@ class IndexedResult:
 
     @property
     def scenario_name(self) -> str | None:
-        """The scenario's name in tables; None for a training set. LoadGen runs Interactive as
+        """The scenario's name in tables; None for a run set. LoadGen runs Interactive as
         Server, with tighter bounds.
         """
         if self.scenario is None:

@@ -1,4 +1,4 @@
-"""The runs of a training set as a report draws them."""
+"""The runs of a run set as a report draws them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ SEQUENCE_LENGTH_KEY: Final = "max_sequence_length"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTrainingRun:
-    """One run of a training set."""
+    """One run of a run set."""
 
     log: str
     """Name of its file."""
@@ -46,7 +46,7 @@ class DrawnTrainingRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTrainingSet:
-    """All runs of a training set, and what their evaluations are drawn over."""
+    """All runs of a run set, and what their evaluations are drawn over."""
 
     runs: tuple[DrawnTrainingRun, ...]
     progress_name: str = EPOCHS_NAME

@@ -132,7 +132,7 @@ def report_costs(
         f"{format_result_name(side)} is not compliant" for side in sides if not side.compliant
     ]
     if not rows and not problems:
-        problems.append("contains no training set and no rate; latencies have no cost")
+        problems.append("contains no run set and no rate; latencies have no cost")
     if problems:
         raise JudgedError(
             "\n  ".join(["some results have no valid cost:", *dict.fromkeys(problems)])

@@ -193,7 +193,7 @@ def read_device_rate(results: Path, workload: str) -> DeviceRate:
 
 
 def is_training_of_workload(result: IndexedResult, workload: str) -> bool:
-    """Return whether a result is a training set of a workload."""
+    """Return whether a result is a run set of a workload."""
     return result.scenario is None and result.workload == workload
 
 

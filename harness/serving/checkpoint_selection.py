@@ -80,7 +80,7 @@ def describe_missing_training_set(request: RunRequest, checkpoint: ExportedCheck
     log = checkpoint.record.training_log
     copy = f"; copy {Path(log).parent} here from where it was trained" if log else ""
     return (
-        f"{request.name}: the checkpoint's training set is not in {options.results} under --org"
+        f"{request.name}: the checkpoint's run set is not in {options.results} under --org"
         f" {options.org}, and podium check accepts these runs only together with it{copy}"
     )
 

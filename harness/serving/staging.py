@@ -142,7 +142,7 @@ def has_other_system(folder: Path, digest: str) -> bool:
 
 
 def has_other_checkpoint(serving_setup: ServingSetup, folder: Path) -> bool:
-    """Check whether a folder holds a run of another checkpoint, of another training set with the
+    """Check whether a folder holds a run of another checkpoint, of another run set with the
     same weights, or with a damaged record.
     """
     record = serving_setup.checkpoint.record

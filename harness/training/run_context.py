@@ -1,4 +1,4 @@
-"""Context shared by all runs of a training set."""
+"""Context shared by all runs of a run set."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

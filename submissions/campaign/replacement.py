@@ -4,7 +4,7 @@ complete.
 `<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check
 and pack work. A complete campaign moves into place by renames, which a kill may interrupt anywhere:
 `whole.json` lists the results that it replaces, and the next `podium run` continues the move. Old
-and new results are never mixed: old runs are moved aside before the training set that they belong
+and new results are never mixed: old runs are moved aside before the run set that they belong
 to, and the new set is moved in before its runs.
 """
 
@@ -149,7 +149,7 @@ def list_displaced_results(
 
 
 def iterate_result_campaigns(result: IndexedResult) -> Iterator[tuple[Path, object]]:
-    """Yield the campaigns, as organisation and nonce, recorded in the logs of a training set or the
+    """Yield the campaigns, as organisation and nonce, recorded in the logs of a run set or the
     runs of a scenario.
     """
     if result.scenario is None:

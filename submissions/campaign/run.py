@@ -179,7 +179,7 @@ def run_campaign_steps(
 
 
 def list_outermost_folders(folders: set[Path]) -> list[Path]:
-    """Drop folders that are inside others: a training set may share a folder with its workload's
+    """Drop folders that are inside others: a run set may share a folder with its workload's
     scenarios.
     """
     return sorted(folder for folder in folders if not folders & set(folder.parents))
@@ -285,7 +285,7 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
 def format_serving_arguments(
     workload: str, profile: Profile, runs: int | None, scenarios: Sequence[Scenario]
 ) -> list[str]:
-    """Format the performance runs: as many as the training set has, but never fewer than the round
+    """Format the performance runs: as many as the run set has, but never fewer than the round
     requires of one of these scenarios.
     """
     row = registry.load_round().benchmark(workload).inference.get(profile)

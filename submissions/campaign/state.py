@@ -53,7 +53,7 @@ class CampaignStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingState:
-    """State of the most recent training set, written by the harness in
+    """State of the most recent run set, written by the harness in
     `.podium/<workload>/campaign.json`.
     """
 
@@ -82,7 +82,7 @@ class CampaignState:
     asked: RequestedOptions
     stage: CampaignStage
     earlier: tuple[str, ...]
-    """Nonces of earlier training sets in this place; a set with another nonce belongs to this
+    """Nonces of earlier run sets in this place; a set with another nonce belongs to this
     campaign.
     """
 
@@ -105,7 +105,7 @@ class Campaign:
     seed: int | None
     runs: int | None
     challenge: str | None = None
-    """Hexadecimal digits that its training set's nonce is derived from."""
+    """Hexadecimal digits that its run set's nonce is derived from."""
     state: CampaignState
 
     @property
@@ -134,12 +134,12 @@ class Campaign:
             write_json(path, asdict(earlier_state))
 
     def read_training_state(self) -> TrainingState | None:
-        """Return the state of this campaign's training set; None before there is one."""
+        """Return the state of this campaign's run set; None before there is one."""
         sets = list_training_states(self.working_folder, self.workload)
         return next((found for found in sets if found.nonce not in self.state.earlier), None)
 
     def read_training_nonce(self) -> str | None:
-        """Return the nonce of this campaign's training set; None before there is one."""
+        """Return the nonce of this campaign's run set; None before there is one."""
         found = self.read_training_state()
         if found:
             return found.nonce
@@ -164,7 +164,7 @@ class Campaign:
         return self.is_own_training_set(result)
 
     def is_own_training_set(self, result: IndexedResult) -> bool:
-        """Return whether a training set carries this campaign's nonce."""
+        """Return whether a run set carries this campaign's nonce."""
         nonce = self.read_training_nonce()
         return nonce is not None and any(
             log_values.read_training_values(log).stamps.get(NONCE) == nonce
@@ -229,7 +229,7 @@ class Campaign:
         return next(iter(fitting), system.engine)
 
     def is_training_done(self) -> bool:
-        """Return whether the training set is complete (its weights may not be in place yet) and the
+        """Return whether the run set is complete (its weights may not be in place yet) and the
         judge accepts it.
         """
         found = self.read_training_state()
@@ -340,7 +340,7 @@ def can_adopt_training(campaign: Campaign) -> bool:
 
 
 def is_training_as_requested(found: TrainingState, campaign: Campaign) -> bool:
-    """Return whether a training set's state matches a request; an option left open matches
+    """Return whether a run set's state matches a request; an option left open matches
     anything.
     """
     wanted = dict(campaign.state.asked.training)
@@ -378,7 +378,7 @@ def read_campaign_state(results: Path, workload: str) -> CampaignState | None:
 
 
 def list_training_states(results: Path, workload: str) -> list[TrainingState]:
-    """Return the readable states of training sets: the one in place, then a staged one."""
+    """Return the readable states of run sets: the one in place, then a staged one."""
     found = ((results, False), (locate_staged_results(results, workload), True))
     states = (
         (read_training_state_file(locate_state_folder(root, workload) / "campaign.json"), waiting)
@@ -388,7 +388,7 @@ def list_training_states(results: Path, workload: str) -> list[TrainingState]:
 
 
 def read_training_state_file(path: Path) -> TrainingState | None:
-    """Read the state of one training set; None if it is missing or unreadable."""
+    """Read the state of one run set; None if it is missing or unreadable."""
     try:
         return read_untrusted_file(path, TRAINING_STATE_DECODER.decode)
     except UnreadableError:

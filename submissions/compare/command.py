@@ -51,7 +51,7 @@ UNVERIFIED_NOTE: Final = (
 
 RATIO_NOTE: Final = (
     "a tested ratio is that of the geometric means of all runs; a result is its slowest run, or of"
-    " a training set the mean"
+    " a run set the mean"
 )
 
 

@@ -93,16 +93,16 @@ def summarise_ledger(ledger: Ledger, results: Sequence[IndexedResult]) -> str:
 def describe_training_attempts(
     steps: Sequence[LedgerStep], own: Sequence[IndexedResult]
 ) -> Iterator[str]:
-    """Yield how many training sets began, and how many are in the bundle."""
+    """Yield how many run sets began, and how many are in the bundle."""
     begun_count = sum(
         step.step is StepKind.BEGIN and step.what == AttemptKind.TRAINING for step in steps
     )
     retained_count = sum(result.scenario is None for result in own)
     if begun_count == 1:
-        yield f"1 training set begun{' and kept' * bool(retained_count)}"
+        yield f"1 run set begun{' and kept' * bool(retained_count)}"
     elif begun_count:
         yield (
-            f"{begun_count} training sets begun,"
+            f"{begun_count} run sets begun,"
             f" {'the last' if retained_count == 1 else retained_count} kept"
         )
 

@@ -55,7 +55,7 @@ class TreeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeResult:
-    """A training set or a scenario in a tree, with its published value."""
+    """A run set or a scenario in a tree, with its published value."""
 
     result: Result
     reference: Reference | None = None

@@ -1,1 +1,1 @@
-"""Scores of results: one row per training set and inference scenario."""
+"""Scores of results: one row per run set and inference scenario."""

@@ -120,7 +120,7 @@ SERVED_TABLE: Final[Table[Result]] = Table(
 
 def format_mlcommons_table(results: Iterable[Result]) -> str:
     """Format the scores as CSV in the columns of their half's summary; RequestError if there are
-    training sets and served results, which have a summary each.
+    run sets and served results, which have a summary each.
     """
     results = tuple(results)
     served = [each for each in results if each.scenario]
@@ -143,7 +143,7 @@ class TrainedSystem(NamedTuple):
 
 
 def group_trained_systems(results: Iterable[Result]) -> list[TrainedSystem]:
-    """Group training sets by their system, in the order of the first ones."""
+    """Group run sets by their system, in the order of the first ones."""
     found: dict[tuple[str, ...], TrainedSystem] = {}
     for each in results:
         key = (each.round, each.division, each.org, each.system)
@@ -193,7 +193,7 @@ def build_minutes_column(benchmark: str) -> Column[TrainedSystem]:
 
 
 def build_trained_table(results: Iterable[Result]) -> Table[TrainedSystem]:
-    """Build the columns of training sets: about the system, then of each benchmark."""
+    """Build the columns of run sets: about the system, then of each benchmark."""
     benchmarks: dict[str, None] = {}
     for each in results:
         benchmarks |= dict.fromkeys((*list_round_benchmarks(each.round), each.workload))

@@ -1,4 +1,4 @@
-"""Scores: the olympic mean of minutes per training set, the metric of each scenario; one row per
+"""Scores: the olympic mean of minutes per run set, the metric of each scenario; one row per
 set.
 """
 

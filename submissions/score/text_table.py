@@ -138,7 +138,7 @@ def iterate_power_lines(energy: EnergyRecord) -> Iterator[ScoreLine]:
 
 
 def iterate_convergence_lines(row: Result) -> Iterator[ScoreLine]:
-    """Yield the RCP comparison of a training set: the minutes times the factor, which MLCommons'
+    """Yield the RCP comparison of a run set: the minutes times the factor, which MLCommons'
     tables show, and the reference convergence point.
     """
     found = row.convergence

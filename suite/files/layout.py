@@ -100,7 +100,7 @@ class ResultsEntry:
         return self.organisation_folder / "systems" / f"{self.system}.json"
 
     def locate_benchmark(self, name: str) -> Path:
-        """The folder of a training set or of a benchmark's scenarios; `name` is the row's
+        """The folder of a run set or of a benchmark's scenarios; `name` is the row's
         training_name or inference_name.
         """
         return self.organisation_folder / "results" / self.system / name
@@ -164,7 +164,7 @@ def locate_state_folder(results: Path, workload: str) -> Path:
 
 
 def locate_staged_results(results: Path, workload: str) -> Path:
-    """Staging folder of a training set while an earlier one stays in place: a results folder of its
+    """Staging folder of a run set while an earlier one stays in place: a results folder of its
     own.
     """
     return locate_state_folder(results, workload) / STAGING_FOLDERS[0]

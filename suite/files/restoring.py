@@ -1,7 +1,7 @@
 """Brings superseded results back: what is kept under a number, and where its parts belong.
 
 A part is what is replaced as a whole, so that no result is mixed from two: the runs of a mode, a
-training set, a compliance test, a study, or any other file.
+run set, a compliance test, a study, or any other file.
 """
 
 import os
@@ -41,7 +41,7 @@ STATE_DEPTH: Final = 3
 BENCHMARK_DEPTH: Final = 5
 """Parts of `<division>/<org>/results/<system>/<benchmark>`."""
 SET_PATTERNS: Final = ("result_*.txt", "telemetry_*.jsonl")
-"""Files of a training set."""
+"""Files of a run set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def list_superseded_results(results: Path) -> list[SupersededResult]:
 
 def iterate_result_moves(folder: Path) -> Iterator[tuple[Path, Path]]:
     """Yield the parts below a numbered folder, and where they belong; training state only beside
-    its training set.
+    its run set.
     """
     parts = dict.fromkeys(
         locate_part(folder, path) for path in list_kept_paths(folder) if path.is_file()
@@ -242,7 +242,7 @@ def list_entry_parts(results: Path, entry: Path) -> list[Path]:
 
 
 def iterate_standing_paths(results: Path, target: Path) -> Iterator[Path]:
-    """Yield what has to make room for a part: a whole training set with its state, and with a
+    """Yield what has to make room for a part: a whole run set with its state, and with a
     scenario's runs the compliance tests of the present ones.
     """
     parts = target.parts

@@ -123,7 +123,7 @@ class Ledger:
             ) from error
 
     def begin(self, what: AttemptKind, of: str, nonce: str, **step_fields: Any) -> None:
-        """Record the begin of a training set or a LoadGen run; the first line lists the results
+        """Record the begin of a run set or a LoadGen run; the first line lists the results
         that predate the ledger.
         """
         if not self.read_bytes():
@@ -252,7 +252,7 @@ def compute_target_hashes(folder: Path, target: Path, results: Path) -> dict[str
 
 
 def iterate_set_nonces(results: Path, workload: str) -> Iterable[str]:
-    """Yield the nonces of training sets that are in progress or complete, from the state that
+    """Yield the nonces of run sets that are in progress or complete, from the state that
     `podium train` keeps.
     """
     for folder in iterate_staging_folders(results, workload):

@@ -54,7 +54,7 @@ def group_superseded_units(files: FileHashes) -> Iterator[FileHashes]:
 
 def find_unended_attempts(steps: Sequence[LedgerStep]) -> Iterator[LedgerStep]:
     """Yield each `begin` that no later step ends: a LoadGen run needs one `served` or `aborted` for
-    its folder, a training set one ending per run.
+    its folder, a run set one ending per run.
     """
     for index, begin_step in enumerate(steps):
         if begin_step.step is StepKind.BEGIN and not has_attempt_ended(
@@ -79,7 +79,7 @@ def has_attempt_ended(begin_step: LedgerStep, later: Sequence[LedgerStep]) -> bo
 
 
 def count_attempts(steps: Iterable[LedgerStep], what: AttemptKind, folder: str) -> int:
-    """Count the attempts at one result: training sets that began in its folder, or performance runs
+    """Count the attempts at one result: run sets that began in its folder, or performance runs
     of a scenario's folder.
     """
     own = [step.of for step in steps if step.step is StepKind.BEGIN and step.what == what]

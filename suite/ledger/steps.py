@@ -32,7 +32,7 @@ class StepKind(StrEnum):
     """Kind of a ledger line."""
 
     BEGIN = "begin"
-    """A training set or a LoadGen run began."""
+    """A run set or a LoadGen run began."""
     TRAINED = "trained"
     """A training run reached its target."""
     MISSED = "missed"
@@ -94,7 +94,7 @@ class LedgerStep:
     what: str = ""
     """`training`, `accuracy`, `performance` or `audit`."""
     of: str = ""
-    """Folder of the result, relative to the results folder: a training set's or a LoadGen run's."""
+    """Folder of the result, relative to the results folder: a run set's or a LoadGen run's."""
     verdict: str = ""
     """LoadGen's verdict on a run that was served, or how a training run ended."""
     made: int | None = None

@@ -141,7 +141,7 @@ def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
 
 
 def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: Podium) -> None:
-    """One training set, four scenarios, each run that counts once; and what the bundle says of
+    """One run set, four scenarios, each run that counts once; and what the bundle says of
     it.
     """
     results, _ = campaign
@@ -161,7 +161,7 @@ def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: P
     names = [line.split()[0] for line in told.stdout.splitlines()]
     assert (
         names[:4] == ["bytes", "judge", "ledger", "nonce"]
-        and "1 training set begun and kept" in told.stdout
+        and "1 run set begun and kept" in told.stdout
         and "no challenge was set" in told.stdout
     )
     document = json.loads(podium("verify", bundle, "--format", "json").stdout)
@@ -213,7 +213,7 @@ def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(
     assert podium("check", results).returncode == 0
     told = podium("verify", next(results.glob("bundles/*.tar.zst"))).stdout
     assert (
-        "2 training sets begun, the last kept" in told
+        "2 run sets begun, the last kept" in told
         and f"fresh: derived from the challenge {challenge}" in told
     )
     scores = json.loads(podium("score", results, "--format", "json").stdout)["scores"]

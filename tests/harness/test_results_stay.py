@@ -385,9 +385,9 @@ def test_runs_beside_their_training_set_need_nothing_else(
 ):
     """Only runs without it are told that `podium check` wants it."""
     infer(trained)
-    assert "training set is not in" not in capsys.readouterr().out
+    assert "run set is not in" not in capsys.readouterr().out
     infer(trained, org="others")
-    assert "training set is not in" in capsys.readouterr().out
+    assert "run set is not in" in capsys.readouterr().out
 
 
 def test_a_superseded_result_comes_back_and_counts(served: Path):

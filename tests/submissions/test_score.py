@@ -114,7 +114,7 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
 
 
 def test_accuracy_stands_beside_what_the_round_requires(results: Path) -> None:
-    """Of a training set the last evaluation and the target, of a scenario accuracy.txt and 99 % of
+    """Of a run set the last evaluation and the target, of a scenario accuracy.txt and 99 % of
     the checkpoint's reference.
     """
     (folder,) = results.rglob("Offline/accuracy")

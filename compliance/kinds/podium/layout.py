@@ -1,4 +1,4 @@
-"""Open results of round podium-v1: training sets, inference entries and results trees."""
+"""Open results of round podium-v1: run sets, inference entries and results trees."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -424,7 +424,7 @@ class PodiumLayout:
     def iterate_benchmark(
         self, place: TreePosition, folder: Path, parts: OrganisationParts
     ) -> Iterator[Piece]:
-        """Open a benchmark's folder: its training set and scenarios."""
+        """Open a benchmark's folder: its run set and scenarios."""
         known = {
             name
             for row in self.round.benchmarks.values()

@@ -84,7 +84,7 @@ class DocumentLibrary:
         return self.logs[path]
 
     def read_set(self, folder: Path, place: TreePosition | None) -> TrainingSet:
-        """Read a training set."""
+        """Read a run set."""
         return TrainingSet(
             folder=folder,
             logs=self.remember_set_logs(folder, place),
@@ -94,7 +94,7 @@ class DocumentLibrary:
         )
 
     def remember_set_logs(self, folder: Path, place: TreePosition | None) -> list[TrainingLog]:
-        """Read the logs of a training set, and keep them for documents that refer to them."""
+        """Read the logs of a run set, and keep them for documents that refer to them."""
         return [self.read_log(path, place) for path in list_training_logs(folder)]
 
     def read_set_telemetry(

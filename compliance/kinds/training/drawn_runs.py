@@ -1,4 +1,4 @@
-"""The runs of a published training set as a report draws them."""
+"""The runs of a published run set as a report draws them."""
 
 from compliance.kinds.training.documents.log import RESULT_LOGGING_DELAY_NS, PublishedLog
 from compliance.kinds.training.round import load_training_round
@@ -22,7 +22,7 @@ from suite.units import NS_PER_S, S_PER_MINUTE
 
 
 def read_published_training_runs(result: IndexedResult, round_name: str) -> DrawnTrainingSet:
-    """Read the runs of a training set, or of its single log."""
+    """Read the runs of a run set, or of its single log."""
     _, logs = read_published_result_logs(result, load_training_round(round_name))
     row = logs[0].row
     name = PROGRESS_NAMES.get(row.progress[0] if row and row.progress else "", EPOCHS_NAME)

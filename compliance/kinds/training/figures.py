@@ -18,7 +18,7 @@ def describe_training_system(path: Path, place: TreePosition, round_name: str) -
 
 
 def read_published_training_traits(result: IndexedResult, round_name: str) -> MadeWith:
-    """Read the batch of a training set from its first log."""
+    """Read the batch of a run set from its first log."""
     log = read_published_log(result.training_logs[0], load_training_round(round_name))
     return MadeWith(said={"batch": log.find_value(GLOBAL_BATCH_KEY)})
 

@@ -1,4 +1,4 @@
-"""Scores of published training sets: the minutes of each run, and their mean."""
+"""Scores of published run sets: the minutes of each run, and their mean."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ tables are computed from such minutes.
 
 
 def read_published_training_values(result: IndexedResult, round_name: str) -> Result:
-    """Read a training set: the mean of its minutes without the fastest and the slowest run, or
+    """Read a run set: the mean of its minutes without the fastest and the slowest run, or
     without several at each end for some benchmarks.
 
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts
@@ -85,7 +85,7 @@ def read_published_training_values(result: IndexedResult, round_name: str) -> Re
 def read_published_result_logs(
     result: IndexedResult, judged_by: PublishedTraining
 ) -> tuple[PublishedSet | None, Sequence[PublishedLog]]:
-    """Read the logs of a training set, with the set; of a single log without it."""
+    """Read the logs of a run set, with the set; of a single log without it."""
     tree_location = recognise_path(result.folder).position
     if result.single_log:
         return None, [read_published_log(result.single_log, judged_by, tree_location)]

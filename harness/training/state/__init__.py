@@ -1,1 +1,1 @@
-"""Persistent state of a training set: progress, checkpoints, resumption and ledger entries."""
+"""Persistent state of a run set: progress, checkpoints, resumption and ledger entries."""

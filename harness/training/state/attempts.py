@@ -1,4 +1,4 @@
-"""Ledger entries of a training set: its start, how each run ended, and which weights were
+"""Ledger entries of a run set: its start, how each run ended, and which weights were
 stored.
 """
 

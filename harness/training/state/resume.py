@@ -1,4 +1,4 @@
-"""Resuming a training set: which set, with which options, and the command that resumes it."""
+"""Resuming a run set: which set, with which options, and the command that resumes it."""
 
 import os
 import shlex

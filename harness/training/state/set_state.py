@@ -1,4 +1,4 @@
-"""The state of a training set on disk: its options, its finished runs, and the location of
+"""The state of a run set on disk: its options, its finished runs, and the location of
 unfinished ones.
 
 `<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. If

@@ -1,4 +1,4 @@
-"""The runs of a training set as a report draws them, with the reader of its kind of round."""
+"""The runs of a run set as a report draws them, with the reader of its kind of round."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from suite.result import Result
 
 
 def read_drawn_training_set(result: IndexedResult, score: Result) -> DrawnTrainingSet:
-    """Read a training set."""
+    """Read a run set."""
     read_runs = load_result_reader(score.round, "read_training_runs")
     drawn: DrawnTrainingSet = read_runs(result, score.round)
     return drawn
@@ -25,7 +25,7 @@ def build_evaluation_axis(drawn: DrawnTrainingSet) -> Axis:
 
 
 def build_training_time_axis(minutes: Iterable[float | None]) -> Axis:
-    """Return the time axis of a training set, to the end of its longest run; its quality and
+    """Return the time axis of a run set, to the end of its longest run; its quality and
     machine charts share it.
     """
     return Axis(

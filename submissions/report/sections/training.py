@@ -40,7 +40,7 @@ FAR_FROM_ZERO: Final = 0.5
 
 
 def build_training_section(result: IndexedResult, score: Result) -> Section:
-    """Show a training set: its evaluations, its runs, its reference convergence point."""
+    """Show a run set: its evaluations, its runs, its reference convergence point."""
     drawn = read_drawn_training_set(result, score)
     where = names.build_result_id(score)
     charts = [
@@ -144,7 +144,7 @@ def build_quality_courses(
 
 
 def format_axis_position(value: float, axis: Axis) -> str:
-    """Format a position on the axis of a training set: minutes, or progress."""
+    """Format a position on the axis of a run set: minutes, or progress."""
     if axis.unit:
         return format_whole_digits(value, SINGLE_RUN_DIGITS)
     return f"{value:,.12g}"
@@ -203,7 +203,7 @@ def has_waited_for_data(lines: Sequence[Line]) -> bool:
 
 
 class TrainedRunMinutes(NamedTuple):
-    """A run of a training set with its scored minutes."""
+    """A run of a run set with its scored minutes."""
 
     run: DrawnTrainingRun
     minutes: float | None

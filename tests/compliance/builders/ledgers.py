@@ -60,7 +60,7 @@ def moment(line: str) -> str:
 
 
 def late(steps: list[LedgerStep]) -> list[LedgerStep]:
-    """The training set's end was written five minutes after the log's last line: so long did the
+    """The run set's end was written five minutes after the log's last line: so long did the
     run take that the log tells of.
     """
     return [steps[0], replace(steps[1], utc="2023-11-14T22:19:00Z"), *steps[2:]]
@@ -160,7 +160,7 @@ def relined(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], No
 
 
 def challenged(steps: list[LedgerStep], random: str = RANDOM) -> list[LedgerStep]:
-    """The training set begins with a challenge from which its nonce was not made, unless that is
+    """The run set begins with a challenge from which its nonce was not made, unless that is
     how it was.
     """
     return [replace(steps[0], challenge=CHALLENGE, random=random), *steps[1:]]

@@ -990,7 +990,7 @@ def entry_of(root: Path, system: str = SERVER) -> ResultsEntry:
 def write_entry(
     root: Path, scenario: Scenario = Scenario.SINGLE_STREAM, subject: Subject = RESNET50
 ) -> Path:
-    """One scenario with what belongs to it, but the training set."""
+    """One scenario with what belongs to it, but the run set."""
     where, load, name = (
         entry_of(root),
         load_of(scenario, subject),
@@ -1076,7 +1076,7 @@ def write_system(where: ResultsEntry, profile: str = "smoke") -> Path:
 
 
 def write_training(root: Path, subject: Subject = RESNET50) -> Path:
-    """A training set of one smoke run, with its system."""
+    """A run set of one smoke run, with its system."""
     where = entry_of(root, TRAINER)
     write_system(where)
     return write_log(

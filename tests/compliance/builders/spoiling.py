@@ -154,7 +154,7 @@ def setting(key: str, value: Any) -> Callable[[Path], None]:
 
 
 def tree(folder: Path) -> Path:
-    """One scenario with its training set, system files, measurements, truth and checkpoint
+    """One scenario with its run set, system files, measurements, truth and checkpoint
     record.
     """
     return making.write_tree(folder)

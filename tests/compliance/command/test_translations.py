@@ -256,7 +256,7 @@ def test_the_closed_division_is_trained_on_its_own_corpus(
     tmp_path: Path, subject: Subject, found: object, accepted: bool
 ) -> None:
     """Pairs before the limit of length, which is free: the sentences of the test alone would be a
-    closed training set otherwise.
+    closed run set otherwise.
     """
     fewest, most = subject.row.training[Profile.FULL].collect_sample_limits()["corpus_samples"]
     events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)

@@ -37,7 +37,7 @@ def main(family: str, most: int) -> None:
             training = Training.of(CORPUS, Path(folder) / "training", most)
             alarmed("unchanged training results called broken", training.alarms())
             said("training logs", training.logs())
-            said("training sets", training.sets())
+            said("run sets", training.sets())
             alarmed("harmless variants of training logs called broken", training.harmless())
         if family != "training":
             inference = Inference.of(CORPUS, Path(folder) / "inference", most)

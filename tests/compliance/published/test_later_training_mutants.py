@@ -1,4 +1,4 @@
-"""Published training sets since v1.0, each changed so that it breaks one rule: the judge has to see
+"""Published run sets since v1.0, each changed so that it breaks one rule: the judge has to see
 it, and may not fall over it.
 """
 

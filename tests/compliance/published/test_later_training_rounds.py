@@ -1,4 +1,4 @@
-"""Published training sets since v1.0: valid, of their round, and with MLCommons' own factors."""
+"""Published run sets since v1.0: valid, of their round, and with MLCommons' own factors."""
 
 import json
 import shutil

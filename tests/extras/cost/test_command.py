@@ -1,4 +1,4 @@
-"""`podium cost`: a line per rate and training set, in three formats."""
+"""`podium cost`: a line per rate and run set, in three formats."""
 
 import csv
 import io

@@ -90,7 +90,7 @@ def home(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
 
 
 def nonces(home: Path) -> tuple[set[Any], set[Any]]:
-    """Name the campaigns that the training sets and the runs of a results folder belong to."""
+    """Name the campaigns that the run sets and the runs of a results folder belong to."""
     found = find_results(home)
     runs = [
         folder

@@ -110,7 +110,7 @@ def started(
 
 @pytest.fixture
 def trained(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
-    """A finished training set with four scenarios that were served as the usual options ask, and
+    """A finished run set with four scenarios that were served as the usual options ask, and
     the harness's state of it.
     """
     serving = requested_options.parse_requested_options(

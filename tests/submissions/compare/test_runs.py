@@ -38,7 +38,7 @@ TIMES = (10.0, 10.2, 9.9, 10.1, 10.0)
 
 
 def training(path: str, runs: tuple[float | None, ...], **changes: Any) -> Result:
-    """A training set of some runs."""
+    """A run set of some runs."""
     mean = compute_olympic_mean(runs, 3)
     return change_result(SCORE, source=path, value=mean, runs=runs, **changes)
 

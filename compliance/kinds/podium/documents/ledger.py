@@ -86,7 +86,7 @@ class LedgerFile(FileDocument):
 
     @property
     def sets(self) -> Iterator[TrainingSet]:
-        """Yield the workload's training sets."""
+        """Yield the workload's run sets."""
         return (
             group
             for group in self.submission.sets

@@ -1,4 +1,4 @@
-"""A training log and a training set, with the round's row that judges them."""
+"""A training log and a run set, with the round's row that judges them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,7 +196,7 @@ class TrainingLog(FileDocument, LogDocument[MllogRecord]):
 class TrainingSet(FolderDocument):
     """All training runs of one benchmark on one system."""
 
-    document_name: ClassVar[str] = "a training set"
+    document_name: ClassVar[str] = "a run set"
 
     logs: Sequence[TrainingLog]
     unfinished: Sequence[Path]

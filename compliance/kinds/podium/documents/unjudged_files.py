@@ -111,7 +111,7 @@ def find_unexpected_entry_files(folder: Path) -> Iterator[Path]:
 
 
 def find_unexpected_set_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a training set's folder that are neither logs nor telemetry; scenarios may
+    """Yield the files in a run set's folder that are neither logs nor telemetry; scenarios may
     share the folder.
     """
     yield from find_unknown_paths(

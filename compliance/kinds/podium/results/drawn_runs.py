@@ -1,4 +1,4 @@
-"""The runs of podium's own training sets as a report draws them."""
+"""The runs of podium's own run sets as a report draws them."""
 
 from collections.abc import Mapping
 
@@ -29,7 +29,7 @@ from suite.units import MS_PER_MINUTE
 
 
 def read_podium_training_runs(result: IndexedResult, round_name: str) -> DrawnTrainingSet:
-    """Read the runs of a training set, or of its single log."""
+    """Read the runs of a run set, or of its single log."""
     logs = [read_training_log(log, registry.load_round(), None) for log in result.training_logs]
     counted = all(log.row and log.row.counts_samples for log in logs)
     return DrawnTrainingSet(

@@ -1,5 +1,5 @@
 """The energy of a result, with grade and scope: that of the serving run that determines its value,
-or the mean over a training set's runs.
+or the mean over a run set's runs.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Scores of podium's own results: the minutes of a training set, the metric of a scenario."""
+"""Scores of podium's own results: the minutes of a run set, the metric of a scenario."""
 
 from compliance.kinds.podium.results import energy, log_values
 from compliance.kinds.podium.results.within_run import iterate_within_run_figures
@@ -27,14 +27,14 @@ from suite.rounds.quality import select_worst_scores
 
 
 def read_podium_values(result: IndexedResult, round_name: str) -> Result:
-    """Read a training set or a scenario, whose logs state their round."""
+    """Read a run set or a scenario, whose logs state their round."""
     if result.scenario:
         return read_scenario_values(result, result.scenario)
     return read_training_set_values(result)
 
 
 def read_training_set_values(result: IndexedResult) -> Result:
-    """Read a training set: minutes from run_start to run_stop.
+    """Read a run set: minutes from run_start to run_stop.
 
     Source: training_rules.adoc v0.7, Benchmark results: the fastest and the slowest are dropped; a
     run that fails is the slowest.

@@ -33,7 +33,7 @@ TASK_EVENTS: Final = {
     "training samples": TRAIN_SAMPLES,
     "evaluation samples": EVAL_SAMPLES,
 }
-"""Properties that must be equal for two training sets -> the event that logs them."""
+"""Properties that must be equal for two run sets -> the event that logs them."""
 REPORTED_TRAIT_EVENTS: Final = {
     "device": DEVICE,
     "threads": THREADS,
@@ -41,7 +41,7 @@ REPORTED_TRAIT_EVENTS: Final = {
     "batch": GLOBAL_BATCH_SIZE,
     "podium": VERSION,
 }
-"""Properties that may differ between two training sets -> the event that logs them."""
+"""Properties that may differ between two run sets -> the event that logs them."""
 TARGET_QPS_SETTING: Final = "server.target_qps"
 SHOWN_HASH_DIGITS: Final = 12
 """Digits of a checkpoint's hash."""
@@ -59,7 +59,7 @@ def read_podium_traits(result: IndexedResult, round_name: str) -> MadeWith:
 
 
 def read_training_set_traits(result: IndexedResult) -> MadeWith:
-    """Read the properties of a training set."""
+    """Read the properties of a run set."""
     runs = [log_values.read_training_values(log) for log in result.training_logs]
     stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)

@@ -268,7 +268,7 @@ def find_first_step(ledger: LedgerFile, paths: list[Path]) -> LedgerStep | None:
 @rule("ledger.complete", LedgerFile, About.SCORE)
 def complete(ledger: LedgerFile) -> Iterator[Fault]:
     """A bundle contains every run and compliance test that the ledger lists as kept for its
-    training sets and scenarios.
+    run sets and scenarios.
 
     Source: house rule: no run of a campaign is left out.
     Advice: restore the named runs, or repeat the whole set or scenario.

@@ -46,7 +46,7 @@ def contents(tree: Submission) -> Iterator[Fault]:
     """
     if not tree.sets and not tree.entries:
         yield tree.build_fault(
-            "no training set and no inference entry", "results/<system>/<benchmark>/..."
+            "no run set and no inference entry", "results/<system>/<benchmark>/..."
         )
 
 

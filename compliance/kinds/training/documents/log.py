@@ -309,7 +309,7 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
 class PublishedSet(FolderDocument):
     """All training runs of one benchmark on one system, in one folder."""
 
-    document_name: ClassVar[str] = "a training set"
+    document_name: ClassVar[str] = "a run set"
 
     logs: Sequence[PublishedLog]
     others: Sequence[Path]

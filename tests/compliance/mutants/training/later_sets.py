@@ -1,4 +1,4 @@
-"""Mutants of training sets since v1.0."""
+"""Mutants of run sets since v1.0."""
 
 from collections.abc import Callable
 from dataclasses import replace

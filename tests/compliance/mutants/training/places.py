@@ -1,4 +1,4 @@
-"""Mutants of training sets: system descriptions and folders."""
+"""Mutants of run sets: system descriptions and folders."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Mutants of training sets: the runs of one benchmark on one system."""
+"""Mutants of run sets: the runs of one benchmark on one system."""
 
 import math
 import re

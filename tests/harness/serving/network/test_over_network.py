@@ -158,6 +158,6 @@ def test_a_training_set_that_is_elsewhere_is_told_before_the_clock(
     """The runs ended VALID, and then `podium check` called them broken."""
     until_valid(lambda: measure(folder / "results", server.url, mode="accuracy", system="alone"))
     told = capsys.readouterr().out
-    before, _, after = told.partition("the checkpoint's training set is not in")
+    before, _, after = told.partition("the checkpoint's run set is not in")
     assert "probe:" not in before and "probe:" in after
     assert "under --org tests" in after and "copy open/tests/results/testbed/resnet here" in after

@@ -180,7 +180,7 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: house rule: a served checkpoint has its own training run; reference_accuracy and
     checkpoint_sha256 of the training log.
-    Advice: submit the training set together with the results that serve its checkpoint.
+    Advice: submit the run set together with the results that serve its checkpoint.
     """
     record = entry.record
     if record is None or entry.place is None:
@@ -274,7 +274,7 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
     unchecked="training",
 )
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry outside a results tree is reported, because it cannot be traced to its training set.
+    """An entry outside a results tree is reported, because it cannot be traced to its run set.
 
     Source: house rule: the judge reports what it cannot check.
     Advice: check the entry inside its tree.

@@ -107,7 +107,7 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
 def nonce(log: TrainingLog) -> Iterator[Fault]:
     """The campaign's nonce has 32 hexadecimal digits, or 64 if it includes a challenge.
 
-    Source: house rule: the nonce binds every LoadGen run to this training set.
+    Source: house rule: the nonce binds every LoadGen run to this run set.
     Advice: train again within a campaign (podium run or podium train), which draws the nonce.
     """
     record = log.find_record(events.NONCE)

@@ -206,7 +206,7 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
         swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "full"'),
         "training.stamps",
     ),
-    ("the training set taken away", "**/resnet", remove, "entry.checkpoint"),
+    ("the run set taken away", "**/resnet", remove, "entry.checkpoint"),
     (
         "the summary's percentile",
         SUMMED,

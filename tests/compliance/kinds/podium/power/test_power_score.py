@@ -1,4 +1,4 @@
-"""The energy of a training set: the mean of its runs in every figure, and only of channels that are
+"""The energy of a run set: the mean of its runs in every figure, and only of channels that are
 of the same parts in all.
 """
 

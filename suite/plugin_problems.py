@@ -34,6 +34,7 @@ GROUP_KINDS: Final = {
     registry.COMMAND_GROUP: "command",
     registry.OPTION_GROUP: "option",
     registry.PRICE_GROUP: "reader of prices",
+    registry.TIME_STAMP_GROUP: "verifier of time stamps",
     registry.ROUND_GROUP: "rounds",
     registry.SCHEMA_GROUP: "schemas",
 }
@@ -189,6 +190,7 @@ LOADERS: Final[Mapping[str, Callable[[str], Any]]] = {
     registry.COMMAND_GROUP: registry.load_command,
     registry.OPTION_GROUP: load_added_options,
     registry.PRICE_GROUP: load_named_price_reader,
+    registry.TIME_STAMP_GROUP: registry.load_time_stamp_verifier,
     registry.ROUND_GROUP: partial(load_files, registry.ROUND_GROUP, "*.toml", check_round_file),
     registry.SCHEMA_GROUP: partial(load_files, registry.SCHEMA_GROUP, "*.json", check_schema_file),
 }

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.studies.bare_network import BareNetwork, BareNetworkRecord
     from suite.studies.kind import StudyKind
     from suite.terms import Precision
+    from suite.time_stamps import TimeStampVerifier
     from suite.workload import Scores, Workload, WorkloadFramework
 
 WORKLOAD_GROUP: Final = "podium.workloads"
@@ -63,6 +64,7 @@ COMMAND_GROUP: Final = "podium.commands"
 OPTION_GROUP: Final = "podium.options"
 POWER_GROUP: Final = "podium.power"
 PRICE_GROUP: Final = "podium.prices"
+TIME_STAMP_GROUP: Final = "podium.time_stamps"
 ROUND_KIND_GROUP: Final = "podium.round_kinds"
 
 DEFAULT_ROUND: Final = "podium-v1"
@@ -346,17 +348,30 @@ def load_power_source(name: str) -> "PowerSource":
 
 def load_price_reader() -> "PriceReader":
     """Return what reads files of prices; MissingError if no installed package does."""
-    return cast("PriceReader", load_first_entry_point(PRICE_GROUP, "reader of prices"))
+    kind = "reader of prices"
+    name = require_any_entry_point(PRICE_GROUP, kind)
+    return cast("PriceReader", load_entry_point(PRICE_GROUP, kind, name))
 
 
-def load_first_entry_point(group: str, kind: str) -> Any:
-    """Load the first entry point of a group by name; MissingError if no installed package offers
-    one.
+def load_time_stamp_verifier(name: str | None = None) -> "TimeStampVerifier":
+    """Return the verifier of time stamps of that name, or the first; MissingError if no installed
+    package offers one.
     """
+    from suite.time_stamps import TimeStampVerifier
+
+    kind = "verifier of time stamps"
+    name = name or require_any_entry_point(TIME_STAMP_GROUP, kind)
+    return cast(
+        "TimeStampVerifier", build_plugin_object(TIME_STAMP_GROUP, kind, name, TimeStampVerifier)
+    )
+
+
+def require_any_entry_point(group: str, kind: str) -> str:
+    """Return the first name of a group; MissingError if no installed package offers one."""
     name = next(iter(list_entry_points(group)), None)
     if name is None:
         raise MissingError(f"no {kind} is installed: no package offers one in {group}")
-    return load_entry_point(group, kind, name)
+    return name
 
 
 def load_network_record(name: str) -> "BareNetworkRecord":

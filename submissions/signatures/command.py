@@ -1,4 +1,4 @@
-"""`verify` and `timestamp` as commands: output and exit code."""
+"""`verify` as a command: output and exit code."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from typing import Final
 import click
 
 from submissions.pack.bundle import list_uninstalled_workloads
-from submissions.signatures import timestamp
 from submissions.signatures.ssh_keygen import TrustedSigners
 from submissions.signatures.verification import (
     NOT_SHOWN,
@@ -148,28 +147,3 @@ def build_verification_document(bundle: Path, answer: VerificationAnswer) -> dic
 def build_line_record(line: VerificationLine) -> dict[str, str]:
     """Return a line's state and text."""
     return {"state": line.state, "text": line.text}
-
-
-def run_timestamp_command(
-    bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None
-) -> None:
-    """Write a time-stamp request, or attach an authority's reply; RequestError if neither or both
-    are requested.
-    """
-    if (query is None) == (reply is None):
-        raise RequestError(
-            "give --query FILE to write a request, or --reply FILE --ca FILE to add the reply"
-        )
-    check_files_exist({"--reply": reply, "--ca": authorities})
-    if query is not None:
-        click.echo(
-            f"{timestamp.write_time_stamp_request(bundle, query)}: request written; send it to an "
-            f"authority, then add its reply with podium timestamp {bundle} --reply FILE --ca FILE"
-        )
-    elif reply is not None and authorities is not None:
-        made = timestamp.attach_time_stamp(bundle, reply, authorities)
-        click.echo(
-            f"{bundle}: time-stamped {made.utc:%Y-%m-%d %H:%M:%S} UTC, authority {made.authority}"
-        )
-    else:
-        raise RequestError("--reply needs --ca FILE: the authority's certificates (PEM)")

@@ -15,8 +15,9 @@ from submissions.pack.account import read_ledger_account
 from submissions.pack.bundle import describe_recomputed_figures, list_content_problems
 from submissions.pack.seal import inspect_bundle, read_bundle_manifest
 from submissions.result_index import keep_bundle_unpacked
-from submissions.signatures import bundled, time_stamps
+from submissions.signatures import bundled
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
+from submissions.signatures.time_stamps import find_time_stamp_verifier
 from suite.errors import JudgedError
 
 NOT_SHOWN: Final = "Not shown by any of these checks: that the machine measured what the logs say."
@@ -142,15 +143,14 @@ def describe_time_stamps(found: OpenedBundle) -> Iterator[VerificationLine]:
 
 def describe_time_stamp(content: bytes, found: OpenedBundle) -> VerificationLine:
     """Report the content of one time stamp."""
-    if not time_stamps.is_openssl_installed():
+    verifier = find_time_stamp_verifier()
+    if isinstance(verifier, str):
         return VerificationLine(
-            name="time",
-            state=LineState.OPEN,
-            text=f"time stamp not checked: {time_stamps.OPENSSL_MISSING}",
+            name="time", state=LineState.OPEN, text=f"time stamp not checked: {verifier}"
         )
     authorities = found.trusted.authorities
     try:
-        stamp = time_stamps.verify_time_stamp(content, found.trailer.digest, authorities)
+        stamp = verifier.verify_time_stamp(content, found.trailer.digest, authorities)
     except JudgedError as error:
         return VerificationLine(name="time", state=LineState.BAD, text=str(error))
     text = f"{stamp.utc:%Y-%m-%d %H:%M:%S} UTC, authority {stamp.authority}"

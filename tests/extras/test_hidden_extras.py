@@ -3,6 +3,7 @@ says which part is missing where somebody asks for it.
 """
 
 import importlib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,12 @@ RESULTS: Final = ROOT / "tests" / "examples" / "base" / "tree"
 EXTRAS: Final = sorted(path.parent.name for path in (ROOT / "extras").glob("*/__init__.py"))
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 POINTS: Final[Mapping[str, Mapping[str, str]]] = PROJECT["entry-points"]
-UNNAMED_GROUPS: Final = {registry.COMMAND_GROUP, registry.PRICE_GROUP}
+TIME_TAKEN: Final = re.compile(r"; [\d.]+ s$", re.MULTILINE)
+UNNAMED_GROUPS: Final = {
+    registry.COMMAND_GROUP,
+    registry.PRICE_GROUP,
+    registry.TIME_STAMP_GROUP,
+}
 """Groups of which nobody asks for an entry point by name; commands have their summaries."""
 PIP_EXTRAS: Final = frozenset[str](PROJECT["optional-dependencies"])
 
@@ -88,6 +94,7 @@ REQUESTS: Final = {
             f"engine 'tensorrt' is not installed: {format_install_command('tensorrt')}",
         ),
     ],
+    "time_stamps": [ask_for_command("timestamp", str(RESULTS), "--query", "q.tsq")],
 }
 """Extra -> requests for it."""
 CORE_COMMANDS: Final = [
@@ -101,13 +108,15 @@ CORE_COMMANDS: Final = [
 
 
 def run_podium(words: Sequence[str]) -> tuple[int, str]:
-    """Return the exit code of a command, and its output with its errors."""
+    """Return the exit code of a command, and its output with its errors, but for the time that it
+    took.
+    """
     done = CliRunner().invoke(group, words, prog_name="podium")
     if isinstance(done.exception, PodiumError):
         return done.exception.exit_code, f"{done.output}{done.exception}"
     if not isinstance(done.exception, SystemExit | None):
         raise done.exception
-    return done.exit_code, done.output
+    return done.exit_code, TIME_TAKEN.sub("", done.output)
 
 
 def list_points_of(extra: str) -> list[tuple[str, str]]:

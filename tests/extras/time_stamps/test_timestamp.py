@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from offered_packages import hide_extra
 
 from compliance.bundle import trailer
 from submissions.pack.seal import inspect_bundle
@@ -191,6 +192,19 @@ def test_without_openssl_the_stamp_is_not_checked(
         answer.exit_code == 0
         and "time stamp not checked: openssl is not installed" in answer.stdout
     )
+
+
+@pytest.mark.slow
+def test_without_a_verifier_the_stamp_is_not_checked(
+    bundle: Path, authority: Authority, reply: Path, podium: Podium
+) -> None:
+    """A podium that comes without this extra claims nothing of the stamp, and keeps the rest."""
+    podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    with hide_extra("time_stamps"):
+        answer = podium("verify", bundle, "--ca", authority.certificate)
+        assert podium("verify", bundle, "--require", "timestamped").exit_code == 1
+    assert answer.exit_code == 0
+    assert "time stamp not checked: no verifier of time stamps is installed" in answer.stdout
 
 
 def lied(reply: bytes, words: str) -> bytes:

@@ -39,6 +39,6 @@ def timestamp(
 
     Example: podium timestamp mine.tar.zst --query q.tsq
     """
-    from submissions.signatures.command import run_timestamp_command
+    from extras.time_stamps.command import run_timestamp_command
 
     run_timestamp_command(bundle, query, reply, authorities)

@@ -19,6 +19,9 @@ EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
     ("podium.networks", "resnet101"): RUN_EXTRA,
     ("podium.networks", "vgg19"): RUN_EXTRA,
     ("podium.options", "infer.plans"): "tensorrt",
+    ("podium.power", "hwmon"): "run",
+    ("podium.power", "ina3221"): "run",
+    ("podium.power", "tegrastats"): "run",
 }
 """Group and name of an entry point -> the extra that pip installs for it. pyproject.toml has the
 same points; commands are in `suite.console.command_table.OWN_COMMANDS`.

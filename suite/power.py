@@ -94,6 +94,21 @@ class PowerSource(Protocol):
         ...
 
 
+class ExternalMeters(Protocol):
+    """How meters beside this machine are read (`--meter ADDRESS`); constructed without arguments,
+    an entry point of `podium.meters`.
+    """
+
+    opening: ClassVar[str]
+    """`module:function` that the sampler calls with the option `address`."""
+
+    def greet_meter(self, address: str) -> int:
+        """Greet a meter once before anything is timed, and return its period in ms, 0 if it is
+        faulty; RequestError if it is unreachable, MissingError if its program fails at once.
+        """
+        ...
+
+
 class Part(Protocol):
     """Anything that covers parts of the machine: a channel, or an energy measured by one."""
 

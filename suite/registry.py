@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
 
     from suite.engine import Engine
     from suite.input import Input
-    from suite.power import PowerSource
+    from suite.power import ExternalMeters, PowerSource
     from suite.prices import PriceReader
     from suite.rounds import Round
     from suite.rounds.endpoints_curve import EndpointsRound
@@ -63,6 +63,7 @@ STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
 OPTION_GROUP: Final = "podium.options"
 POWER_GROUP: Final = "podium.power"
+METER_GROUP: Final = "podium.meters"
 PRICE_GROUP: Final = "podium.prices"
 TIME_STAMP_GROUP: Final = "podium.time_stamps"
 ROUND_KIND_GROUP: Final = "podium.round_kinds"
@@ -344,6 +345,17 @@ def load_power_source(name: str) -> "PowerSource":
     from suite.power import PowerSource
 
     return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name, PowerSource))
+
+
+def load_external_meters(name: str | None = None) -> "ExternalMeters":
+    """Return the reader of external meters of that name, or the first; MissingError if no
+    installed package offers one.
+    """
+    from suite.power import ExternalMeters
+
+    kind = "reader of external meters"
+    name = name or require_any_entry_point(METER_GROUP, kind)
+    return cast("ExternalMeters", build_plugin_object(METER_GROUP, kind, name, ExternalMeters))
 
 
 def load_price_reader() -> "PriceReader":

@@ -27,11 +27,15 @@ POINTS: Final[Mapping[str, Mapping[str, str]]] = PROJECT["entry-points"]
 TIME_TAKEN: Final = re.compile(r"; [\d.]+ s$", re.MULTILINE)
 UNNAMED_GROUPS: Final = {
     registry.COMMAND_GROUP,
+    registry.METER_GROUP,
     registry.PRICE_GROUP,
     registry.TIME_STAMP_GROUP,
 }
 """Groups of which nobody asks for an entry point by name; commands have their summaries."""
 PIP_EXTRAS: Final = frozenset[str](PROJECT["optional-dependencies"])
+
+
+DRY_TRAINING: Final = ("train", "resnet50", "--dry-run", "--device", "cpu")
 
 
 class Request(NamedTuple):
@@ -46,6 +50,12 @@ def ask_for_command(name: str, *words: str) -> Request:
     """Return the request for a command that an extra brings."""
     sentence = f"the command '{name}' is not installed with this podium"
     return Request([name, *words], MissingError.exit_code, sentence)
+
+
+def ask_for_power(source: str, *words: str) -> Request:
+    """Return the request for a power source that an extra brings."""
+    missing = f"power source '{source}' is not installed: {format_install_command('run')}"
+    return Request([*DRY_TRAINING, *words], MissingError.exit_code, missing)
 
 
 PRICES: Final = ROOT / "examples" / "prices.toml"
@@ -65,7 +75,20 @@ REQUESTS: Final = {
             f"input pipeline 'dali' is not installed: {format_install_command('dali')}",
         ),
     ],
+    "jetson": [
+        ask_for_power("ina3221", "--power", "ina3221"),
+        ask_for_power("tegrastats", "--power", "rapl,tegrastats"),
+    ],
     "launch": [ask_for_command("launch", "slurm", "resnet50", "--results", "/shared")],
+    "meters": [
+        ask_for_command("meter", "fake"),
+        ask_for_power("hwmon", "--power", "hwmon"),
+        Request(
+            [*DRY_TRAINING, "--meter", "podium meter fake"],
+            MissingError.exit_code,
+            "no reader of external meters is installed: no package offers one in podium.meters",
+        ),
+    ],
     "networks": [
         Request(
             ["sweep", "--network", "alexnet"],

@@ -70,6 +70,16 @@ OPTION = """
 from suite.console.added_options import AddedOptions
 OPTION = AddedOptions(options=(), resolve=lambda options, values: options)
 """
+VERIFIER = """
+class Verifier:
+    def describe_obstacle(self): ...
+    def verify_time_stamp(self, content, digest, authorities): ...
+"""
+METERS = """
+class Meters:
+    opening = "a:b"
+    def greet_meter(self, address): ...
+"""
 RULES = '"""No rules."""\n'
 
 
@@ -162,6 +172,15 @@ BROKEN: Mapping[str, Broken] = {
     "a reader of prices": Broken(
         registry.PRICE_GROUP, "read", "def read(path): ...\n", "path", "",
         "__call__: expected a method that takes (path), found a method that takes ()",
+    ),
+    "a verifier of time stamps": Broken(
+        registry.TIME_STAMP_GROUP, "Verifier", VERIFIER, ", authorities", "",
+        "verify_time_stamp: expected a method that takes (content, digest, authorities), found a"
+        " method that takes (content, digest)",
+    ),
+    "a reader of external meters": Broken(
+        registry.METER_GROUP, "Meters", METERS, "opening", "open",
+        "opening: expected str, found nothing",
     ),
     "rules": Broken(
         registry.RULE_GROUP, "RULES", RULES, "", "RULES = 3\n",

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.machine.power.meter import Meter, MeterError
 from harness.machine.telemetry.sampled import ChannelKind, SampledReading
 from harness.machine.telemetry.sampled import SampledChannel as Sampled
 from suite import registry
@@ -33,14 +32,6 @@ def open_source(
             return AbsentSource(name, f"{name}: {found}")
         return None
     return SourceChannels(source, found, root, period_ms)
-
-
-def open_meter(address: str) -> "MeterChannels | AbsentSource":
-    """Open an external meter, and wait for its first sample; or return why it cannot be used."""
-    try:
-        return MeterChannels(Meter(address))
-    except MeterError as error:
-        return AbsentSource("meter", f"the meter {address}: {error}")
 
 
 class AbsentSource:
@@ -116,63 +107,3 @@ def build_channel_facts(channel: Channel, root: str, period_ms: int) -> dict[str
         "within": list(channel.within),
     }
     return {**own, "root": root, "period_ms": period_ms, **channel.facts}
-
-
-class MeterChannels:
-    """An external meter: its power, and its errors."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter, self.begun, self.told = meter, False, False
-        self.period_ms = meter.period_ms
-
-    @property
-    def channels(self) -> Sequence[Sampled]:
-        """Return the power channel, then the state channel."""
-        return [
-            Sampled(
-                name="meter",
-                kind=ChannelKind.POWER,
-                facts=build_channel_facts(self.meter.channel, "/", self.period_ms),
-            ),
-            Sampled(name="power:meter", kind=ChannelKind.STATE, facts={"power": True}),
-        ]
-
-    def read(self) -> Iterator[SampledReading]:
-        """Yield the samples that have arrived, waiting for one at first; after an error, yield the
-        reason once, then raise OSError.
-        """
-        if self.told:
-            raise OSError("the meter failed")
-        try:
-            if not self.begun:  # samples from before the file began are dropped
-                self.begun = True
-                self.meter.queue.clear()
-                self.meter.wait_for_first_sample()
-            for reading in self.meter.read_samples():
-                yield SampledReading(t_ns=reading.t_ns, channel=0, value=reading.value)
-        except MeterError as error:
-            yield self.record_failure(error)
-
-    def finish(self) -> Iterator[SampledReading]:
-        """After the last samples, yield those that arrived until the meter stopped, or why none
-        counts: its clock moved, or a sample was lost.
-        """
-        if self.told:
-            return
-        try:
-            # a meter that was held up dates them behind the run's end, where its energy needs one
-            for reading in self.meter.finish():
-                yield SampledReading(t_ns=reading.t_ns, channel=0, value=reading.value)
-        except MeterError as error:
-            yield self.record_failure(error)
-
-    def record_failure(self, error: MeterError) -> SampledReading:
-        """Report why the run has no energy by this meter: no sample counts, also no later one."""
-        self.told = True
-        return SampledReading(
-            t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"}
-        )
-
-    def close(self) -> None:
-        """Stop the meter."""
-        self.meter.close()

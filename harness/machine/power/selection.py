@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.machine.power.chosen import ChosenPower
-from harness.machine.power.meter import Meter, MeterError
 from harness.machine.telemetry.sampled import SourceOpening
 from suite import registry
-from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.errors import MissingError, RequestError
 from suite.power import PERIOD_MS, ROOT
 from suite.rounds import HyperValue
 
@@ -51,10 +50,9 @@ def choose_power_sources(
     ]
     slowest_ms = period_ms if names else 0
     if meter is not None:
-        slowest_ms = max(slowest_ms, read_meter_period(meter))
-        openings.append(
-            SourceOpening(function=f"{SOURCES_MODULE}:open_meter", options={"address": meter})
-        )
+        meters = registry.load_external_meters()
+        slowest_ms = max(slowest_ms, meters.greet_meter(meter))
+        openings.append(SourceOpening(function=meters.opening, options={"address": meter}))
     return ChosenPower(
         openings=tuple(openings),
         linger_s=LINGER_PERIODS * slowest_ms / 1000,
@@ -74,7 +72,9 @@ def parse_power_option(power: str) -> Sequence[str]:
         )
     for name in names:
         if name not in known:
-            raise build_unknown_name_error("power source", name, [*known, AUTO, OFF])
+            raise registry.build_unlisted_name_error(
+                registry.POWER_GROUP, "power source", name, [*known, AUTO, OFF]
+            )
     return list(dict.fromkeys(names))
 
 
@@ -105,21 +105,3 @@ def has_readable_power(chosen: ChosenPower) -> bool:
         if not isinstance(found, str):
             return True
     return False
-
-
-def read_meter_period(address: str) -> int:
-    """Greet a meter once, and return its period; RequestError if its address is unreachable,
-    MissingError if its program fails at once.
-
-    A meter that is reachable but faulty voids a run's energy, not the run.
-    """
-    try:
-        meter = Meter(address)
-    except MeterError as error:
-        if error.failed:
-            raise MissingError(f"--meter {address}: {error}") from error
-        if str(error).startswith("cannot be reached"):
-            raise RequestError(f"--meter {address}: {error}") from error
-        return 0
-    meter.close()
-    return meter.period_ms

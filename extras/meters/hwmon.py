@@ -6,13 +6,15 @@ Source: kernel documentation, hwmon/acpi_power_meter.rst; `power1_average` in uW
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.machine.power import sysfs
-from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
+from suite.errors import MissingError
+from suite.power import ROOT, SYSTEM, Channel, Grade, PowerReading, Quantity
+from suite.units import UW_PER_W
 
 HWMON_FOLDER: Final = "sys/class/hwmon"
 ACPI_METER_DRIVER: Final = "power_meter"
@@ -138,3 +140,16 @@ def is_battery_meter(meter: Path) -> bool:
         sysfs.find_sysfs_number(place / "power1_is_battery") == 1
         for place in (meter, meter / "device")
     )
+
+
+def open_hwmon_meter() -> tuple[str, Callable[[], float]]:
+    """Return the traits of this machine's meter and its read function, for a client; MissingError
+    if there is none.
+    """
+    source = Hwmon()
+    found = source.probe(ROOT)
+    if isinstance(found, str):
+        raise MissingError(f"hwmon: {found}")
+    channel = found[0]
+    model = str(channel.facts.get("model") or "acpi").replace(" ", "-")
+    return f"name={model} scope={channel.scope}", lambda: source.read(channel).value / UW_PER_W

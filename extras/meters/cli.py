@@ -46,7 +46,7 @@ def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str |
 
     Example: podium infer resnet50 --scenario offline --meter "podium meter fake --watts 50"
     """
-    from harness.machine.power.meters import fake, server
+    from extras.meters import fake, server
 
     server.serve_meter(
         fake.format_fake_greeting(period_ms),
@@ -70,7 +70,7 @@ def hwmon_meter(period_ms: int, listen: str | None) -> None:
 
     Example: podium meter hwmon --listen 0.0.0.0:7070
     """
-    from harness.machine.power.meters import hwmon, server
+    from extras.meters import hwmon, server
 
     traits, read = hwmon.open_hwmon_meter()
     server.serve_meter(f"{traits} period_ms={period_ms}", period_ms, read, listen)
@@ -91,7 +91,7 @@ def ipmi_meter(period_ms: int, listen: str | None, options: tuple[str, ...]) -> 
 
     Example: podium infer resnet50 --meter "podium meter ipmi -- -H bmc.example -U reader"
     """
-    from harness.machine.power.meters import ipmi, server
+    from extras.meters import ipmi, server
 
     traits, read = ipmi.open_ipmi_meter(options)
     server.serve_meter(f"{traits} period_ms={period_ms}", period_ms, read, listen)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from extras.jetson.boards import identify_board, resolve_rail_scope
 from harness.machine.power import sysfs
-from harness.machine.power.boards import identify_board, resolve_rail_scope
 from suite.power import Channel, Grade, PowerReading, Quantity
 from suite.units import UW_PER_MW
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from harness.machine.power.meter import METER_PROTOCOL
+from extras.meters.client import METER_PROTOCOL
 from suite.errors import RequestError
 from suite.files.untrusted_files import parse_digits
 

@@ -37,7 +37,7 @@ class RailBoard:
 @cache
 def read_boards() -> Mapping[str, RailBoard]:
     """Read the boards: an entry of the device tree's list -> the board."""
-    table = tomllib.loads((files("harness.machine.power") / "boards.toml").read_text("utf-8"))
+    table = tomllib.loads((files("extras.jetson") / "boards.toml").read_text("utf-8"))
     found = [
         RailBoard(
             name=each["name"],

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from harness.machine.power.boards import RailBoard, identify_board, resolve_rail_scope
-from harness.machine.power.rails import Rails
+from extras.jetson.boards import RailBoard, identify_board, resolve_rail_scope
+from extras.jetson.rails import Rails
 from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 from suite.units import UW_PER_MW
 

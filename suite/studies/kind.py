@@ -259,6 +259,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Whether a point follows from the points before it."""
     has_several_systems: ClassVar[bool] = False
     """Whether each run names the engine and the number format that it measures."""
+    plan_unit: ClassVar[str] = "point"
+    """What the parts of its plan are (`name_plan_part`), in the singular."""
     keeps_failures: ClassVar[bool] = False
     """Whether a point that cannot be measured becomes a row that says why. The next command tries
     it again.
@@ -319,6 +321,16 @@ class StudyKind(ABC, Generic[R, P, F]):
         they are not known before the first run.
         """
         return ()
+
+    def name_plan_part(self, point: P) -> str:
+        """Name the part of the plan that a point belongs to: the point, or what several points are
+        about.
+        """
+        return self.name_point(point)
+
+    def estimate_least_s(self, point: P) -> float | None:
+        """Return how long LoadGen is asked to run at least, s; None: as the settings ask."""
+        return None
 
     def limit_repeats(self, point: P, repeats: int) -> int:
         """Return how often a point is measured, given how often points are to be."""

@@ -468,6 +468,15 @@ def list_round_bounds(row: ScenarioRow) -> Sequence[tuple[int | None, int | None
     return tuple((each.first_token_ns, each.per_token_ns) for each in both)
 
 
+def explain_open_end(request: PeakRequest, attempts: Sequence[RateAttempt]) -> str:
+    """Return why a search ends that has found no INVALID rate; empty if it goes on."""
+    if choose_affordable_step(request, attempts) is not None:
+        return ""
+    if choose_unbudgeted_step(request, attempts) is None:
+        return " in as many runs as a search makes"
+    return f" within --budget-s {request.budget_s:g}"
+
+
 def format_peak_summary(
     request: PeakRequest, answer: PeakAnswer, attempts: Sequence[RateAttempt]
 ) -> str:
@@ -476,7 +485,7 @@ def format_peak_summary(
     if request.scenario == Scenario.SERVER.label:
         unit = "queries/s"
     best = f"{format_plain_number(answer.valid)} {unit} VALID" if answer.valid else "no rate VALID"
-    worst = ", no rate above it INVALID"
+    worst = f", no rate above it INVALID{explain_open_end(request, attempts)}"
     if answer.invalid:
         worst = f", {format_plain_number(answer.invalid)} INVALID"
     trial = next((each for each in attempts if each.folder == answer.folder), None)

@@ -58,6 +58,16 @@ STEP_DOWN_FACTOR: Final = 2.0
 MAX_STEP_DOWN_POWER.
 """
 MAX_STEP_DOWN_POWER: Final = 12.0
+MAX_STEP_DOWN_SHARE: Final = 0.5
+"""Of a rate, by which the first step down goes at most, whatever the tolerance."""
+OBSERVED_RATE_MARGIN: Final = 1.2
+"""Over the rate that the probe of the system saw: further up, queries are late unless that probe
+saw too little.
+"""
+OUTRUN_FACTOR: Final = 1.5
+"""Factor of the step up where the system answers more than its probe saw, or no run of any rate has
+a late query: nothing bounds the search then but its number of runs.
+"""
 BAD_LUCK_CHANCE: Final = 0.4
 """Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck.
 Chosen with MIN_STRIDE_SHARE and TWO_THIRDS_QUANTILE on the six queues of
@@ -183,6 +193,8 @@ class PeakSearch:
     """Full runs of the second phase."""
     risen: int = 0
     """VALID ones among them without an INVALID rate above."""
+    has_late: bool = False
+    """Whether any query of any run was over the bound."""
     failed: int = 0
     """INVALID full runs before the first VALID one."""
     probing: bool = True
@@ -210,6 +222,7 @@ class PeakSearch:
 
     def record_run(self, observation: RunObservation) -> None:
         """Add the outcome of a run."""
+        self.has_late |= observation.over > 0
         if observation.full:
             self.update_verdict_rates(observation)
         if self.probing:
@@ -292,10 +305,16 @@ class PeakSearch:
             edge = 0.2 * (self.high - self.low)
             self.rate = min(max(at, self.low + edge), self.high - edge)
         else:
-            if clear < 0:
-                self.rate = min(1.15 * self.rate, 1.2 * self.aim.observed_rate)
-            else:
-                self.rate = 0.85 * self.rate
+            self.rate = self.choose_outer_rate(clear)
+
+    def choose_outer_rate(self, clear: float) -> float:
+        """Return the rate of the next probe outside those so far."""
+        if clear >= 0:
+            return 0.85 * self.rate
+        most = OBSERVED_RATE_MARGIN * self.aim.observed_rate
+        if self.rate < most:
+            return min(1.15 * self.rate, most)
+        return OUTRUN_FACTOR * self.rate if clear < -CLEAR_PROBE_SIGMAS else self.rate
 
     def compute_promising_rate(self) -> float:
         """Return the rate at which a full run should pass with two thirds, between the highest
@@ -327,6 +346,8 @@ class PeakSearch:
                 ),
                 self.best + gap / 2,
             )
+        if self.best and not self.has_late:
+            return max(rate, OUTRUN_FACTOR * self.best)
         if self.best:
             top = max((self.high or 0.0) - self.best, 0.0)
             return max(
@@ -334,7 +355,7 @@ class PeakSearch:
                 self.best + MIN_STRIDE_SHARE * top,
                 self.best * (1 + self.aim.tolerance / 2 * STEP_UP_FACTOR**self.risen),
             )
-        down = (1 - 2 * self.aim.tolerance) ** min(
+        down = (1 - min(2 * self.aim.tolerance, MAX_STEP_DOWN_SHARE)) ** min(
             STEP_DOWN_FACTOR ** max(self.failed - 1, 0), MAX_STEP_DOWN_POWER
         )
         return min(rate, self.worst * down) if self.worst else rate

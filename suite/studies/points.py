@@ -152,12 +152,25 @@ def walk_plan(
     request: R,
     repeats: int,
     points: Sequence[StudiedPoint[P, F]],
+    others: Sequence[R] = (),
 ) -> PlanWalk[P, F]:
-    """Walk over the plan of a request as long as its next point is measured as often as asked."""
+    """Walk over the plan of a request as long as its next point is measured as often as asked. In a
+    search, a point that the plan of another request gives is as good.
+    """
     left = list(points)
     done: list[StudiedPoint[P, F]] = []
-    while (point := kind.choose_next_point(request, done)) is not None:
-        found = next((each for each in left if kind.is_same_point(each.point, point)), None)
+    while True:
+        point = kind.choose_next_point(request, done)
+        found = find_same_point(kind, left, point)
+        if found is None and kind.is_ordered:
+            choices = (kind.choose_next_point(each, done) for each in others)
+            known = (find_same_point(kind, left, each) for each in choices)
+            if (other := next(filter(None, known), None)) is not None:
+                left.remove(other)
+                done.append(other)
+                continue
+        if point is None:
+            return PlanWalk(done=tuple(done), step=None)
         runs = len(found.runs) if found else 0
         wanted = kind.limit_repeats(point, repeats)
         if found is None or (runs < wanted and not found.why):
@@ -167,7 +180,15 @@ def walk_plan(
             return PlanWalk(done=tuple(done), step=step, begun=found)
         left.remove(found)
         done.append(found)
-    return PlanWalk(done=tuple(done), step=None)
+
+
+def find_same_point(
+    kind: "StudyKind[R, P, F]", points: Sequence[StudiedPoint[P, F]], point: P | None
+) -> StudiedPoint[P, F] | None:
+    """Return the measured point that is the same as another one; None if there is none."""
+    if point is None:
+        return None
+    return next((each for each in points if kind.is_same_point(each.point, point)), None)
 
 
 def iterate_walks(
@@ -176,8 +197,9 @@ def iterate_walks(
     points: Sequence[StudiedPoint[P, F]],
 ) -> Iterator[PlanWalk[P, F]]:
     """Walk over the plan of each request and its number of repeats."""
+    others = [each for each, _ in requests]
     for request, repeats in requests:
-        yield walk_plan(kind, request, repeats, points)
+        yield walk_plan(kind, request, repeats, points, others)
 
 
 def describe_figures(point: StudiedPoint[Any, Any]) -> Mapping[str, Any]:

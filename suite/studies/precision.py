@@ -124,6 +124,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
     reads_power = True
     follows_advice = True
     has_several_systems = True
+    plan_unit = "system"
     keeps_failures = True
     takes_results = True
 
@@ -164,6 +165,10 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
             for system in request.systems
             for run in PRECISION_RUNS
         ]
+
+    def name_plan_part(self, point: PrecisionPoint) -> str:
+        """Name the system of a point."""
+        return name_system(point.system)
 
     def choose_next_point(
         self, request: PrecisionRequest, done: Sequence[Measured]

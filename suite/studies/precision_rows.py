@@ -193,8 +193,12 @@ def merge_system_runs(
 def list_system_rows(
     requests: Sequence[PrecisionRequest], points: Sequence[Measured]
 ) -> list[Measured]:
-    """Return a row for each system: those that the last command asked for, then the others."""
-    systems = dict.fromkeys(each for request in reversed(requests) for each in request.systems)
+    """Return a row for each system, in the order of the command that asked for most of them, of
+    several the last, then the others: a narrower command moves no row.
+    """
+    latest = list(reversed(requests))
+    latest.sort(key=lambda each: len(each.systems), reverse=True)
+    systems = dict.fromkeys(each for request in latest for each in request.systems)
     rows = (
         build_system_row([each for each in points if each.point.system == system])
         for system in systems

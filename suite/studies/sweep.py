@@ -4,7 +4,7 @@ for each batch, engine and number format.
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from suite.columns import Column, Table
@@ -12,6 +12,7 @@ from suite.errors import JudgedError, PodiumError, RequestError
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
+from suite.measurement.mean_energy import average_energies
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
 from suite.rounds import HyperValue
@@ -31,7 +32,7 @@ from suite.studies.kind import (
     StudyKind,
 )
 from suite.studies.measured import MeasuredStudy
-from suite.studies.points import StudiedPoint
+from suite.studies.points import StudiedPoint, average_figures
 from suite.studies.run_facts import RunFacts
 from suite.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from suite.workload import Mode
@@ -490,6 +491,20 @@ class BatchSweep(StudyKind[SweepRequest, SweepPoint, SweepFigures]):
         scored = [build_accuracy_point(*each) for each in series] if request.scored else []
         return [*order_batch_points(request)[: len(series)], *scored]
 
+    def list_all_points(self, request: SweepRequest) -> Sequence[SweepPoint]:
+        """Return the batches of each series; which of them are measured again or scored follows
+        from what can be measured.
+        """
+        return order_batch_points(request)
+
+    def name_plan_part(self, point: SweepPoint) -> str:
+        """Name the series of a point, and the point."""
+        return f"{point.engine} {point.precision} {self.name_point(point)}"
+
+    def estimate_least_s(self, point: SweepPoint) -> float | None:
+        """Return the seconds asked for."""
+        return point.seconds
+
     def choose_next_point(self, request: SweepRequest, done: Sequence[Swept]) -> SweepPoint | None:
         """Return the first planned point that is not measured."""
         known = {each.point for each in done}
@@ -620,6 +635,15 @@ class BatchSweep(StudyKind[SweepRequest, SweepPoint, SweepFigures]):
             return None
         energy, reasons = run.compute_energy()
         return SweepFigures(**asdict(figures), energy=energy, no_energy=reasons)
+
+    def combine_figures(self, figures: Sequence[SweepFigures]) -> SweepFigures:
+        """Return the means of several runs, also of the energy by each channel that all have."""
+        reasons = dict.fromkeys(reason for each in figures for reason in each.no_energy)
+        return replace(
+            average_figures(figures),
+            energy=average_energies([each.energy for each in figures]),
+            no_energy=tuple(reasons),
+        )
 
     def arrange_rows(
         self, requests: Sequence[SweepRequest], points: Sequence[Swept]

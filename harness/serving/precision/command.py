@@ -4,7 +4,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
+
+import click
 
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import choose_checkpoint
@@ -16,6 +19,7 @@ from harness.serving.studies.driver import measure_system
 from harness.serving.studies.result_runs import find_result_threads
 from harness.serving.studies.system import ServedSystem, StudyOptions, set_up_study_system
 from suite.cli import RunOptions
+from suite.columns import Column, Table
 from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.studies.kind import PlannedRun
@@ -23,6 +27,24 @@ from suite.studies.precision import PRECISION
 from suite.terms import Precision
 
 Pairs = Sequence[tuple[str, Precision]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An engine in a number format that is refused before anything starts."""
+
+    engine: str
+    precision: Precision
+    error: RequestError | MissingError
+
+
+REFUSAL_TABLE: Final[Table[Refusal]] = Table(
+    columns=(
+        Column("engine", lambda each: each.engine),
+        Column("precision", lambda each: each.precision),
+        Column("why", lambda each: str(each.error)),
+    )
+)
 
 
 def compare_precisions(
@@ -62,15 +84,21 @@ def add_precision_settings(request: RunRequest) -> RunRequest:
 def set_up_first_system(
     request: RunRequest, study_options: StudyOptions, pairs: Pairs
 ) -> ServedSystem:
-    """Set the first combination up that is not refused; if all are, raise the first refusal."""
-    refused: list[RequestError | MissingError] = []
+    """Set the first combination up that is not refused; if all are, print why, and raise the error
+    of the first.
+    """
+    refused: list[Refusal] = []
     for engine, precision in pairs:
         options = replace(request.options, engine=engine, precision=precision)
         try:
             return set_up_study_system(PRECISION, request.name, options, study_options)
         except (RequestError, MissingError) as error:
-            refused.append(error)
-    raise refused[0]
+            refused.append(Refusal(engine=engine, precision=precision, error=error))
+    first = refused[0].error
+    if len({str(each.error) for each in refused}) == 1:
+        raise first
+    click.echo(REFUSAL_TABLE.format_aligned_text(refused))
+    raise type(first)(f"{request.name}: all {len(refused)} engines and precisions are refused")
 
 
 def find_usable_threads(system: ServedSystem, pairs: Pairs) -> int:

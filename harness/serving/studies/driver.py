@@ -44,7 +44,6 @@ from suite.studies.points import (
     StudiedPoint,
     build_failed_point,
     collect_points,
-    walk_plan,
 )
 
 
@@ -181,7 +180,8 @@ def measure_missing_runs(under_way: Sequence[StudyProgress]) -> None:
 def measure_next_run(progress: StudyProgress) -> bool:
     """Measure the next run of a plan; false if there is none."""
     session, kind = progress.session, progress.session.kind
-    step = walk_plan(kind, session.request, progress.repeats, progress.points).step
+    progress.move_contradicted_runs()
+    step = progress.walk_own_plan().step
     if step is None:
         return False
     studied = measure_step(progress, step)

@@ -6,7 +6,6 @@ from typing import Any, Final
 from harness.progress import format_rough_duration
 from harness.serving.studies.resume import StudyProgress
 from harness.serving.studies.runs import StudySession
-from suite.studies.kind import PlannedRun
 from suite.units import MS_PER_S
 from suite.workload import Mode
 
@@ -26,7 +25,7 @@ def describe_remaining_work(progress: StudyProgress) -> str:
         missing[subject] = missing.get(subject, 0.0) + left_s
     if not missing:
         return ""
-    unit = "system" if progress.session.kind.has_several_systems else "point"
+    unit = progress.session.kind.plan_unit
     told = f"{len(missing)} {unit}{'s' * (len(missing) != 1)}"
     done = sum(not left_s for left_s in missing.values())
     if done == len(missing):
@@ -44,16 +43,8 @@ def describe_kept_points(progress: StudyProgress) -> str:
     others = [each.point for each in progress.points if each.point not in asked]
     if not asked or not others:
         return ""
-    names = dict.fromkeys(name_subject(session, each) for each in others)
+    names = dict.fromkeys(map(kind.name_plan_part, others))
     return f"kept from an earlier command: {', '.join(names)}"
-
-
-def name_subject(session: StudySession, point: Any) -> str:
-    """Name the system of a point; of a study of one system the point itself."""
-    planned = session.kind.describe_run(session.request, point)
-    if session.kind.has_several_systems:
-        return f"{planned.engine} {planned.precision}"
-    return session.kind.name_point(point)
 
 
 def iterate_missing_work(progress: StudyProgress) -> Iterator[tuple[str, float]]:
@@ -62,18 +53,21 @@ def iterate_missing_work(progress: StudyProgress) -> Iterator[tuple[str, float]]
     """
     session, kind = progress.session, progress.session.kind
     for point in kind.list_all_points(session.request):
-        planned = kind.describe_run(session.request, point)
         found = (each for each in progress.points if kind.is_same_point(each.point, point))
         runs = sum(len(each.runs) for each in found)
         left = max(kind.limit_repeats(point, progress.repeats) - runs, 0)
-        yield name_subject(session, point), left * estimate_least_s(progress, planned)
+        yield kind.name_plan_part(point), left * estimate_least_s(session, point)
 
 
-def estimate_least_s(progress: StudyProgress, planned: PlannedRun) -> float:
-    """Return roughly how long a run takes at least, s."""
+def estimate_least_s(session: StudySession, point: Any) -> float:
+    """Return roughly how long a run of a point takes at least, s."""
+    asked_s = session.kind.estimate_least_s(point)
+    if asked_s is not None:
+        return PREPARATION_S + asked_s
+    planned = session.kind.describe_run(session.request, point)
     if planned.mode is Mode.ACCURACY:
         return PREPARATION_S
-    system = progress.session.system
+    system = session.system
     least_ms = system.require_scenario_rules(planned.scenario).min_duration_ms
     settings = {DURATION_SETTING: least_ms, **system.settings, **planned.settings}
     return PREPARATION_S + float(str(settings[DURATION_SETTING])) / MS_PER_S

@@ -27,6 +27,7 @@ from suite.studies.measured import (
 )
 from suite.studies.points import (
     MeasuredRun,
+    PlanWalk,
     StudiedPoint,
     collect_points,
     iterate_walks,
@@ -38,6 +39,7 @@ from suite.studies.records import (
     StudyRecord,
     find_point_record,
     find_study_record,
+    write_point_record,
     write_study_record,
 )
 from suite.studies.run_facts import read_run_facts
@@ -50,6 +52,8 @@ class StudyProgress:
     session: StudySession
     requests: tuple[SavedRequest, ...]
     """Of all commands."""
+    before: Sequence[Any]
+    """What the earlier commands asked for, of the study's kind."""
     repeats: int
     runs: list[MeasuredRun[Any, Any]]
     failed: list[StudiedPoint[Any, Any]]
@@ -61,6 +65,30 @@ class StudyProgress:
     def points(self) -> list[StudiedPoint[Any, Any]]:
         """Return the points that were measured, and those that could not be."""
         return collect_points(self.session.kind, self.runs, self.failed)
+
+    def walk_own_plan(self) -> PlanWalk[Any, Any]:
+        """Walk over the plan of this command as far as it is measured."""
+        session = self.session
+        return walk_plan(session.kind, session.request, self.repeats, self.points, self.before)
+
+    def move_contradicted_runs(self) -> None:
+        """Move the runs of a search aside that no longer follow from those before, since these were
+        repeated; the others are numbered anew, without gaps.
+        """
+        kind, request = self.session.kind, self.session.request
+        if not kind.is_ordered:
+            return
+        walk = walk_plan(kind, request, 1, self.points, self.before)  # beyond missing repeats
+        followed = {run.folder for each in walk.done for run in each.runs}
+        stale = [each.folder for each in self.runs if each.folder not in followed]
+        if not stale:
+            return
+        study_folder = self.session.study_folder
+        move_to_superseded([study_folder / each for each in stale], results=study_folder.parents[1])
+        self.runs = renumber_runs(
+            study_folder, [each for each in self.runs if each.folder in followed]
+        )
+        self.save_record()
 
     def save_record(self) -> None:
         """Write `study.json`."""
@@ -147,12 +175,14 @@ def begin_study(session: StudySession, repeats: int) -> StudyProgress:
     move_to_superseded(strange, results=results)
     failed = read_earlier_failures(session, earlier if before else None)
     points = collect_points(session.kind, kept, failed)
-    asked = walk_plan(session.kind, session.request, repeats, points).done
+    earlier_requests = [each for each, _ in asked_before]
+    asked = walk_plan(session.kind, session.request, repeats, points, earlier_requests).done
     again = [each for each in failed if any(each is one for one in asked)]
     own = SavedRequest(request=convert_to_json(session.request), repeats=repeats)
     progress = StudyProgress(
         session=session,
         requests=(*(each for each in before if each != own), own),
+        before=earlier_requests,
         repeats=repeats,
         runs=kept,
         failed=[each for each in failed if each not in again],
@@ -160,6 +190,19 @@ def begin_study(session: StudySession, repeats: int) -> StudyProgress:
     )
     progress.save_record()
     return progress
+
+
+def renumber_runs(
+    study_folder: Path, runs: Sequence[MeasuredRun[Any, Any]]
+) -> list[MeasuredRun[Any, Any]]:
+    """Number runs from 1, in their records as well."""
+    numbered = []
+    for number, run in enumerate(runs, 1):
+        saved = find_point_record(study_folder / run.folder)
+        if saved is not None and saved.number != number:
+            write_point_record(study_folder / run.folder, replace(saved, number=number))
+        numbered.append(replace(run, number=number))
+    return numbered
 
 
 def convert_to_json(record: Any) -> dict[str, Any]:
@@ -235,13 +278,13 @@ def iterate_planned_runs(
     requests: Sequence[tuple[Any, int]],
     runs: Sequence[MeasuredRun[Any, Any]],
 ) -> Iterator[MeasuredRun[Any, Any]]:
-    """Yield runs as long as each is the one that the plan of the first request wants next. Where
-    that plan ends, as with a smaller budget, those of the other requests count.
+    """Yield runs as long as each is the one that the plan of a request wants next: with another
+    budget or number of repeats than before, what was measured still follows from its own plan.
     """
     kept: list[MeasuredRun[Any, Any]] = []
     for run in runs:
-        own, *others = iterate_walks(kind, requests, collect_points(kind, kept))
-        steps = [own.step] if own.step else [each.step for each in others]
+        walks = iterate_walks(kind, requests, collect_points(kind, kept))
+        steps = [each.step for each in walks]
         if not any(each and kind.is_same_point(each.point, run.point) for each in steps):
             return
         kept.append(run)

@@ -73,7 +73,10 @@ def write_curve(
         home = folder / name_run(concurrency, repeat)
         write_point(home, load, concurrency)
         point = PointRecord(
-            number=number, repeat=repeat, point={"concurrency": concurrency}, seconds=12.5
+            number=number,
+            repeat=repeat,
+            point={"concurrency": concurrency},
+            seconds=1 + max(load.latencies) / 1e9,
         )
         write_point_record(home, point)
     request = CurveRequest(concurrencies=CONCURRENCIES, seconds=seconds, is_remote=False)

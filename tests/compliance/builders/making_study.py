@@ -79,7 +79,8 @@ def write_point(folder: Path, step_ns: int, number: int, purpose: str, repeat: i
     record: RunRecord = replace(served.record, system_sha256=system.compute_digest())
     write_record(folder / RUN_RECORD, record)
     point = asdict(build_point(purpose))
-    saved = PointRecord(number=number, repeat=repeat, point=point, seconds=6.0)
+    seconds = 1 + sum(load.latencies) / SECOND_NS
+    saved = PointRecord(number=number, repeat=repeat, point=point, seconds=seconds)
     write_point_record(folder, saved)
     write_queries(folder, load.latencies)
 

@@ -99,6 +99,46 @@ def test_the_same_runs_give_the_same_next_step() -> None:
     assert replay_peak_search(of, seen).choose_next_run() is None
 
 
+def answer_below(capacity: float, of: PeakAim) -> list[RunObservation]:
+    """A search of a system that answers every query in time up to a rate, and none above."""
+    search, seen = PeakSearch(of), list[RunObservation]()
+    while (step := search.choose_next_run()) is not None:
+        over = step.queries if step.rate > capacity else 0
+        seen.append(
+            RunObservation(
+                rate=step.rate,
+                queries=step.queries,
+                over=over,
+                dispersion=1.0,
+                full=step.full,
+                valid=step.full and not over,
+            )
+        )
+        search.record_run(seen[-1])
+    return seen
+
+
+@pytest.mark.parametrize("times", [3, 10, 30])
+@pytest.mark.parametrize("queries", [459, FULL, 40_000])
+def test_a_system_that_answers_more_than_its_probe_saw_is_bracketed(
+    times: int, queries: int
+) -> None:
+    """A first look at a quick network sees the call that it takes, not what it can do."""
+    of = aim(observed_rate=200.0, min_queries=queries, tolerance=0.05)
+    seen = answer_below(200.0 * times, of)
+    valid = max(each.rate for each in seen if each.valid)
+    invalid = min(each.rate for each in seen if each.full and not each.valid)
+    assert valid <= 200.0 * times < invalid < 1.5 * valid
+
+
+@pytest.mark.parametrize("tolerance", [0.02, 0.5, 0.9])
+def test_a_rate_is_never_zero(tolerance: float) -> None:
+    """On a machine that answers nothing in time each step down is a share of the rate."""
+    seen = answer_below(0.0, aim(min_queries=459, tolerance=tolerance))
+    rates = [each.rate for each in seen]
+    assert len(rates) > MAX_FULL_RUNS and min(rates) > 0
+
+
 def test_full_runs_that_are_short_serve_as_probes() -> None:
     """A probe that lasts longer than a full run would prove less than it, and cost more."""
     step = PeakSearch(aim(min_queries=459)).choose_next_run()

@@ -5,9 +5,22 @@ from dataclasses import asdict, replace
 import pytest
 
 from suite.studies.concurrency_curve import CURVE, CurveFigures, CurvePoint, CurveRequest
+from suite.studies.peak import PEAK, PeakFigures, PeakStep
 from suite.studies.points import MeasuredRun, collect_points, walk_plan
+from suite.studies.rates import PeakRequest
 
 REQUEST = CurveRequest(concurrencies=(1, 4), seconds=5.0, is_remote=False)
+PEAK_REQUEST = PeakRequest(
+    scenario="Server",
+    percentile=99.0,
+    bound_ns=50_000_000,
+    of_round=True,
+    min_queries=4000,
+    min_duration_ms=1000,
+    tolerance=0.05,
+    seen=100.0,
+    budget_s=4000.0,
+)
 FIGURES = CurveFigures(
     answers=10,
     tokens=100,
@@ -47,6 +60,62 @@ def test_the_plan_goes_on_where_its_points_end() -> None:
 def test_a_point_is_measured_as_often_as_asked_before_the_next() -> None:
     step = walk_plan(CURVE, REQUEST, 3, collect_points(CURVE, [run(1, 1, 100.0)])).step
     assert step is not None and (step.point.concurrency, step.repeat) == (1, 2)
+
+
+def search(request: PeakRequest, seconds: float = 30.0) -> list[MeasuredRun[PeakStep, PeakFigures]]:
+    """A search to its end, whose runs are VALID up to 80 queries/s."""
+    runs: list[MeasuredRun[PeakStep, PeakFigures]] = []
+    while (step := PEAK.choose_next_point(request, collect_points(PEAK, runs))) is not None:
+        runs.append(build_peak_run(step, seconds))
+    return runs
+
+
+def build_peak_run(
+    step: PeakStep, seconds: float, repeat: int = 1
+) -> MeasuredRun[PeakStep, PeakFigures]:
+    """One run of a search."""
+    late = 0 if step.rate <= 80.0 else step.queries // 2
+    figures = PeakFigures(
+        queries=step.queries,
+        over=late,
+        dispersion=1.0,
+        latency_ns=None,
+        per_token_ns=None,
+        verdict="INVALID" if late else "VALID",
+    )
+    return MeasuredRun(
+        folder=f"box/trial-{step.number:02}-{repeat}",
+        number=step.number,
+        point=step,
+        repeat=repeat,
+        seconds=seconds,
+        figures=figures,
+    )
+
+
+@pytest.mark.parametrize(("first_s", "then_s"), [(4000.0, 300.0), (300.0, 4000.0)])
+def test_a_search_with_another_budget_keeps_what_was_measured(
+    first_s: float, then_s: float
+) -> None:
+    """What is left of a budget turns a probe into a full run, and each run into the last."""
+    before, now = (replace(PEAK_REQUEST, budget_s=each) for each in (first_s, then_s))
+    points = collect_points(PEAK, search(before))
+    alone = walk_plan(PEAK, now, 1, points)
+    assert len(alone.done) < len(points) or alone.step is not None
+    walk = walk_plan(PEAK, now, 1, points, [before])
+    assert list(walk.done) == points
+    assert (walk.step is None) is (then_s < first_s)
+
+
+def test_a_search_that_is_repeated_goes_on_where_its_second_runs_are_missing() -> None:
+    """The first runs stay; each point has its second one before the next point."""
+    runs = search(PEAK_REQUEST)
+    steps = [each.point for each in runs]
+    walk = walk_plan(PEAK, PEAK_REQUEST, 2, collect_points(PEAK, runs), [PEAK_REQUEST])
+    assert walk.step is not None and (walk.step.point, walk.step.repeat) == (steps[0], 2)
+    again = [*runs, build_peak_run(steps[0], 0.0, repeat=2)]
+    walk = walk_plan(PEAK, PEAK_REQUEST, 2, collect_points(PEAK, again), [PEAK_REQUEST])
+    assert walk.step is not None and (walk.step.point, walk.step.repeat) == (steps[1], 2)
 
 
 def test_several_runs_have_a_mean_and_an_interval() -> None:

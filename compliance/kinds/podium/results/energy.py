@@ -3,9 +3,7 @@ or the mean over a run set's runs.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
 from compliance.kinds.podium.documents.training import read_training_log
 from compliance.logs.log_index import LogIndex
@@ -17,6 +15,7 @@ from suite.files.layout import DETAIL_LOG
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
+from suite.measurement.mean_energy import average_energies
 from suite.measurement.mlperf_power.checks import is_valid_power_session
 from suite.measurement.mlperf_power.session import find_imported_session
 from suite.measurement.power_readings import MeasuredWork
@@ -35,24 +34,9 @@ def read_training_set_energy(
     files = {
         parse_training_log_number(path): path for path in telemetry if "_node" not in path.name
     }
-    runs = [
-        {
-            each.name: each
-            for each in read_training_run_energy(log, files.get(parse_training_log_number(log)))
-        }
-        for log in logs
-    ]
-    names = []
-    if runs:
-        names = [
-            name
-            for name, one in runs[0].items()
-            if all(
-                name in run and build_energy_identity(run[name]) == build_energy_identity(one)
-                for run in runs
-            )
-        ]
-    return tuple(compute_mean_energy([run[name] for run in runs]) for name in names)
+    return average_energies(
+        [read_training_run_energy(log, files.get(parse_training_log_number(log))) for log in logs]
+    )
 
 
 def read_served_energy(folder: Path, scenario: Scenario) -> tuple[EnergyRecord, ...]:
@@ -97,25 +81,5 @@ def read_training_run_energy(log: Path, telemetry: Path | None) -> tuple[EnergyR
     begin_ns, end_ns = (round(time * NS_PER_MS) for time in times)
     if readings.rehearsal:
         return ()
-    return power_readings.build_energy_records(readings, begin_ns, end_ns, MeasuredWork(samples=0))[
-        0
-    ]
-
-
-def build_energy_identity(energy: EnergyRecord) -> tuple[str, str, frozenset[str]]:
-    """Return the properties that the energies of several runs must share to have a mean."""
-    return energy.source, energy.grade, frozenset(energy.scope)
-
-
-def compute_mean_energy(runs: Sequence[EnergyRecord]) -> EnergyRecord:
-    """Return the mean energy and powers of several runs, and the worst of each other field."""
-    mlperf_means = [run.mlperf_mean_w for run in runs if run.mlperf_mean_w is not None]
-    return replace(
-        runs[0],
-        joules=fmean(run.joules for run in runs),
-        average_w=fmean(run.average_w for run in runs),
-        edge_j=max(run.edge_j for run in runs),
-        readings=min(run.readings for run in runs),
-        longest_gap_ms=max(run.longest_gap_ms for run in runs),
-        mlperf_mean_w=fmean(mlperf_means) if len(mlperf_means) == len(runs) else None,
-    )
+    work = MeasuredWork(samples=0)
+    return power_readings.build_energy_records(readings, begin_ns, end_ns, work)[0]

@@ -24,8 +24,9 @@ from suite.records import ServedRun, SystemUnderTest
 from suite.studies.kind import STUDY_FIELD_KEYS, PlannedRun
 from suite.studies.measured import FIGURE_EXCEPTIONS
 from suite.studies.points import iterate_walks
-from suite.studies.run_facts import ACCURACY_MODE
+from suite.studies.run_facts import ACCURACY_MODE, RunFacts
 from suite.studies.subject import build_study_subject
+from suite.units import NS_PER_S
 from suite.workload import Mode
 
 LOGGED_TOLERANCE: Final = 1e-5
@@ -57,7 +58,7 @@ SETTING_KEYS: Final = {
 )
 def points(study: JudgedStudy) -> Iterator[Fault]:
     """Each run of a study is a separate, counting LoadGen run of one system, with the settings of
-    its point, and the study lists each run in its folder.
+    its point, and the study lists each run in its folder. No run takes less time than its queries.
 
     Source: docs/reference/studies.md; suite/studies/kind.py.
     Advice: repeat the same command: it measures missing points, and moves aside what belongs to
@@ -79,6 +80,8 @@ def points(study: JudgedStudy) -> Iterator[Fault]:
     if numbers != counted or min(numbers, default=1) < 1:
         wanted = "all numbers from 1, in order" if study.kind.is_ordered else "rising numbers"
         yield study.build_fault(f"runs with the numbers {', '.join(map(str, numbers))}", wanted)
+    if record.machine.processors is not None and record.machine.processors < 1:
+        yield study.build_fault(f"{record.machine.processors} processors", "1 or more")
     for run in study.runs:
         yield from check_study_run(study, study.kind, run)
     yield from check_failed_points(study, study.kind)
@@ -114,11 +117,27 @@ def check_study_run(study: JudgedStudy, kind: AnyKind, run: StudyRun) -> Iterato
     wanted = f"{run.facts.record.system.name}/{kind.name_point(run.point)}{suffix}"
     if run.place != wanted:
         yield run.build_fault(f"the point of {wanted}", f"the point of {run.place}")
+    lasted_s = measure_answering_s(run.facts)
+    is_taken = kind.takes_results and run.record.seconds == 0
+    if run.record.seconds < lasted_s and not is_taken:
+        yield run.build_fault(
+            f"a run of {run.record.seconds:g} s", f"at least {lasted_s:.2f} s, as its queries took"
+        )
     yield from check_run_settings(study, kind, run, run.planned)
     yield from check_planned_log(run, run.planned)
     if not run.is_complete and not kind.follows_advice:
         told = run.facts.errors[0] if run.facts.errors else run.facts.values.get("result_validity")
         yield run.build_fault(f"a run that does not count: {told}", "a run that counts")
+
+
+def measure_answering_s(facts: RunFacts) -> float:
+    """Return the seconds from the first query of a run to the last answer; 0 without their
+    record.
+    """
+    queries = facts.queries
+    if queries is None or not len(queries):
+        return 0.0
+    return (int(queries.done_ns.max()) - int(queries.issued_ns.min())) / NS_PER_S
 
 
 def check_run_settings(

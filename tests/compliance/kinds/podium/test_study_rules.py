@@ -139,6 +139,11 @@ def of_points(**changes: Any) -> Edit:
     return change
 
 
+def of_runs(**changes: Any) -> Edit:
+    """Change the record of each run's point alike."""
+    return lambda folder: [put(**changes)(path) for path in folder.rglob(POINT_FILE)]
+
+
 def of_systems(**changes: Any) -> Edit:
     """Change the record of each run's system alike."""
     return lambda folder: [put(**changes)(path) for path in folder.rglob(SYSTEM_RECORD)]
@@ -163,6 +168,8 @@ PLACES = [f"{SYSTEM}/batch-8", f"{SYSTEM}/batch-8-again"]
         (table(runs=PLACES[:1]), "study.points"),
         (table(runs=[]), "study.points"),
         (table(kind="campaign"), "study.points"),
+        (table(machine__processors=0), "study.points"),
+        (of_runs(seconds=0.5), "study.points"),
         (asked(batches=[8]), "study.plan"),
         (asked(engines=["onnxruntime"]), "study.plan"),
         (asked(batches=[]), "study.plan"),

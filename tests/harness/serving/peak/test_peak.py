@@ -4,6 +4,7 @@ without sense is refused at once.
 
 import json
 from dataclasses import asdict, replace
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -189,6 +190,24 @@ def test_a_smaller_budget_keeps_what_a_larger_one_measured(tmp_path: Path) -> No
     found = read_measured_study(study(tmp_path))
     assert found.points == before.points and found.is_finished
     assert not list((tmp_path / "r" / STATE_FOLDER).glob(f"superseded/*/{STUDIES_FOLDER}/*"))
+    assert errors(study(tmp_path)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brief")
+def test_a_search_that_is_repeated_keeps_the_runs_that_still_follow(tmp_path: Path) -> None:
+    """Those that no longer do are moved aside, and the others are numbered without a gap."""
+    asked = ("--within-ms", "100", "--tolerance", "0.5")
+    invoked(tmp_path, *asked)
+    before = read_measured_study(study(tmp_path))
+    invoked(tmp_path, *asked, "--repeats", "2")
+    found = read_measured_study(study(tmp_path))
+    assert found.points[0].runs[0] == before.points[0].runs[0] and found.is_finished
+    assert {len(each.runs) for each in found.points} <= {1, 2} and len(found.points[0].runs) == 2
+    both = zip(before.points, found.points, strict=False)
+    same = takewhile(lambda pair: PEAK.is_same_point(pair[0].point, pair[1].point), both)
+    firsts = [(one.runs[0].figures, other.runs[0].figures) for one, other in same]
+    assert firsts and all(one == other for one, other in firsts)
     assert errors(study(tmp_path)) == []
 
 

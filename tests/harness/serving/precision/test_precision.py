@@ -30,7 +30,8 @@ from harness.serving.precision import command as module
 from harness.serving.studies import driver
 from harness.serving.studies.runs import StudySession
 from harness.serving.studies.system import StudyOptions
-from suite.errors import JudgedError, MissingError
+from suite.cli import RunOptions
+from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.measurement.score_limits import ScoreLimits
@@ -300,7 +301,7 @@ def test_a_command_for_one_format_keeps_the_row_of_the_other(
     measured: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = compared(measured, precision=Precision.BF16)
-    assert [row["precision"] for row in rows] == ["bf16", "fp32"]
+    assert [row["precision"] for row in rows] == ["fp32", "bf16"], "a narrower command moves no row"
     assert "kept from an earlier command: fake fp32" in capsys.readouterr().out
 
 
@@ -473,6 +474,24 @@ def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
         match="fake: no engine on this machine supports the request; podium doctor fake says why",
     ):
         compared(tmp_path, precision=Precision.FP8)
+
+
+def test_what_is_refused_everywhere_is_a_table_of_refusals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first refusal says nothing of the others."""
+    keep_checkpoint(tmp_path)
+
+    def refuse(_: object, __: object, options: RunOptions, ___: object) -> None:
+        raise RequestError(f"{options.precision} is not for this division")
+
+    monkeypatch.setattr(module, "set_up_study_system", refuse)
+    with pytest.raises(RequestError, match="fake: all [0-9]+ engines and precisions are refused"):
+        compared(tmp_path)
+    told = capsys.readouterr().out
+    assert "fp32 is not for this division" in told and "bf16 is not for this division" in told
+    with pytest.raises(RequestError, match="^fp32 is not for this division"):
+        compared(tmp_path, precision=Precision.FP32)
 
 
 @pytest.mark.slow

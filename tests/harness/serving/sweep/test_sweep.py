@@ -374,7 +374,8 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
     """What was measured stays in the table, and another length moves it aside."""
     command = ("fake", *SHORT, "--results", swept)
     before, folder = table(swept), swept / STUDIES_FOLDER / "fake"
-    invoked(*command, "--batches", "1")
+    told = invoked(*command, "--batches", "1").stdout
+    assert "kept from an earlier command: fake fp32 batch-2" in told
     assert table(swept)["rows"] == before["rows"]
     assert errors(folder) == []
     told = invoked(*command, "--batches", "2", "--seconds", "0.1").stdout

@@ -92,7 +92,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
             findings=(build_unreadable_file_finding(path, error),),
         )
     name = round_name or config.find_text("round") or registry.DEFAULT_ROUND
-    with locate_errors(config, "round", given=round_name is not None):
+    with add_location_to_errors(config, "round", given=round_name is not None):
         check = load_settings_check(name)
         if check is None:
             raise RequestError(
@@ -100,11 +100,11 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
             )
     named = workload or config.find_text("workload")
     if named is None:
-        with locate_errors(config, "workload", given=False):
+        with add_location_to_errors(config, "workload", given=False):
             raise RequestError(
                 "the file names no workload; use --workload or set `workload` in the file"
             )
-    with locate_errors(config, "workload", given=workload is not None):
+    with add_location_to_errors(config, "workload", given=workload is not None):
         check.require_workload(name, named)
     findings = check.judge_settings(config, name, named)
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
@@ -128,7 +128,7 @@ def load_settings_check(round_name: str) -> SettingsCheck | None:
 
 
 @contextmanager
-def locate_errors(config: HyperparameterFile, key: str, *, given: bool) -> Iterator[None]:
+def add_location_to_errors(config: HyperparameterFile, key: str, *, given: bool) -> Iterator[None]:
     """Name file and line in a RequestError about a key's value, unless an option gave the value."""
     try:
         yield

@@ -75,7 +75,7 @@ def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
         case path_kind.PathKind.SYSTEM:
             found = (
                 result
-                for benchmark_folder in tree_path.list_subfolders(path)
+                for benchmark_folder in tree_path.iterate_subfolders(path)
                 for result in find_benchmark_results(None, path.name, benchmark_folder)
             )
         case _:
@@ -96,7 +96,7 @@ def find_results(path: Path) -> list[IndexedResult]:
         result
         for organisation_folder in organisation_folders
         if not is_study_tree(organisation_folder)
-        for system in tree_path.list_subfolders(organisation_folder / "results")
+        for system in tree_path.iterate_subfolders(organisation_folder / "results")
         for result in find_system_results(organisation_folder, system)
     )
     return [
@@ -133,7 +133,7 @@ def find_system_results(organisation_folder: Path, system: Path) -> Iterator[Ind
             scenario=None,
             training_logs=logs,
         )
-    for benchmark_folder in tree_path.list_subfolders(system):
+    for benchmark_folder in tree_path.iterate_subfolders(system):
         yield from find_benchmark_results(organisation_folder, system.name, benchmark_folder)
 
 
@@ -150,7 +150,7 @@ def find_benchmark_results(
             scenario=None,
             training_logs=logs,
         )
-    for folder in tree_path.list_subfolders(benchmark_folder):
+    for folder in tree_path.iterate_subfolders(benchmark_folder):
         scenario = tree_path.match_scenario_folder(folder.name)
         if folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold():
             scenario = Scenario.SERVER

@@ -50,7 +50,7 @@ def read_index(path: Path) -> object:
     """Open a corpus, check it whole, and read a sequence in both orders."""
     corpus = megatron.open_indexed_tokens(path.with_suffix(""))
     megatron.check_index(corpus)
-    megatron.check_tokens(corpus, 50)
+    megatron.hash_valid_tokens(corpus, 50)
     return (
         megatron.FirstSequences(corpus, 4, 1)[[0]],
         megatron.ShuffledSequences(corpus, 4, 1)[[0]],

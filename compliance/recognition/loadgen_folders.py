@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compliance.recognition.path_kind import has_loadgen_logs
-from compliance.recognition.tree_path import list_subfolders
+from compliance.recognition.tree_path import iterate_subfolders
 
 RUN_FOLDER_PATTERN: re.Pattern[str] = re.compile(r"run_?(\d+)")
 
@@ -33,7 +33,7 @@ def find_performance_folders(entry: Path) -> Iterator[Path]:
         return
     found = [
         (int(match[1][:9]), folder)
-        for folder in list_subfolders(parent)
+        for folder in iterate_subfolders(parent)
         if (match := RUN_FOLDER_PATTERN.fullmatch(folder.name.casefold()))
     ]
     yield from (folder for _, folder in sorted(found))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.renamed_logs import summarise_names
-from compliance.recognition.tree_path import list_folder_names, list_subfolders
+from compliance.recognition.tree_path import iterate_subfolders, list_folder_names
 from suite.files.archives import find_archive_format
 
 MAX_FILES_TRIED: Final = 256
@@ -33,5 +33,5 @@ def iterate_files_below(folder: Path, depth: int) -> Iterator[Path]:
     yield from (folder / name for name in sorted(list_folder_names(folder)))
     if not depth:
         return
-    for below in list_subfolders(folder):
+    for below in iterate_subfolders(folder):
         yield from iterate_files_below(below, depth - 1)

@@ -15,7 +15,7 @@ from compliance.recognition.round import (
     recognise_path_round,
 )
 from compliance.recognition.round_evidence import RoundEvidence
-from compliance.recognition.tree_path import list_published_logs, list_subfolders
+from compliance.recognition.tree_path import iterate_subfolders, list_published_logs
 from suite import registry
 
 MAX_SYSTEM_LOGS: Final = 4
@@ -44,7 +44,7 @@ def split_by_round(target: RecognisedPath, evidence: RoundEvidence | None) -> Se
         return organisations
     if not organisations or not has_several_seed_rounds(organisations[0]):
         return ()
-    return list(list_subfolders(organisations[0] / "results"))
+    return list(iterate_subfolders(organisations[0] / "results"))
 
 
 def has_several_rounds(paths: Sequence[Path]) -> bool:
@@ -58,8 +58,8 @@ def list_training_sets(organisation_folder: Path) -> list[Path]:
     or no such folder.
     """
     training_sets = []
-    for system in list_subfolders(organisation_folder / "results"):
-        below = list(list_subfolders(system))
+    for system in iterate_subfolders(organisation_folder / "results"):
+        below = list(iterate_subfolders(system))
         if not below or any(list_published_logs(system)):
             training_sets.append(system)
         else:
@@ -71,6 +71,6 @@ def has_several_seed_rounds(organisation_folder: Path) -> bool:
     """Return whether LoadGen's seeds indicate several rounds in one organisation's systems."""
     evidence = [
         decide_round_by_files(iterate_system_logs(system), MAX_SYSTEM_LOGS)
-        for system in list_subfolders(organisation_folder / "results")
+        for system in iterate_subfolders(organisation_folder / "results")
     ]
     return len({each.round for each in evidence if each and each.sure and each.round}) > 1

@@ -18,8 +18,8 @@ from compliance.recognition.tree_path import (
     is_file,
     is_folder,
     is_organisation_folder,
+    iterate_subfolders,
     list_published_logs,
-    list_subfolders,
     list_tree_organisations,
     locate_in_tree,
     match_organisation_folder,
@@ -214,7 +214,7 @@ def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind
         return PathKind.CHECKPOINT
     if run := find_loose_run(path, folder=True):
         return run.kind
-    if any(find_loose_run(each, folder=True) for each in list_subfolders(path)):
+    if any(find_loose_run(each, folder=True) for each in iterate_subfolders(path)):
         return PathKind.TREES
     if (
         has_division_folders(path)
@@ -251,7 +251,7 @@ def recognise_result_kind(path: Path) -> PathKind | None:
         return PathKind.BENCHMARK
     if any(
         is_benchmark_folder(folder) or any(list_published_logs(folder))
-        for folder in list_subfolders(path)
+        for folder in iterate_subfolders(path)
     ):
         return PathKind.SYSTEM
     return None
@@ -265,7 +265,7 @@ def find_judgeable_parts(path: Path) -> Iterator[Path]:
     yield from trees or (
         system
         for folder in (path, path / "results")
-        for system in list_subfolders(folder)
+        for system in iterate_subfolders(folder)
         if recognise_result_kind(system) in (PathKind.SYSTEM, PathKind.BENCHMARK)
     )
 
@@ -276,7 +276,7 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
     """
     if not depth:
         return
-    for folder in list_subfolders(path):
+    for folder in iterate_subfolders(path):
         if (
             is_file(folder / MANIFEST_FILE)
             or has_division_folders(folder)
@@ -296,7 +296,7 @@ def find_studies(path: Path) -> Iterator[Path]:
     else:
         studies_folder = path / STUDIES_FOLDER
     yield from (
-        folder for folder in list_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
+        folder for folder in iterate_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
     )
 
 
@@ -309,20 +309,20 @@ def is_performance_folder(path: Path) -> bool:
     """Return whether a folder has performance runs, by its name or its content."""
     return path.name.casefold() == MODE_FOLDERS[1] or any(
         folder.name.startswith("run_") and has_loadgen_logs(folder)
-        for folder in list_subfolders(path)
+        for folder in iterate_subfolders(path)
     )
 
 
 def is_scenario_folder(path: Path) -> bool:
     """Return whether a folder is a scenario's, with its accuracy and performance parts."""
-    return any(folder.name.casefold() in MODE_FOLDERS for folder in list_subfolders(path))
+    return any(folder.name.casefold() in MODE_FOLDERS for folder in iterate_subfolders(path))
 
 
 def is_benchmark_folder(path: Path) -> bool:
     """Return whether a folder contains scenarios."""
     return any(
         match_scenario_folder(folder.name) and is_scenario_folder(folder)
-        for folder in list_subfolders(path)
+        for folder in iterate_subfolders(path)
     )
 
 

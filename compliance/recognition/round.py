@@ -21,8 +21,8 @@ from compliance.recognition.tree_path import (
     ROUND_FOLDER_PATTERN,
     TreePosition,
     is_file,
+    iterate_subfolders,
     list_published_logs,
-    list_subfolders,
     list_tree_organisations,
 )
 from suite import registry
@@ -216,8 +216,8 @@ def iterate_evidence_files(target: RecognisedPath) -> Iterator[Path]:
 def iterate_set_logs(target: RecognisedPath) -> Iterator[Path]:
     """Yield two logs of every run set of an organisation or a tree."""
     for home in list_target_organisations(target):
-        for system in list_subfolders(home / "results"):
-            for folder in (system, *list_subfolders(system)):
+        for system in iterate_subfolders(home / "results"):
+            for folder in (system, *iterate_subfolders(system)):
                 yield from islice(list_published_logs(folder), 2)
 
 
@@ -250,7 +250,7 @@ def iterate_organisation_logs(position: TreePosition) -> Iterator[Path]:
     """Yield logs of every system of an organisation, alternating between systems."""
     return iterate_sources_in_turn(
         iterate_system_logs(system)
-        for system in list_subfolders(position.organisation_folder / "results")
+        for system in iterate_subfolders(position.organisation_folder / "results")
     )
 
 
@@ -278,7 +278,7 @@ def iterate_system_logs(system: Path) -> Iterator[Path]:
     return chain(
         list_published_logs(system),
         iterate_sources_in_turn(
-            iterate_benchmark_logs(folder) for folder in list_subfolders(system)
+            iterate_benchmark_logs(folder) for folder in iterate_subfolders(system)
         ),
     )
 
@@ -288,7 +288,7 @@ def iterate_benchmark_logs(folder: Path) -> Iterator[Path]:
     return chain(
         list_published_logs(folder),
         iterate_sources_in_turn(
-            iterate_loadgen_files(scenario) for scenario in list_subfolders(folder)
+            iterate_loadgen_files(scenario) for scenario in iterate_subfolders(folder)
         ),
     )
 
@@ -307,7 +307,7 @@ def iterate_loadgen_files(path: Path, depth: int = 3) -> Iterator[Path]:
             return
     if not depth:
         return
-    for folder in list_subfolders(path):
+    for folder in iterate_subfolders(path):
         yield from iterate_loadgen_files(folder, depth - 1)
 
 

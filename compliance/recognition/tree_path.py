@@ -157,12 +157,12 @@ def has_filed_logs(results: Path) -> bool:
     """Return whether training logs are in their places: `<system>/<benchmark>/result_N.txt`, or
     flat below the system.
     """
-    return any(any(list_system_logs(system)) for system in list_subfolders(results))
+    return any(any(list_system_logs(system)) for system in iterate_subfolders(results))
 
 
 def list_system_logs(system: Path) -> Iterator[Path]:
     """Yield the training logs of a system in their places."""
-    for folder in (*list_subfolders(system), system):
+    for folder in (*iterate_subfolders(system), system):
         yield from list_published_logs(folder)
 
 
@@ -176,10 +176,10 @@ def has_submitter_sign(folder: Path) -> bool:
     results = folder / "results"
     return (
         ROUND_FOLDER_PATTERN.search(folder.parent.name) is not None
-        or any(is_file(system / "entry.json") for system in list_subfolders(results))
+        or any(is_file(system / "entry.json") for system in iterate_subfolders(results))
         or any(
             is_folder(other / "systems") and is_folder(other / "results")
-            for other in list_subfolders(folder.parent)
+            for other in iterate_subfolders(folder.parent)
         )
         or fold_name(folder.name) in map(fold_name, list_logged_submitters(results))
     )
@@ -189,7 +189,7 @@ def list_logged_submitters(results: Path) -> list[str]:
     """Return what the first training log of each system names as its submitter."""
     return [
         match[1].decode("utf-8", errors="replace")
-        for system in list_subfolders(results)
+        for system in iterate_subfolders(results)
         for log in islice(list_system_logs(system), 1)
         if (match := SUBMITTER_PATTERN.search(read_file_head(log)))
     ]
@@ -238,7 +238,7 @@ def match_scenario_folder(folder: str | None) -> Scenario | None:
     )
 
 
-def list_subfolders(path: Path) -> Iterator[Path]:
+def iterate_subfolders(path: Path) -> Iterator[Path]:
     """Yield the subfolders of a folder, sorted; none if it cannot be read."""
     try:
         with os.scandir(path) as entries:  # recognises plain files without a call for each
@@ -284,7 +284,7 @@ def list_published_logs(folder: Path) -> Iterator[Path]:
     filed = list(filter(PUBLISHED_LOG_PATTERN.fullmatch, names))
     first = sort_training_logs(filed)
     yield from (folder / name for name in (*first, *sorted({*filed}.difference(first))))
-    if not filed and not any(map(has_named_logs, list_subfolders(folder))):
+    if not filed and not any(map(has_named_logs, iterate_subfolders(folder))):
         yield from list_renamed_logs(folder, names)
 
 
@@ -307,7 +307,7 @@ def list_performance_runs(entry: Path) -> Iterator[Path]:
     """Yield the folders of a scenario's performance runs by number."""
     found = [
         (int(match[1]), path)
-        for path in list_subfolders(entry / "performance")
+        for path in iterate_subfolders(entry / "performance")
         if (match := PERFORMANCE_RUN_PATTERN.fullmatch(path.name))
     ]
     yield from (path for _, path in sorted(found))
@@ -333,7 +333,7 @@ def list_tree_organisations(tree: Path) -> Iterator[Path]:
     yield from (
         organisation_folder
         for division in divisions
-        for organisation_folder in list_subfolders(division)
+        for organisation_folder in iterate_subfolders(division)
         if is_organisation_folder(organisation_folder)
         or (not divided and has_filed_logs(organisation_folder / "results"))
     )

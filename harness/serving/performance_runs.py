@@ -47,7 +47,7 @@ from suite.loadgen.advice import (
 )
 from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.headline import VALID_RUN
-from suite.loadgen.loadgen_errors import count_equal_errors
+from suite.loadgen.loadgen_errors import format_repeated_errors
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
@@ -133,7 +133,7 @@ def measure_performance(
         )
     if not verdict.valid:
         reason = "".join(
-            f"; LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()
+            f"; LoadGen: {error}" for error in format_repeated_errors(verdict.errors).values()
         )
         reason += describe_last_hints(verdict.hints, changed)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
@@ -275,7 +275,7 @@ def print_performance_remarks(
     for sentence in (
         *describe_measured_energy(measured),
         *remarks,
-        *(f"LoadGen: {error}" for error in count_equal_errors(verdict.errors).values()),
+        *(f"LoadGen: {error}" for error in format_repeated_errors(verdict.errors).values()),
         *(hint.sentence for hint in verdict.hints),
     ):
         click.echo(f"  {sentence}")

@@ -205,7 +205,7 @@ def run_training_step(campaign: Campaign) -> None:
             "train",
             campaign.workload,
             *format_common_arguments(campaign.options),
-            *format_training_arguments(campaign, resumed=bool(found and found.is_unfinished)),
+            *build_training_arguments(campaign, resumed=bool(found and found.is_unfinished)),
         )
     except JudgedError:
         if not any(map(compliance_check.is_valid_alone, sets)):
@@ -213,7 +213,7 @@ def run_training_step(campaign: Campaign) -> None:
         raise
 
 
-def format_training_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
+def build_training_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
     """Format the options that apply to training only."""
     command_words = ["--resume"] if resumed else []
     if campaign.seed is not None:

@@ -390,7 +390,7 @@ def iterate_incomparability_reasons(first: ScoredCurve, other: ScoredCurve) -> I
             yield f"{name}: {mine or 'unknown'}, not {others or 'unknown'}"
     if differ_in_tokenizer(first, other) and not is_tokenizer_local(first, other):
         yield f"tokens: counted with {first.tokenizer}, not with {other.tokenizer}"
-    bases = [list_declared_bases(each) for each in (first, other)]
+    bases = [list_declared_windows(each) for each in (first, other)]
     if not set(bases[0]) & set(bases[1]) and all(bases):
         yield f"basis of the official figures: {bases[0][0]}, not {bases[1][0]}"
     for label, curve in ((FIRST, first), (OTHER, other)):
@@ -409,7 +409,7 @@ def is_tokenizer_local(first: ScoredCurve, other: ScoredCurve) -> bool:
     return any(each.tokenizer.startswith(LOCAL_PATHS) for each in (first, other))
 
 
-def list_declared_bases(curve: ScoredCurve) -> list[str]:
+def list_declared_windows(curve: ScoredCurve) -> list[str]:
     """List what the official figures of a curve's points are of."""
     return sorted({each.declared_basis for each in select_counted_points(curve)})
 

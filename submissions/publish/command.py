@@ -245,7 +245,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     if not complete and part.verdict == DAMAGED_LABEL:
         bad.append(part.summary)
     elif not complete:
-        bad.append(describe_missing_seal(path))
+        bad.append(describe_unpublishable_path(path))
     bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
     bad += [describe_rejection(part)] if problems and complete and not bad else []
     rows: tuple[Result, ...] = ()
@@ -272,7 +272,7 @@ def is_study_folder(path: Path) -> bool:
     return path.is_dir() and recognise_path(path).kind is PathKind.STUDY
 
 
-def describe_missing_seal(path: Path) -> str:
+def describe_unpublishable_path(path: Path) -> str:
     """Describe why a path is no bundle, no submission of curves and no study, and what to do."""
     if recognise_path(path).kind is PathKind.STUDY:
         return "a part of a study; publish its folder"

@@ -90,7 +90,7 @@ def is_transient_error(line: str) -> bool:
     return any(report.transient and report.is_in(line) for report in LOADGEN_MESSAGES.values())
 
 
-def count_equal_errors(lines: Iterable[str]) -> dict[str, str]:
+def format_repeated_errors(lines: Iterable[str]) -> dict[str, str]:
     """Map each error, in the order of their first occurrences, to the same with how often it
     occurred if that was more than once: LoadGen logs some of them for every answer.
     """

@@ -20,7 +20,7 @@ from workloads.llama.published import articles, corpus
 from workloads.llama.published.megatron import SequenceSource
 from workloads.llama.published.survey import (
     check_published_data,
-    list_folder_files,
+    list_expected_file_names,
     survey_published_data,
 )
 from workloads.llama.published.tokenizer import read_published_tokenizer
@@ -58,7 +58,7 @@ class LlamaDataSet:
     def parts(self) -> Sequence[str]:
         """Return the names of the files that a run may read."""
         if self._run.data is not None:
-            return list_folder_files()
+            return list_expected_file_names()
         return [
             data.locate_split(Path(), split).name
             for split in (data.TRAIN_SPLIT, data.VALIDATION_SPLIT)

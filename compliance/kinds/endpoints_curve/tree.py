@@ -14,7 +14,7 @@ from compliance.kinds.endpoints.recognition import (
     POINT_SUMMARY,
     RESULTS_FOLDER,
 )
-from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
+from compliance.recognition.tree_path import is_file, is_folder, iterate_subfolders
 
 MAX_SEARCHED_FOLDERS: Final = 64
 """Folders of a level that are searched for a point."""
@@ -37,7 +37,7 @@ def is_endpoints_point(folder: Path) -> bool:
 
 def list_point_folders(curve: Path) -> list[Path]:
     """Return the folders of a curve's points, by rising concurrency."""
-    found = [each for each in list_subfolders(curve) if parse_point_folder(each) is not None]
+    found = [each for each in iterate_subfolders(curve) if parse_point_folder(each) is not None]
     return sorted(found, key=lambda each: parse_point_folder(each) or 0)
 
 
@@ -45,7 +45,7 @@ def list_misnamed_folders(curve: Path) -> list[Path]:
     """Return the folders of a curve that hold a point's files, but are not named as a point's."""
     return [
         each
-        for each in list_subfolders(curve)
+        for each in iterate_subfolders(curve)
         if parse_point_folder(each) is None and any(is_file(each / name) for name in POINT_PATHS)
     ]
 
@@ -55,7 +55,8 @@ def is_endpoints_curve(folder: Path) -> bool:
     disclosure in a folder of another name.
     """
     return any(
-        is_endpoints_point(each) or is_file(each / POINT_FILE) for each in list_subfolders(folder)
+        is_endpoints_point(each) or is_file(each / POINT_FILE)
+        for each in iterate_subfolders(folder)
     )
 
 
@@ -63,11 +64,13 @@ def list_curve_folders(folder: Path) -> list[Path]:
     """Return the curves in a submission, its results, a system or a curve."""
     results = folder / RESULTS_FOLDER
     if is_folder(results):
-        return [each for system in list_subfolders(results) for each in list_system_curves(system)]
+        return [
+            each for system in iterate_subfolders(results) for each in list_system_curves(system)
+        ]
     if is_endpoints_curve(folder):
         return [folder]
     return list_system_curves(folder) or [
-        each for system in list_subfolders(folder) for each in list_system_curves(system)
+        each for system in iterate_subfolders(folder) for each in list_system_curves(system)
     ]
 
 
@@ -75,7 +78,7 @@ def list_system_curves(system: Path) -> list[Path]:
     """Return the curves of a system, of which each folder may be misnamed."""
     return [
         each
-        for each in list_subfolders(system)
+        for each in iterate_subfolders(system)
         if is_endpoints_curve(each) or list_misnamed_folders(each)
     ]
 
@@ -85,14 +88,14 @@ def has_endpoints_curves(folder: Path) -> bool:
     if is_folder(folder / RESULTS_FOLDER):
         return has_endpoints_curves(folder / RESULTS_FOLDER)
     if folder.name == RESULTS_FOLDER:
-        systems = islice(list_subfolders(folder), MAX_SEARCHED_FOLDERS)
+        systems = islice(iterate_subfolders(folder), MAX_SEARCHED_FOLDERS)
         return any(map(is_endpoints_system, systems))
     return is_endpoints_system(folder)
 
 
 def is_endpoints_system(folder: Path) -> bool:
     """Return whether a folder has a curve."""
-    return any(map(is_endpoints_curve, islice(list_subfolders(folder), MAX_SEARCHED_FOLDERS)))
+    return any(map(is_endpoints_curve, islice(iterate_subfolders(folder), MAX_SEARCHED_FOLDERS)))
 
 
 def find_submission_folder(curve: Path) -> Path:

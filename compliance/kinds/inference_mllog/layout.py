@@ -38,7 +38,7 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.tree_path import (
     TreePosition,
     is_folder,
-    list_subfolders,
+    iterate_subfolders,
     list_tree_organisations,
 )
 from compliance.token_counter import TokenCounter
@@ -268,7 +268,7 @@ class InferenceMllogLayout:
                 severity=Severity.WARNING,
             )
         if depth:
-            inner = list(list_subfolders(path))
+            inner = list(iterate_subfolders(path))
         else:
             inner = []
         if (
@@ -284,7 +284,7 @@ class InferenceMllogLayout:
 def has_entry(path: Path, depth: int = 3) -> bool:
     """Return whether a folder is a scenario's, or has one below it."""
     return parse_scenario_folder(path.name) is not None or (
-        depth > 0 and any(has_entry(folder, depth - 1) for folder in list_subfolders(path))
+        depth > 0 and any(has_entry(folder, depth - 1) for folder in iterate_subfolders(path))
     )
 
 

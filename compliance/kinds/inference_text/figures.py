@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.kinds.inference_text.documents.organisation import read_text_system
+from compliance.kinds.inference_text.documents.organisation import read_inference_text_system
 from compliance.kinds.inference_text.logs.legacy_summary import read_legacy_summary
 from compliance.kinds.inference_text.round import load_inference_text_round
 from compliance.logs.source_file import SourceFile
@@ -28,7 +28,9 @@ PERCENTILE_SUMMARY_NAMES: Final = {
 
 def describe_text_system(path: Path, place: TreePosition, round_name: str) -> Mapping[str, Any]:
     """Return the fields of a system's description; empty if it cannot be read."""
-    return read_text_system(path, place, load_inference_text_round(round_name)).fields or {}
+    return (
+        read_inference_text_system(path, place, load_inference_text_round(round_name)).fields or {}
+    )
 
 
 def read_text_figures(folder: Path, round_name: str) -> LoadGenFigures:

@@ -10,8 +10,8 @@ from compliance.kinds.inference_text.documents.entry import TextAuditTest, TextE
 from compliance.kinds.inference_text.documents.organisation import (
     TextBenchmarkFolder,
     TextOrganisation,
+    read_inference_text_system,
     read_system_type,
-    read_text_system,
 )
 from compliance.kinds.inference_text.documents.reader import (
     parse_entry_position,
@@ -33,7 +33,7 @@ from compliance.recognition.tree_path import (
     TreePosition,
     is_file,
     is_folder,
-    list_subfolders,
+    iterate_subfolders,
     list_tree_organisations,
     match_scenario_folder,
     parse_tree_position,
@@ -206,7 +206,7 @@ class InferenceTextLayout:
 
     def iterate_system_file(self, path: Path, place: TreePosition | None) -> Iterator[Piece]:
         """Open a system description."""
-        found = read_text_system(path, place, self.round)
+        found = read_inference_text_system(path, place, self.round)
         yield found.source
         yield found
 
@@ -214,7 +214,7 @@ class InferenceTextLayout:
         """Open the entries below a system's or benchmark's folder outside a submission tree."""
         if not depth:
             return
-        for folder in list_subfolders(path):
+        for folder in iterate_subfolders(path):
             if match_scenario_folder(folder.name):
                 yield from self.iterate_entry_folder(folder, None)
             else:
@@ -237,7 +237,7 @@ class InferenceTextLayout:
             )
         for model in parts:
             yield model
-            for folder in list_subfolders(model.folder):
+            for folder in iterate_subfolders(model.folder):
                 if match_scenario_folder(folder.name):
                     filed = parse_entry_position(place, folder)
                     yield self.build_entry(read_text_entry(folder, filed, self.round, self.truth))
@@ -245,14 +245,14 @@ class InferenceTextLayout:
     def collect_models(self, place: TreePosition) -> list[TextBenchmarkFolder]:
         """Find the benchmarks of the systems to judge."""
         found = []
-        for system in list_subfolders(place.organisation_folder / "results"):
+        for system in iterate_subfolders(place.organisation_folder / "results"):
             if place.system in (None, system.name):
                 types = read_system_type(
                     place.organisation_folder / "systems" / f"{system.name}.json", self.round
                 )
                 found += [
                     self.build_model(folder, place, types)
-                    for folder in list_subfolders(system)
+                    for folder in iterate_subfolders(system)
                     if place.benchmark in (None, folder.name)
                 ]
         return found
@@ -262,7 +262,7 @@ class InferenceTextLayout:
     ) -> TextBenchmarkFolder:
         """Build the document for a benchmark's folder."""
         scenarios = [
-            each.name for each in list_subfolders(folder) if match_scenario_folder(each.name)
+            each.name for each in iterate_subfolders(folder) if match_scenario_folder(each.name)
         ]
         return TextBenchmarkFolder(
             folder=folder,
@@ -279,7 +279,7 @@ class InferenceTextLayout:
         """Build the document for the part of the tree that is judged."""
         systems = [
             folder.name
-            for folder in list_subfolders(place.organisation_folder / "results")
+            for folder in iterate_subfolders(place.organisation_folder / "results")
             if place.system in (None, folder.name)
         ]
         closed = place.division == "closed"
@@ -291,7 +291,7 @@ class InferenceTextLayout:
         unexpected_folders += [
             folder
             for part in parts
-            for folder in list_subfolders(part.folder)
+            for folder in iterate_subfolders(part.folder)
             if not match_scenario_folder(folder.name) and is_scenario_folder(folder)
         ]
         return TextOrganisation(

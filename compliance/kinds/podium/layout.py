@@ -25,8 +25,8 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.tree_path import (
     TreePosition,
     is_folder,
+    iterate_subfolders,
     list_published_logs,
-    list_subfolders,
     list_training_logs,
     list_tree_organisations,
     match_scenario_folder,
@@ -98,7 +98,7 @@ class PodiumLayout:
         """Open the performance runs of an entry, each on its own."""
         found = [
             path
-            for path in list_subfolders(target.path)
+            for path in iterate_subfolders(target.path)
             if has_loadgen_logs(path) and path.name != RANGING_FOLDER
         ]
         if not found:
@@ -340,8 +340,8 @@ class PodiumLayout:
     def iterate_checkpoint(self, folder: Path) -> Iterator[Piece]:
         """Open the record of an exported checkpoint, with the training logs of its tree."""
         for home in list_tree_organisations(folder.parents[2]):
-            for system in list_subfolders(home / "results"):
-                for benchmark in list_subfolders(system):
+            for system in iterate_subfolders(home / "results"):
+                for benchmark in iterate_subfolders(system):
                     self.library.remember_set_logs(
                         benchmark,
                         parse_tree_position(home, ("results", system.name, benchmark.name)),
@@ -388,8 +388,8 @@ class PodiumLayout:
             parts.unjudged_files.extend(
                 unjudged_files.find_misplaced_files(place.organisation_folder)
             )
-        for system in list_subfolders(place.organisation_folder / "results"):
-            for benchmark in list_subfolders(system):
+        for system in iterate_subfolders(place.organisation_folder / "results"):
+            for benchmark in iterate_subfolders(system):
                 if place.system in (None, system.name) and place.benchmark in (
                     None,
                     benchmark.name,
@@ -430,14 +430,16 @@ class PodiumLayout:
             for row in self.round.benchmarks.values()
             for name in (row.training_name, row.inference_name)
         }
-        scenarios = [path for path in list_subfolders(folder) if match_scenario_folder(path.name)]
+        scenarios = [
+            path for path in iterate_subfolders(folder) if match_scenario_folder(path.name)
+        ]
         if any(list_training_logs(folder)):
             yield from self.iterate_set(folder, place, parts)
         elif not scenarios:
             parts.unexpected_paths.append(folder)
         parts.unexpected_paths.extend(
             path
-            for path in list_subfolders(folder)
+            for path in iterate_subfolders(folder)
             if path.name not in [scenario.folder for scenario in Scenario]
         )
         for path in scenarios:
@@ -456,12 +458,12 @@ class PodiumLayout:
         parts = OrganisationParts()
         benchmarks = [folder]
         if kind is not PathKind.BENCHMARK:
-            benchmarks = list(list_subfolders(folder))
+            benchmarks = list(iterate_subfolders(folder))
         for benchmark in benchmarks:
             if any(list_training_logs(benchmark)):
                 yield from self.iterate_set(benchmark, None, parts)
             for path in (
-                path for path in list_subfolders(benchmark) if match_scenario_folder(path.name)
+                path for path in iterate_subfolders(benchmark) if match_scenario_folder(path.name)
             ):
                 yield from self.iterate_entry(path, None, parts)
 

@@ -33,8 +33,8 @@ from compliance.recognition.tree_path import (
     TreePosition,
     is_file,
     is_folder,
+    iterate_subfolders,
     list_performance_runs,
-    list_subfolders,
     list_training_logs,
     list_training_telemetry,
     list_unfinished_results,
@@ -224,7 +224,7 @@ class DocumentLibrary:
         if entry.place is None or entry.record is None or row is None:
             return
         for home in list_division_folders(entry.place.organisation_folder):
-            for system in list_subfolders(home / "results"):
+            for system in iterate_subfolders(home / "results"):
                 place = TreePosition(
                     organisation_folder=home, system=system.name, benchmark=row.training_name
                 )
@@ -256,8 +256,8 @@ class DocumentLibrary:
 
     def iterate_checkpoint_folders(self, tree: Path) -> Iterator[Path]:
         """Yield the checkpoint folders of a results folder."""
-        for workload in list_subfolders(tree / CHECKPOINTS_FOLDER):
-            yield from list_subfolders(workload)
+        for workload in iterate_subfolders(tree / CHECKPOINTS_FOLDER):
+            yield from iterate_subfolders(workload)
 
     def read_checkpoint(self, folder: Path) -> CheckpointFile | None:
         """Read the record of a checkpoint."""

@@ -7,9 +7,9 @@ from compliance.hyperparameter_check import (
     ClosedDivision,
     HyperparameterFile,
     SettingsCheck,
+    add_location_to_errors,
     build_config_finding,
     find_closed_violations,
-    locate_errors,
 )
 from compliance.verdict import Finding, Severity
 from suite import registry
@@ -65,7 +65,7 @@ def convert_parameter(
     config: HyperparameterFile, known: Mapping[str, Setting], key: str, value: Any
 ) -> HyperValue:
     """Check the type and choices of a value; RequestError names its file and line."""
-    with locate_errors(config, key, given=False):
+    with add_location_to_errors(config, key, given=False):
         return convert_setting_type(require_setting(known, key), key, value)
 
 

@@ -29,8 +29,8 @@ from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_f
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.tree_path import (
     TreePosition,
+    iterate_subfolders,
     list_published_logs,
-    list_subfolders,
     list_tree_organisations,
     parse_tree_position,
 )
@@ -198,7 +198,9 @@ class TrainingLayout:
 
     def read_submitted_system(self, folder: Path, place: TreePosition) -> PublishedSystem:
         """Read a system's sets, or only the set of the benchmark that `place` names."""
-        below = [path for path in list_subfolders(folder) if place.benchmark in (None, path.name)]
+        below = [
+            path for path in iterate_subfolders(folder) if place.benchmark in (None, path.name)
+        ]
         places = [
             (
                 path,
@@ -230,14 +232,14 @@ class TrainingLayout:
 
     def iterate_loose_sets(self, path: Path) -> Iterator[Piece]:
         """Open the sets in a folder outside a submission tree."""
-        for folder in (path, *list_subfolders(path)):
+        for folder in (path, *iterate_subfolders(path)):
             if any(list_published_logs(folder)):
                 yield self.build_set(read_published_set(folder, self.round))
 
     def iterate_organisation(self, home: Path) -> Iterator[Piece]:
         """Open an organisation's submission, system by system."""
         names, sets, repeated = set(), 0, list[RepeatedRun]()
-        for folder in list_subfolders(home / "results"):
+        for folder in iterate_subfolders(home / "results"):
             filed = self.read_submitted_system(
                 folder, TreePosition(organisation_folder=home, system=folder.name)
             )
@@ -312,7 +314,7 @@ def find_run_bounds(log: PublishedLog) -> RunBounds | None:
 
 def has_published_logs(path: Path) -> bool:
     """Return whether a benchmark's or a system's folder contains any training log."""
-    return any(any(list_published_logs(folder)) for folder in (path, *list_subfolders(path)))
+    return any(any(list_published_logs(folder)) for folder in (path, *iterate_subfolders(path)))
 
 
 def find_system_description(home: Path, system: str) -> Path:

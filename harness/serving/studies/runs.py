@@ -44,7 +44,7 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 from suite.loadgen.advice import Hint
 from suite.loadgen.detail_log import DetailLog, read_detail_log
-from suite.loadgen.loadgen_errors import count_equal_errors, is_transient_error
+from suite.loadgen.loadgen_errors import format_repeated_errors, is_transient_error
 from suite.records import ServedRun
 from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES, can_affect_run
@@ -316,7 +316,7 @@ def print_run_remarks(
     measured: MeasuredEnergy, detail_log: DetailLog, hints: Sequence[Hint]
 ) -> None:
     """Print what a run measured besides its figures, and why it may not count."""
-    errors = count_equal_errors(detail_log.errors).values()
+    errors = format_repeated_errors(detail_log.errors).values()
     for sentence in (
         *describe_measured_energy(measured),
         *(f"LoadGen: {error}" for error in errors),

@@ -27,7 +27,7 @@ def resolve_resumed_options(
     entry = ResultsEntry(
         results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any"
     )
-    found = set_state.find_newest_set(entry, workload)
+    found = set_state.find_staged_or_placed_set(entry, workload)
     if found is None or not found[1].options:
         return options
     try:
@@ -80,7 +80,7 @@ def find_resumable_set(
     """Find the newest set; after a restart by the launcher, not one that was finished before this
     launch.
     """
-    found = set_state.find_newest_set(entry, workload)
+    found = set_state.find_staged_or_placed_set(entry, workload)
     if found is None or (restarts and found[1].is_over and found[1].launch != identify_launcher()):
         return None
     return found

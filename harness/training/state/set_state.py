@@ -255,7 +255,7 @@ def list_set_files(
     )
 
 
-def find_newest_set(
+def find_staged_or_placed_set(
     entry: ResultsEntry, workload: str
 ) -> tuple[ResultsEntry, TrainingSetState] | None:
     """Return the newest set and its place."""

@@ -142,21 +142,21 @@ def iterate_rate_lines(curve: ScoredCurve) -> Iterator[Line]:
     counted = select_counted_points(curve)
     front = select_front_points(curve)
     if front:
-        line = build_front_line("curve", locate_rates(front), rising=False)
+        line = build_front_line("curve", place_rates_in_panel(front), rising=False)
         yield replace(
             line,
             x_intervals=list_drawn_intervals(front, SPEED),
             y_intervals=list_drawn_intervals(front, RATE),
         )
     for name, points in group_broken_points(curve).items():
-        if places := locate_rates(points):
+        if places := place_rates_in_panel(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
     besides = [each for each in counted if each not in front]
     dominated = [each for each in besides if is_beaten_point(each, counted)]
     close = [each for each in besides if each not in dominated]
     for name, points in (("dominated", dominated), (NOT_SEPARABLE, close)):
         if points:
-            yield build_dominated_line(name, locate_rates(points))
+            yield build_dominated_line(name, place_rates_in_panel(points))
 
 
 def is_beaten_point(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> bool:
@@ -167,12 +167,12 @@ def is_beaten_point(point: ScoredPoint, counted: Sequence[ScoredPoint]) -> bool:
 def iterate_ttft_lines(curve: ScoredCurve) -> Iterator[Line]:
     """Yield the times of the points that count, and of those that break a rule."""
     counted = select_counted_points(curve)
-    if places := locate_times(counted):
-        drawn = [each for each in counted if locate_times([each])]
+    if places := place_times_in_panel(counted):
+        drawn = [each for each in counted if place_times_in_panel([each])]
         intervals = list_drawn_intervals(drawn, TTFT)
         yield Line(name="TTFT P90", points=places, dots=True, y_intervals=intervals)
     for name, points in group_broken_points(curve).items():
-        if places := locate_times(points):
+        if places := place_times_in_panel(points):
             yield Line(name=name, points=places, loose=True, shape=Shape.CROSS)
 
 
@@ -186,13 +186,13 @@ def list_drawn_intervals(
     return tuple(None if each is None else (each.low, each.high) for each in found)
 
 
-def locate_rates(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
+def place_rates_in_panel(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
     """Return where points lie in the first panel."""
     figures = [(each.tps_per_user, each.system_tps) for each in points]
     return tuple((speed, rate) for speed, rate in figures if speed and rate)
 
 
-def locate_times(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
+def place_times_in_panel(points: Sequence[ScoredPoint]) -> tuple[tuple[float, float], ...]:
     """Return where points lie in the second panel."""
     figures = [(each.concurrency, each.ttft_p90_ms) for each in points]
     return tuple((float(count), time) for count, time in figures if count and time)
@@ -256,7 +256,7 @@ def describe_rate_panel(curve: ScoredCurve) -> str:
 
 def describe_ttft_panel(curve: ScoredCurve) -> str:
     """Describe the second panel in words."""
-    places = locate_times(select_counted_points(curve))
+    places = place_times_in_panel(select_counted_points(curve))
     parts = ["90 of 100 answers begin within this time."]
     if places:
         parts.append(

@@ -173,16 +173,16 @@ def iterate_tradeoff_lines(
         ]
         yield Line(
             name=name,
-            points=tuple(map(locate_point, ordered)),
+            points=tuple(map(place_point_in_panel, ordered)),
             dots=True,
             y_intervals=tuple(intervals) if any(intervals) else (),
         )
     others = [each for name, found in series.items() if name not in named for each in found]
     if others:
         yield build_dominated_line(
-            f"{len(series) - len(named)} others", list(map(locate_point, others))
+            f"{len(series) - len(named)} others", list(map(place_point_in_panel, others))
         )
-    yield build_front_line("Pareto front", list(map(locate_point, front)), rising=True)
+    yield build_front_line("Pareto front", list(map(place_point_in_panel, front)), rising=True)
 
 
 def name_series(point: TradeoffPoint, *, several: bool) -> str:
@@ -206,7 +206,7 @@ def name_point(point: TradeoffPoint) -> str:
     return ", ".join(filter(None, (point.system, point.engine, point.precision, batch, flying)))
 
 
-def locate_point(point: TradeoffPoint) -> tuple[float, float]:
+def place_point_in_panel(point: TradeoffPoint) -> tuple[float, float]:
     """Return where a point lies."""
     return point.latency_ms, point.value
 

@@ -18,7 +18,7 @@ def begin(results: Path, seed: int | None = 1) -> set_state.TrainingSetState:
     set_state.begin_training_set(
         entry(results), "resnet", "fake", set_state.create_set_state(SAME, seed, 2, {})
     )
-    found = set_state.find_newest_set(entry(results), "fake")
+    found = set_state.find_staged_or_placed_set(entry(results), "fake")
     assert found is not None
     return found[1]
 
@@ -37,7 +37,7 @@ def test_a_set_is_read_as_it_was_written(tmp_path: Path):
         and after.logs == "open/tests/results/testbed/resnet"
         and len(after.nonce) == 32
     )
-    assert set_state.find_newest_set(entry(tmp_path), "fake") == (entry(tmp_path), after)
+    assert set_state.find_staged_or_placed_set(entry(tmp_path), "fake") == (entry(tmp_path), after)
 
 
 def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
@@ -68,7 +68,7 @@ def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Pa
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_text('{"nonce": ')
     with pytest.raises(RequestError, match="without --resume"):
-        set_state.find_newest_set(entry(tmp_path), "fake")
+        set_state.find_staged_or_placed_set(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}
 
 
@@ -162,5 +162,5 @@ def test_a_state_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_bytes(content)
     with pytest.raises(RequestError, match="without --resume"):
-        set_state.find_newest_set(entry(tmp_path), "fake")
+        set_state.find_staged_or_placed_set(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}

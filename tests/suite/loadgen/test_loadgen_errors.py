@@ -5,7 +5,7 @@ import pytest
 from compliance.kinds.inference_text.round import load_inference_text_round
 from suite.loadgen.loadgen_errors import (
     LOADGEN_MESSAGES,
-    count_equal_errors,
+    format_repeated_errors,
     is_harmless_error,
     is_transient_error,
 )
@@ -61,6 +61,6 @@ def test_rounds_name_errors_of_the_list(name: str):
 
 
 def test_equal_errors_are_counted_in_the_order_of_their_first():
-    counted = count_equal_errors(["one", "two", "one", *["two"] * 1_999])
+    counted = format_repeated_errors(["one", "two", "one", *["two"] * 1_999])
     assert list(counted.items()) == [("one", "one (2 times)"), ("two", "two (2,000 times)")]
-    assert count_equal_errors(["one"]) == {"one": "one"}
+    assert format_repeated_errors(["one"]) == {"one": "one"}

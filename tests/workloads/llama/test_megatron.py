@@ -14,7 +14,7 @@ from workloads.llama.published.megatron import (
     FirstSequences,
     ShuffledSequences,
     check_index,
-    check_tokens,
+    hash_valid_tokens,
     open_indexed_tokens,
 )
 
@@ -48,7 +48,7 @@ def test_a_corpus_is_read(tmp_path: Path, code: int) -> None:
     assert corpus.length_D.tolist() == [len(text) for text in texts]
     assert corpus.documents == 4
     content = prefix.with_suffix(".bin").read_bytes()
-    assert check_tokens(corpus, VOCABULARY) == hashlib.sha256(content).hexdigest()
+    assert hash_valid_tokens(corpus, VOCABULARY) == hashlib.sha256(content).hexdigest()
 
 
 def test_first_sequences_share_their_last_token_with_the_next(prefix: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_token_outside_the_vocabulary_is_named(
     monkeypatch.setattr(megatron, "CHECKED_BYTES", 12)
     prefix = write_indexed_tokens(tmp_path / "c4", [[1, 2, 3], [4, token]])
     with pytest.raises(RequestError, match=rf"token number 4 is {token}; .* tokens 0 to 99"):
-        check_tokens(open_indexed_tokens(prefix), VOCABULARY)
+        hash_valid_tokens(open_indexed_tokens(prefix), VOCABULARY)
 
 
 def test_too_few_tokens_are_refused(prefix: Path) -> None:

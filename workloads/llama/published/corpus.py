@@ -20,9 +20,9 @@ from workloads.llama.published.megatron import (
     SequenceSource,
     ShuffledSequences,
     check_index,
-    check_tokens,
     format_index_path,
     format_tokens_path,
+    hash_valid_tokens,
     open_indexed_tokens,
 )
 
@@ -62,7 +62,7 @@ def survey_split(root: Path, split: str, length: int, vocabulary: int) -> SplitS
         sequences=corpus.count_sequences(length),
         documents=corpus.documents,
         sha256={
-            tokens.name: check_tokens(corpus, vocabulary),
+            tokens.name: hash_valid_tokens(corpus, vocabulary),
             index.name: compute_file_sha256(index),
         },
     )

@@ -182,7 +182,7 @@ def check_index(corpus: IndexedTokens) -> None:
         )
 
 
-def check_tokens(corpus: IndexedTokens, vocabulary: int) -> str:
+def hash_valid_tokens(corpus: IndexedTokens, vocabulary: int) -> str:
     """Return the SHA-256 of a corpus's tokens; RequestError for the first one that is outside the
     vocabulary.
     """

@@ -35,7 +35,7 @@ LONGEST_PROMPT: Final = "longest_prompt"
 """Name of the tokens of the longest prompt in the findings."""
 
 
-def list_folder_files() -> Sequence[str]:
+def list_expected_file_names() -> Sequence[str]:
     """Return the names of all files, whether they are there or not."""
     return (TOKENIZER_FILE, ARTICLES_FILE, *list_corpus_files())
 

@@ -14,7 +14,7 @@ from compliance.kinds.endpoints_curve.documents.submission import (
     EndpointsSubmission,
     EndpointsSubmissions,
 )
-from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
+from compliance.recognition.tree_path import is_file, is_folder, iterate_subfolders
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
@@ -32,7 +32,7 @@ def tree(submission: EndpointsSubmission) -> Iterator[Fault]:
     """
     if not is_folder(submission.root / "docs"):
         yield submission.build_fault("no docs", "a folder docs")
-    implementations = list(list_subfolders(submission.root / "src"))
+    implementations = list(iterate_subfolders(submission.root / "src"))
     if not implementations:
         yield submission.build_fault("no src/<implementation>", "at least one")
     for each in implementations:

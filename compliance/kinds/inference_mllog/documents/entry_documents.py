@@ -21,7 +21,7 @@ from compliance.logs.source_file import (
     SourceFile,
     read_json_document,
 )
-from compliance.recognition.tree_path import TreePosition, is_file, is_folder, list_subfolders
+from compliance.recognition.tree_path import TreePosition, is_file, is_folder, iterate_subfolders
 from compliance.verdict import Severity
 from suite.audits.filed import COMPARED_TEST_FOLDERS
 from suite.workload import Mode
@@ -153,7 +153,7 @@ def read_entry_documents(
         tests=tests,
         done=[
             folder.name
-            for folder in list_subfolders(tests)
+            for folder in iterate_subfolders(tests)
             if folder.name.startswith(TEST_FOLDER_PREFIX)
         ],
         loadgen=loadgen,
@@ -235,7 +235,7 @@ def read_mllog_benchmark(
         place.organisation_folder / "systems" / f"{folder.parent.name}.json", place, round
     ).category
     scenarios = [
-        named for each in list_subfolders(folder) if (named := parse_scenario_folder(each.name))
+        named for each in iterate_subfolders(folder) if (named := parse_scenario_folder(each.name))
     ]
     return MllogBenchmark(
         folder=folder,

@@ -6,7 +6,7 @@ from typing import Final
 
 from compliance.kinds.inference_mllog.documents.endpoints_audit import AUDIT_FOLDER, EndpointsAudit
 from compliance.kinds.inference_mllog.documents.endpoints_entry import EndpointsEntry
-from compliance.recognition.tree_path import list_subfolders
+from compliance.recognition.tree_path import iterate_subfolders
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
@@ -36,7 +36,9 @@ def audit_present(entry: EndpointsEntry) -> Iterator[Fault]:
         required = ()
     if CACHING_TEST not in required or (entry.folder / AUDIT_FOLDER).is_dir():
         return
-    elsewhere = any((each / AUDIT_FOLDER).is_dir() for each in list_subfolders(entry.folder.parent))
+    elsewhere = any(
+        (each / AUDIT_FOLDER).is_dir() for each in iterate_subfolders(entry.folder.parent)
+    )
     yield entry.build_fault(
         "no audit",
         f"the folder {AUDIT_FOLDER}, for {CACHING_TEST}",

@@ -65,7 +65,7 @@ class TextOrganisation(Document):
         return self.place.organisation_folder
 
 
-def read_text_system(
+def read_inference_text_system(
     path: Path, place: TreePosition | None, round: InferenceTextRound
 ) -> TextSystem:
     """Read a system description."""
@@ -85,7 +85,7 @@ def read_system_type(path: Path, round: InferenceTextRound) -> str | None:
     """Read the system type from a description, if the round has system types."""
     fields = None
     if round.filing.system_types:
-        fields = read_text_system(path, None, round).fields
+        fields = read_inference_text_system(path, None, round).fields
     stated = None
     if fields:
         stated = fields.get("system_type")

@@ -38,7 +38,7 @@ from compliance.recognition.tree_path import (
     TreePosition,
     is_file,
     is_folder,
-    list_subfolders,
+    iterate_subfolders,
     match_scenario_folder,
 )
 from suite.audits.filed import COMPARED_TEST_FOLDERS
@@ -257,7 +257,7 @@ def read_text_audit_tests(
     audit: Path, entry: TextEntry, round: InferenceTextRound, truth: Path | None
 ) -> Iterator[TextAuditTest]:
     """Read the compliance tests of an entry."""
-    for folder in list_subfolders(audit):
+    for folder in iterate_subfolders(audit):
         yield read_text_audit_test(folder, entry, round, truth)
 
 

@@ -12,7 +12,7 @@ from compliance.kinds.inference_text.logs.legacy_detail import LoggedSetting
 from compliance.logs.loadgen.setting_names import LOADGEN_SEEDS
 from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.loadgen_folders import find_child_ignoring_case
-from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
+from compliance.recognition.tree_path import is_file, is_folder, iterate_subfolders
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
@@ -89,9 +89,9 @@ def has_user_configuration_elsewhere(entry: TextEntry) -> bool:
         folder = entry.folder
     return any(
         is_file(each / USER_CONFIGURATION)
-        for system in list_subfolders(folder)
-        for model in list_subfolders(system)
-        for each in list_subfolders(model)
+        for system in iterate_subfolders(folder)
+        for model in iterate_subfolders(system)
+        for each in iterate_subfolders(model)
     )
 
 

@@ -23,7 +23,7 @@ from compliance.recognition.tree_path import (
     PERFORMANCE_RUN_PATTERN,
     TreePosition,
     is_file,
-    list_subfolders,
+    iterate_subfolders,
 )
 from compliance.verdict import Severity
 from suite import registry
@@ -220,7 +220,7 @@ class Audit(FolderDocument):
 def find_audit_folders(place: TreePosition) -> Iterator[Path]:
     """Yield the folders of the compliance tests of a scenario."""
     if place.system and place.benchmark and place.scenario:
-        yield from list_subfolders(
+        yield from iterate_subfolders(
             place.organisation_folder
             / AUDITS_FOLDER
             / place.system
@@ -318,7 +318,7 @@ def list_numbered_run_folders(folder: Path) -> Iterator[Path]:
     """Yield the folders of runs by number."""
     found = [
         (int(match[1]), path)
-        for path in list_subfolders(folder)
+        for path in iterate_subfolders(folder)
         if (match := PERFORMANCE_RUN_PATTERN.fullmatch(path.name))
     ]
     yield from (path for _, path in sorted(found))
@@ -346,9 +346,9 @@ def find_orphaned_audits(
     known = {entry.folder for entry in entries}
     for scenario in (
         path
-        for system in list_subfolders(organisation_folder / AUDITS_FOLDER)
-        for benchmark in list_subfolders(system)
-        for path in list_subfolders(benchmark)
+        for system in iterate_subfolders(organisation_folder / AUDITS_FOLDER)
+        for benchmark in iterate_subfolders(system)
+        for path in iterate_subfolders(benchmark)
     ):
         if (
             organisation_folder
@@ -356,4 +356,4 @@ def find_orphaned_audits(
             / scenario.relative_to(organisation_folder / AUDITS_FOLDER)
             not in known
         ):
-            yield from list_subfolders(scenario)
+            yield from iterate_subfolders(scenario)

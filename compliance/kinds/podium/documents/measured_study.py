@@ -17,7 +17,7 @@ from compliance.kinds.podium.documents.inference import (
 )
 from compliance.logs.loadgen.start_times import read_start_times
 from compliance.logs.source_file import SourceFile, read_json_document
-from compliance.recognition.tree_path import is_file, list_subfolders
+from compliance.recognition.tree_path import is_file, iterate_subfolders
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
@@ -344,7 +344,7 @@ def read_prompt_times(path: Path, sources: list[SourceFile]) -> Any:
 
 def iterate_run_folders(folder: Path) -> Iterator[str]:
     """Yield the folders of a study that contain the record of a point, except unfinished ones."""
-    for system in list_subfolders(folder):
-        for each in list_subfolders(system):
+    for system in iterate_subfolders(folder):
+        for each in iterate_subfolders(system):
             if is_file(each / POINT_FILE) and not each.name.endswith(PARTIAL_SUFFIX):
                 yield each.relative_to(folder).as_posix()

@@ -15,8 +15,8 @@ from compliance.recognition.tree_path import (
     TRAINING_TELEMETRY_PATTERN,
     has_division_folders,
     is_folder,
+    iterate_subfolders,
     list_performance_runs,
-    list_subfolders,
     list_training_logs,
 )
 from suite.files.layout import (
@@ -131,11 +131,11 @@ def find_misplaced_files(organisation_folder: Path) -> Iterator[Path]:
     """Yield files in an organisation's folders where only folders belong, and files among the
     systems that are not descriptions.
     """
-    systems = list(list_subfolders(organisation_folder / "results"))
+    systems = list(iterate_subfolders(organisation_folder / "results"))
     benchmarks = [
         benchmark
         for system in systems
-        for benchmark in list_subfolders(system)
+        for benchmark in iterate_subfolders(system)
         if not any(list_training_logs(benchmark))
     ]
     for folder in (organisation_folder, organisation_folder / "results", *systems, *benchmarks):
@@ -153,10 +153,10 @@ def find_misplaced_folders(tree: Path, organisation_folders: Sequence[Path]) -> 
     """
     if not has_division_folders(tree):
         return
-    for folder in list_subfolders(tree):
+    for folder in iterate_subfolders(tree):
         if folder.name in DIVISION_FOLDERS:
             yield from (
-                path for path in list_subfolders(folder) if path not in organisation_folders
+                path for path in iterate_subfolders(folder) if path not in organisation_folders
             )
         elif fold_name(folder.name) in DIVISION_FOLDERS or any(find_results_trees(folder)):
             yield folder

@@ -16,7 +16,7 @@ from compliance.logs.finite_numbers import is_finite_number
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD, SUMMARY_LOG
-from suite.loadgen.loadgen_errors import count_equal_errors, is_harmless_error
+from suite.loadgen.loadgen_errors import format_repeated_errors, is_harmless_error
 from suite.loadgen.scenario import Scenario
 
 REQUIRED_LOG_KEYS: Final = (
@@ -215,7 +215,7 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
     logged_errors = [record for record in run.detail if record.event.metadata.get("is_error")]
     sentences = [(f"{record.key}: {record.value}", record.line) for record in run.voiding_errors]
     first_lines = dict(reversed(sentences))
-    for text, sentence in count_equal_errors(text for text, _ in sentences).items():
+    for text, sentence in format_repeated_errors(text for text, _ in sentences).items():
         yield run.build_fault(sentence, "no errors", first_lines[text])
     counted = run.find_number("num_errors") or 0
     if not 0 <= counted <= len(logged_errors):  # fewer if one followed the results

@@ -346,7 +346,7 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_fault(
                 f"no parameter '{name}'", f"{value}, as in the detail log", file=SUMMARY_LOG
             )
-        elif value is not None and not is_equal_parameter(stated, value):
+        elif value is not None and not is_printed_as(stated, value):
             yield run.build_summary_fault(
                 name, f"{name} {stated.text}", f"{value}, as {key} in the detail log"
             )
@@ -364,7 +364,7 @@ def select_parameter_keys(run: LoadGenRun) -> Mapping[str, str]:
     return others | TOKEN_PARAMETER_KEYS
 
 
-def is_equal_parameter(stated: LogValue, value: Any) -> bool:
+def is_printed_as(stated: LogValue, value: Any) -> bool:
     """Compare a parameter: whole numbers exactly, so that every digit of a seed counts."""
     if isinstance(value, bool):
         return stated.text == str(int(value))

@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
         try:
-            return load_command(cmd_name)
+            return load_offered_command(cmd_name)
         except PodiumError as error:
             click.echo(f"podium: {error}", err=True)
             sys.exit(error.exit_code)
@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
             )
 
 
-def load_command(name: str) -> click.Command:
+def load_offered_command(name: str) -> click.Command:
     """Load a command, with what podium adds to each; errors as for an entry point, and MissingError
     for a command of podium's own whose extra is not installed.
     """
@@ -115,7 +115,7 @@ def describe_foreign_command(name: str, *, load: bool) -> str:
     """
     if load:
         with suppress(MissingError):
-            return load_command(name).get_short_help_str(limit=MAX_SUMMARY_LENGTH)
+            return load_offered_command(name).get_short_help_str(limit=MAX_SUMMARY_LENGTH)
     package = describe_package(registry.list_entry_points(registry.COMMAND_GROUP)[name])
     return f"Command of {package}."
 

@@ -67,9 +67,9 @@ def format_verdict_details(judged: PathJudgement) -> str:
     return "; ".join(filter(None, parts))
 
 
-def format_check_summary(results: Sequence[PathJudgement], given: int, duration_s: float) -> str:
-    """Format one line about all PATHs: verdicts, findings, and how long it took; `given` is how
-    many were named, of which the last ones may not have been judged.
+def format_check_summary(results: Sequence[PathJudgement], given: int) -> str:
+    """Format one line about all PATHs: verdicts and findings; `given` is how many were named, of
+    which the last ones may not have been judged.
     """
     verdicts = Counter(result.verdict for result in results)
     counted = [
@@ -78,7 +78,7 @@ def format_check_summary(results: Sequence[PathJudgement], given: int, duration_
     if left := given - len(results):
         counted.append(f"{left:,} not checked")
     found = format_severity_counts(finding for each in results for finding in each.findings)
-    return f"{'; '.join(filter(None, (', '.join(counted), found)))}; {duration_s:.1f} s"
+    return "; ".join(filter(None, (", ".join(counted), found)))
 
 
 def format_judged_counts(results: Sequence[JudgedResult]) -> str:

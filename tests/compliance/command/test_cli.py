@@ -262,8 +262,9 @@ def test_a_path_that_does_not_exist_is_one_sentence() -> None:
 def test_the_text_ends_with_one_line_about_all_paths() -> None:
     good, bad = str(BASE / "tree"), str(path_of(EXAMPLES / "invalid" / "training.target"))
     last = run(good, bad, good).stdout.splitlines()[-1]
-    assert re.fullmatch(r"1 broken, 2 valid; 3 errors; \d+\.\d s", last), last
-    assert not re.search(r"\d\.\d s$", run(good, "--format", "github").stdout)
+    assert last == "1 broken, 2 valid; 3 errors"
+    assert run(good).stdout.splitlines()[-1] == "1 valid"
+    assert "1 valid" not in run(good, "--format", "github").stdout
 
 
 def test_exit_first_stops_at_the_first_path_that_fails() -> None:
@@ -271,7 +272,7 @@ def test_exit_first_stops_at_the_first_path_that_fails() -> None:
     result = run(good, bad, good, "-x", "--format", "json")
     assert [each["path"] for each in json.loads(result.stdout)["results"]] == [good, bad]
     assert result.return_value == 1
-    assert ", 1 not checked;" in run(good, bad, good, "--exit-first").stdout.splitlines()[-1]
+    assert ", 1 not checked; " in run(good, bad, good, "--exit-first").stdout.splitlines()[-1]
     assert len(json.loads(run(good, good, "-x", "--format", "json").stdout)["results"]) == 2
 
 

@@ -193,24 +193,6 @@ def test_a_served_precision_that_is_not_given_is_the_stated_one() -> None:
         assert option.get_default(click.Context(load(name))) == "fp32"
 
 
-def test_the_page_lists_the_commands_that_print_json() -> None:
-    """The README claimed it of every command whose output a program may read."""
-    page = (ROOT / "docs/reference/commands.md").read_text("utf-8")
-    section = page.partition("with `--format json`: ")[2].partition(". So do")[0]
-    formats = {
-        name: option.type
-        for name in OWN_COMMANDS
-        for option in load(name).params
-        if option.name == "output_format"
-    }
-    with_json = [
-        name
-        for name, kind in formats.items()
-        if isinstance(kind, click.Choice) and "json" in kind.choices
-    ]
-    assert re.findall(r"`([a-z-]+)`", section) == sorted(with_json)
-
-
 @pytest.mark.parametrize(
     ("name", "tried"),
     [

@@ -30,18 +30,18 @@ import psutil
 from common.figures import hardware
 from common.tiny import add_tiny_option, choose_size
 
+from extras.kserve.builtin import BuiltinServer
+from extras.kserve.forms import OpaqueForm
+from extras.kserve.qdl import run_loadgen_over_network
+from extras.kserve.remote import RemoteServers, RemoteSystem
+from extras.kserve.service import PayloadService
+from extras.kserve.triton import TritonServer
 from harness.children.process import run_in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import LoadedSystem, LoadGenJob, run_loadgen
 from harness.serving.network.access import ClientCredentials, ServerCredentials
-from harness.serving.network.builtin import BuiltinServer
-from harness.serving.network.forms import OpaqueForm
-from harness.serving.network.qdl import run_loadgen_over_network
-from harness.serving.network.remote import RemoteServers, RemoteSystem
-from harness.serving.network.service import PayloadService
-from harness.serving.network.triton import TritonServer
 from harness.serving.network.wire import Endpoint, compute_machine_id
 from harness.serving.network.wire import ServerDescription as ServerFacts
 from suite.loadgen.detail_log import DetailLog, read_detail_log

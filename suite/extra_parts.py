@@ -22,6 +22,8 @@ EXTRA_PARTS: Final[Mapping[tuple[str, str], str]] = {
     ("podium.power", "hwmon"): "run",
     ("podium.power", "ina3221"): "run",
     ("podium.power", "tegrastats"): "run",
+    ("podium.servers", "grpc"): "remote",
+    ("podium.sites", "grpc"): "remote",
 }
 """Group and name of an entry point -> the extra that pip installs for it. pyproject.toml has the
 same points; commands are in `suite.console.command_table.OWN_COMMANDS`.

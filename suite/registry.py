@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.rounds import Round
     from suite.rounds.endpoints_curve import EndpointsRound
     from suite.rounds.kind import RoundKind
+    from suite.serving_sites import SiteBuilder
     from suite.studies.bare_network import BareNetwork, BareNetworkRecord
     from suite.studies.kind import StudyKind
     from suite.terms import Precision
@@ -62,6 +63,8 @@ FRAMEWORK_GROUP: Final = "podium.frameworks"
 STUDY_GROUP: Final = "podium.studies"
 COMMAND_GROUP: Final = "podium.commands"
 OPTION_GROUP: Final = "podium.options"
+SITE_GROUP: Final = "podium.sites"
+SERVER_GROUP: Final = "podium.servers"
 POWER_GROUP: Final = "podium.power"
 METER_GROUP: Final = "podium.meters"
 PRICE_GROUP: Final = "podium.prices"
@@ -363,6 +366,20 @@ def load_price_reader() -> "PriceReader":
     kind = "reader of prices"
     name = require_any_entry_point(PRICE_GROUP, kind)
     return cast("PriceReader", load_entry_point(PRICE_GROUP, kind, name))
+
+
+def load_site_builder(scheme: str) -> "SiteBuilder":
+    """Return what builds the site of servers whose addresses have a scheme; MissingError if it is
+    not installed, or does not fit.
+    """
+    from suite.contracts import find_misfits
+    from suite.serving_sites import SiteBuilder
+
+    kind = "kind of server"
+    builder = load_entry_point(SITE_GROUP, kind, scheme)
+    misfits = find_misfits(builder, SiteBuilder)
+    plugins.require_fit(list_entry_points(SITE_GROUP)[scheme], kind, misfits)
+    return cast("SiteBuilder", builder)
 
 
 def load_time_stamp_verifier(name: str | None = None) -> "TimeStampVerifier":

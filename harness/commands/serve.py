@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from harness.missing_modules import report_missing_modules
+from suite import registry
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,
@@ -20,6 +21,8 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 from suite.errors import RequestError
 
 DEFAULT_QUEUE: Final = 4096
+OPENAI_API: Final = "openai"
+OWN_SERVER: Final = "builtin"
 
 
 @click.command("serve")
@@ -41,15 +44,15 @@ DEFAULT_QUEUE: Final = 4096
 )
 @click.option(
     "--api",
-    type=click.Choice(["grpc", "openai"]),
+    type=click.Choice(["grpc", OPENAI_API]),
     default="grpc",
     show_default=True,
     help="KServe's protocol v2 over gRPC, or OpenAI's API with streamed tokens.",
 )
 @click.option(
     "--server",
-    type=click.Choice(["builtin", "triton"]),
-    default="builtin",
+    type=click.Choice([OWN_SERVER, "triton"]),
+    default=OWN_SERVER,
     show_default=True,
     help="podium's own server, or Triton, which speaks only gRPC.",
 )
@@ -82,37 +85,19 @@ def serve_command(
 
     Example: podium serve resnet50 --listen 0.0.0.0:8001
     """
-    if api == "openai":
-        serve_with_openai_api(
-            workload,
-            options,
-            checkpoint=checkpoint,
-            listen=listen,
-            server=server,
-            queue=queue,
-            files=(tls_cert, tls_key, token_file),
-        )
-        return
-    if queue != DEFAULT_QUEUE:
-        raise RequestError("--queue: only with --api openai")
+    given: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "listen": listen,
+        "files": (tls_cert, tls_key, token_file),
+    }
+    if api == OPENAI_API:
+        if server != OWN_SERVER:
+            raise RequestError(f"--server {server}: it speaks only gRPC; omit --api {OPENAI_API}")
+        given["queue"] = queue
+    else:
+        if queue != DEFAULT_QUEUE:
+            raise RequestError(f"--queue: only with --api {OPENAI_API}")
+        given["server"] = server
     with report_missing_modules():
-        from harness.serving.network.command import serve_over_network
-
-        serve_over_network(
-            workload,
-            options,
-            checkpoint=checkpoint,
-            listen=listen,
-            server=server,
-            files=(tls_cert, tls_key, token_file),
-        )
-
-
-def serve_with_openai_api(workload: str, options: RunOptions, *, server: str, **given: Any) -> None:
-    """Serve WORKLOAD by OpenAI's API; RequestError for another server than podium's."""
-    if server != "builtin":
-        raise RequestError(f"--server {server}: it speaks only gRPC; omit --api openai")
-    with report_missing_modules():
-        from harness.serving.network.openai.server.command import serve_openai
-
-        serve_openai(workload, options, **given)
+        serve = registry.load_entry_point(registry.SERVER_GROUP, "API", api)
+        serve(workload, options, **given)

@@ -79,6 +79,18 @@ REQUESTS: Final = {
         ask_for_power("ina3221", "--power", "ina3221"),
         ask_for_power("tegrastats", "--power", "rapl,tegrastats"),
     ],
+    "kserve": [
+        Request(
+            ["infer", "resnet50", "--endpoint", "grpc://127.0.0.1:1"],
+            MissingError.exit_code,
+            f"kind of server 'grpc' is not installed: {format_install_command('remote')}",
+        ),
+        Request(
+            ["serve", "resnet50", "--listen", "127.0.0.1:0"],
+            MissingError.exit_code,
+            f"API 'grpc' is not installed: {format_install_command('remote')}",
+        ),
+    ],
     "launch": [ask_for_command("launch", "slurm", "resnet50", "--results", "/shared")],
     "meters": [
         ask_for_command("meter", "fake"),

@@ -54,7 +54,7 @@ def light() -> Iterator[Warm]:
     """
     started = Warm(
         *RUN,
-        "harness.serving.network.command",
+        "extras.kserve.command",
         "podium_fakes.fake",
         "podium_fakes.engine",
         "podium_fakes.served",

@@ -169,6 +169,12 @@ BROKEN: Mapping[str, Broken] = {
         registry.OPTION_GROUP, "OPTION", OPTION, "options=()", "options=3",
         "options: expected tuple[",
     ),
+    "a kind of server": Broken(
+        registry.SITE_GROUP, "build", "def build(endpoints, access, scenarios): ...\n",
+        ", scenarios", "",
+        "__call__: expected a method that takes (endpoints, access, scenarios), found a method that"
+        " takes (endpoints, access)",
+    ),
     "a reader of prices": Broken(
         registry.PRICE_GROUP, "read", "def read(path): ...\n", "path", "",
         "__call__: expected a method that takes (path), found a method that takes ()",

@@ -28,7 +28,7 @@ CONDITIONAL_CEILINGS: Final = {
 """Conditional expressions of each package per 1,000 tokens; models of the field have 0.5 to 2.3.
 Lower a number when it falls: the goal is 2.5."""
 LEFT: Final[dict[str, dict[str, int]]] = {
-    "harness/serving": {"several lines": 52, "nested": 1, "hidden branch": 5},
+    "harness/serving": {"several lines": 48, "nested": 1, "hidden branch": 5},
 }
 """Hard conditional expressions that are left, by folder; a folder that is not named has none."""
 LAYOUT_TOKENS: Final = frozenset(

@@ -3,47 +3,33 @@ checkpoint and the settings here say.
 """
 
 import platform
-import statistics
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Final
 
-from harness.engine_choice import ServingRequest, resolve_serving_request
+from harness.engine_choice import ServingRequest
 from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
 from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
 from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.loadgen.session import LoadedSystem
-from harness.serving.network.access import ClientCredentials
-from harness.serving.network.connection import ServerConnection
-from harness.serving.network.forms import OpaqueForm, choose_request_form
-from harness.serving.network.qdl import run_loadgen_over_network
 from harness.serving.network.remote import (
-    ElsewhereEngine,
-    RemoteServers,
-    RemoteSystem,
-    check_servers_agree,
     list_unlike_settings,
 )
 from harness.serving.network.wire import (
     HTTP_SCHEME,
     Endpoint,
     ServerDescription,
-    compute_machine_id,
-    import_kserve_messages,
-    is_loopback_host,
     parse_endpoint,
 )
-from harness.serving.setup import ServingSetup, prepare_serving_run, read_batching_settings
+from harness.serving.setup import ServingSetup
 from harness.serving.sites import BoundSystem
 from suite import __version__
-from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.layout import ResultsEntry, convert_to_slug
-from suite.records import OPAQUE_FORM, PROMPTS_FORM, TENSORS_FORM, NetworkRecord
+from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import NETWORK_FIELDS, Precision
@@ -112,89 +98,6 @@ class ServerHost:
     def choose_threads(self, setup: ServingSetup, earlier: int) -> int:
         """Return the servers' threads."""
         return self.description.threads
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KServeSite:
-    """Servers of KServe's protocol, over gRPC: they serve, with settings of their own."""
-
-    endpoints: tuple[Endpoint, ...]
-    access: ClientCredentials
-    is_remote: bool = True
-
-    def list_candidate_engines(self, workload: str, options: RunOptions) -> list[str]:
-        """Return none: the servers have their engine."""
-        return []
-
-    def stream_tokens(self, study: str, options: RunOptions) -> RunOptions:
-        """RequestError: an answer comes whole."""
-        raise RequestError(
-            f"--endpoint {self.endpoints[0].url}: a {study} needs a server that streams tokens"
-        )
-
-    def resolve_request(self, workload: str, options: RunOptions) -> ServingRequest:
-        """Resolve a request that names no engine."""
-        import_kserve_messages()
-        asked = resolve_serving_request(replace(options, engine=options.framework), workload)
-        check_protocol_settings(asked.request, self.endpoints[0].scheme)
-        choose_request_form(asked.request.settings, workload)  # refuses before a server is asked
-        return asked
-
-    def bind_system(
-        self, asked: ServingRequest, choose: Callable[[], ExportedCheckpoint]
-    ) -> BoundSystem:
-        """Look for the servers, then for the weights; the servers' settings count."""
-        request = asked.request
-        form = choose_request_form(request.settings, request.name)
-        with ExitStack() as opened:
-            connections = [
-                opened.enter_context(closing(ServerConnection(endpoint, self.access)))
-                for endpoint in self.endpoints
-            ]
-            for connection in connections:
-                connection.check_server()
-            chosen = choose()
-            is_opaque = isinstance(form, OpaqueForm)
-            descriptions = tuple(
-                connection.request_description()
-                if is_opaque
-                else describe_foreign_server(
-                    request, chosen, connection.endpoint, connection.request_server_name()
-                )
-                for connection in connections
-            )
-            check_servers_agree(self.endpoints, descriptions)
-            check_server_matches(request, chosen, self.endpoints[0], descriptions[0])
-            remote = RemoteServers(
-                endpoints=self.endpoints,
-                access=self.access,
-                form=form,
-                descriptions=descriptions,
-                in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
-                timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
-                record=measure_network(connections, descriptions, form.model, is_opaque),
-            )
-        return self.build_system(asked, chosen, remote)
-
-    def build_system(
-        self, asked: ServingRequest, chosen: ExportedCheckpoint, remote: RemoteServers
-    ) -> BoundSystem:
-        """Build LoadGen's side."""
-        request = adopt_remote_settings(asked.request, remote.description)
-        run = replace(
-            prepare_serving_run(request, chosen, (__name__,)), device="cpu"
-        )  # gRPC is loaded by who connects, never before a fork
-        system = RemoteSystem(
-            workload=request.workload,
-            engine=ElsewhereEngine(),
-            run=run,
-            checkpoint=chosen.folder,
-            batching=read_batching_settings(request.settings),
-            driver=run_loadgen_over_network,
-            remote=remote,
-        )
-        host = ServerHost(description=remote.description, network=remote.record)
-        return bind_to_servers(replace(asked, request=request), chosen, system, host)
 
 
 def parse_distinct_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
@@ -293,34 +196,6 @@ def describe_foreign_server(
         server=name,
         software=UNKNOWN_SOFTWARE,
         version=__version__,
-    )
-
-
-def measure_network(
-    connections: Sequence[ServerConnection],
-    descriptions: Sequence[ServerDescription],
-    model: str,
-    opaque: bool,
-) -> NetworkRecord:
-    """Measure round trips, and say which machines there are."""
-    here = compute_machine_id()
-    trips = [
-        sorted(connection.measure_round_trips_ns(MEASURED_ROUND_TRIPS))
-        for connection in connections
-    ]
-    return NetworkRecord(
-        endpoints=tuple(connection.endpoint.url for connection in connections),
-        servers=tuple(each.server for each in descriptions),
-        nodes=tuple(each.node for each in descriptions),
-        machines=tuple(each.machine for each in descriptions),
-        loadgen_machine=here,
-        loopback=any(is_loopback_host(connection.endpoint.host) for connection in connections),
-        form=OPAQUE_FORM if opaque else TENSORS_FORM,
-        model=model,
-        round_trip_p50_ns=tuple(int(statistics.median(each)) for each in trips),
-        round_trip_p99_ns=tuple(each[-max(1, len(each) // 100) - 1] for each in trips),
-        bytes_out=0,
-        bytes_in=0,
     )
 
 

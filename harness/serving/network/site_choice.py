@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.serving.network.access import read_client_credentials
-from harness.serving.network.setup import KServeSite, parse_distinct_endpoints
-from harness.serving.network.wire import HTTP_SCHEME
+from harness.serving.network.setup import parse_distinct_endpoints
 from harness.serving.sites import ServingSite
+from suite import registry
 from suite.loadgen.scenario import Scenario
 
 
@@ -22,8 +22,7 @@ def choose_remote_site(
     """
     endpoints = parse_distinct_endpoints(urls)
     access = read_client_credentials(endpoints, ca, token_file)
-    if endpoints[0].scheme == HTTP_SCHEME:
-        from harness.serving.network.openai.client_setup import PromptSite  # with its packages
-
-        return PromptSite(endpoints=endpoints, access=access, scenarios=tuple(scenarios))
-    return KServeSite(endpoints=endpoints, access=access)
+    site: ServingSite = registry.load_site_builder(endpoints[0].scheme)(
+        endpoints, access, tuple(scenarios)
+    )
+    return site

@@ -1,17 +1,9 @@
-"""What travels between podium and a server: KServe v2 messages (tritonclient has them), endpoints,
-and what a server reports about itself.
-
-Opaque form: model `<workload>`, input `payload` and output `answer`, both BYTES [n, 1]: a sample's
-payload in, its answer out exactly as the
-accuracy log stores it. One request per sample. A second model, `podium-facts`, returns what is
-served as JSON.
-"""
+"""Addresses of servers, and what a server reports about itself."""
 
 import hashlib
 import ipaddress
 import json
 import re
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,28 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from suite.errors import MissingError, RequestError
-from suite.process.installation import format_install_command
+from suite.errors import RequestError
 from suite.records import CalibrationRecord
 
-PAYLOAD_TENSOR: Final = "payload"
-ANSWER_TENSOR: Final = "answer"
-DESCRIPTION_MODEL: Final = "podium-facts"
-BYTES_DATATYPE: Final = "BYTES"
-ELEMENT_LENGTH: Final = struct.Struct("<I")
-"""In front of each element of a BYTES tensor: KServe, predict v2, Tensor Data."""
-MAX_MESSAGE_BYTES: Final = 1 << 28
-"""Of one message; the largest payload, a picture of Mask R-CNN, has 5.6 MB."""
-CHANNEL_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.so_reuseport", 0),
-    ("grpc.enable_retries", 0),
-)
-"""No retries: a repeated query would be another measurement. No shared port: two servers on one
-would share its queries unnoticed.
-"""
-INFER_METHOD: Final = "/inference.GRPCInferenceService/ModelInfer"
 BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 """One per running kernel: containers and network namespaces of one host share it, unlike
 /etc/machine-id.
@@ -204,50 +177,6 @@ def compute_machine_id() -> str:
         return hashlib.sha256(b"podium " + BOOT_ID_FILE.read_bytes().strip()).hexdigest()[:32]
     except OSError:
         return ""
-
-
-def import_kserve_messages() -> Any:
-    """Import the protocol's messages; MissingError if tritonclient is not installed."""
-    try:
-        from tritonclient.grpc import service_pb2
-    except ImportError as error:
-        raise MissingError(
-            f"tritonclient[grpc] is not installed: {format_install_command('remote')}"
-        ) from error
-    return service_pb2
-
-
-def encode_bytes_element(data: bytes) -> bytes:
-    """Return a BYTES tensor of one element."""
-    return ELEMENT_LENGTH.pack(len(data)) + data
-
-
-def decode_bytes_elements(raw: bytes, most: int) -> list[bytes]:
-    """Split a BYTES tensor; ValueError if lengths and bytes do not match, or if it has more than
-    `most` elements.
-    """
-    found, at = list[bytes](), 0
-    while at < len(raw):
-        if len(found) == most:
-            raise ValueError(f"a BYTES tensor of more than {most:,} elements")
-        if at + ELEMENT_LENGTH.size > len(raw):
-            raise ValueError("a BYTES tensor ends inside a length")
-        (size,) = ELEMENT_LENGTH.unpack_from(raw, at)
-        at += ELEMENT_LENGTH.size + size
-        if at > len(raw):
-            raise ValueError("a BYTES tensor ends inside an element")
-        found.append(raw[at - size : at])
-    return found
-
-
-def encode_opaque_request(model: str, payload: bytes) -> bytes:
-    """Return the serialised request of one sample."""
-    request = import_kserve_messages().ModelInferRequest(
-        model_name=model, raw_input_contents=[encode_bytes_element(payload)]
-    )
-    request.inputs.add(name=PAYLOAD_TENSOR, datatype=BYTES_DATATYPE, shape=[1, 1])
-    request.outputs.add(name=ANSWER_TENSOR)
-    return bytes(request.SerializeToString())
 
 
 def convert_settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:

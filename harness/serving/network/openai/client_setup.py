@@ -334,3 +334,10 @@ def describe_prompt_network(
         in_flight=servers.in_flight,
         server={name: f"{getattr(first, name)}" for name in SERVER_FACTS} if first else None,
     )
+
+
+def build_prompt_site(
+    endpoints: tuple[Endpoint, ...], access: ClientCredentials, scenarios: tuple[Scenario, ...]
+) -> PromptSite:
+    """Return the site of servers of an OpenAI-compatible API."""
+    return PromptSite(endpoints=endpoints, access=access, scenarios=scenarios)

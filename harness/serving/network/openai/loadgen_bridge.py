@@ -41,7 +41,7 @@ from harness.serving.network.openai.prompt_system import (
     PromptSystem,
 )
 from harness.serving.network.openai.server_pool import AnswerTimeout, SentRequest
-from harness.serving.network.qdl import (
+from harness.serving.network.silence import (
     MIN_SILENCE_LIMIT_S,
     SILENCE_LATENCY_BOUNDS,
     SUT_NAME_PREFIX,

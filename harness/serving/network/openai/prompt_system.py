@@ -24,8 +24,8 @@ from harness.serving.network.openai.server_pool import (
     ServerPool,
     create_event_loop,
 )
-from harness.serving.network.qdl import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.remote import RequestInference
+from harness.serving.network.silence import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S

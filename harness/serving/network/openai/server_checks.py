@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from harness.serving.network.access import ClientCredentials
-from harness.serving.network.connection import CONNECT_TIMEOUT_S, check_server_reachable
 from harness.serving.network.openai.api_names import FACTS_ROUTE, MODELS_ROUTE
 from harness.serving.network.openai.prompt_requests import build_route_path
 from harness.serving.network.openai.refusal_text import (
@@ -20,6 +19,7 @@ from harness.serving.network.openai.refusal_text import (
     describe_refusal,
     shorten_text,
 )
+from harness.serving.network.reachability import CONNECT_TIMEOUT_S, check_server_reachable
 from harness.serving.network.tls import build_client_context
 from harness.serving.network.wire import (
     SERVER_DESCRIPTION_DECODER,

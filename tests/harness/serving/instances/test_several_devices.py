@@ -167,7 +167,7 @@ def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
 def test_a_server_has_one_device(tmp_path: Path):
     """Behind a network, several are several servers."""
     pytest.importorskip("tritonclient.grpc", reason="the extra remote is not installed")
-    from harness.serving.network.command import serve_over_network as serve_others
+    from extras.kserve.command import serve_over_network as serve_others
 
     keep_checkpoint(tmp_path)
     with pytest.raises(

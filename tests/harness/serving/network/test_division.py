@@ -1,21 +1,17 @@
-"""Which division a networked result is one of, and how long a silent server is waited for."""
+"""Which division a networked result is one of, and how its servers are named."""
 
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from podium_fakes.served import schedule
 
 from harness.commands.infer import infer
-from harness.serving.network.qdl import choose_silence_limit_s
 from harness.serving.network.setup import choose_network_division
-from harness.serving.network.wire import compute_machine_id, decode_bytes_elements, parse_endpoint
+from harness.serving.network.wire import compute_machine_id, parse_endpoint
 from suite import registry
 from suite.errors import RequestError
-from suite.loadgen.scenario import Scenario
 from suite.records import NetworkRecord
 from suite.rounds import Division, Profile
-from suite.workload import Mode
 
 APART = NetworkRecord(
     endpoints=("grpcs://h1:8001",),
@@ -58,22 +54,6 @@ def test_this_machine_is_told_from_others_and_keeps_its_name() -> None:
     assert compute_machine_id() == compute_machine_id() and len(compute_machine_id()) == 32
 
 
-@pytest.mark.parametrize(
-    ("scenario", "mode", "wanted", "seconds"),
-    [
-        (Scenario.SERVER, Mode.PERFORMANCE, None, 10.0),
-        (Scenario.OFFLINE, Mode.PERFORMANCE, None, 60.0),
-        (Scenario.SERVER, Mode.ACCURACY, None, 60.0),
-        (Scenario.OFFLINE, Mode.PERFORMANCE, 1500, 1.5),
-    ],
-)
-def test_a_silent_server_is_waited_for_as_documented(
-    scenario: Scenario, mode: Mode, wanted: int | None, seconds: float
-) -> None:
-    """docs/reference/remote-systems.md: ten latency bounds, at least 10 s; 60 s in Offline."""
-    assert choose_silence_limit_s(schedule(scenario, mode), wanted) == seconds
-
-
 def test_addresses_of_ipv6_have_brackets() -> None:
     """Without them the port would be a part of the address."""
     endpoint = parse_endpoint("grpcs://[::1]:8001")
@@ -85,13 +65,6 @@ def test_addresses_of_ipv6_have_brackets() -> None:
     )
     with pytest.raises(RequestError):
         parse_endpoint("grpcs://::1:8001")
-
-
-@pytest.mark.parametrize("raw", [b"\x01", b"\x05\0\0\0abc", b"\xff\xff\xff\xffx"])
-def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
-    """A length that lies would give bytes that nobody sent."""
-    with pytest.raises(ValueError, match="ends inside"):
-        decode_bytes_elements(raw, 9)
 
 
 @pytest.mark.parametrize(

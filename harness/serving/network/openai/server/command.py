@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from harness.serving.network.access import read_server_credentials
-from harness.serving.network.command import describe_served_system, set_up_served_system
 from harness.serving.network.openai.server.served_text import OPENAI_EXTRA, ServedText
 from harness.serving.network.openai.server.token_service import TokenService
+from harness.serving.network.served_system import describe_served_system, set_up_served_system
 from harness.serving.network.wire import Endpoint, parse_listen_address
 from harness.serving.setup import ServingSetup
 from suite.cli import RunOptions

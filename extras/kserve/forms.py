@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from harness.serving.network.connection import ServerConnection, parse_opaque_answer
-from harness.serving.network.wire import encode_opaque_request, import_kserve_messages
+from extras.kserve.connection import ServerConnection, parse_opaque_answer
+from extras.kserve.messages import encode_opaque_request, import_kserve_messages
 from suite.errors import JudgedError, RequestError
 from suite.rounds import HyperValue
 

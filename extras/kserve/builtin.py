@@ -13,20 +13,19 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.serving.network.access import TOKEN_HEADER, ServerCredentials
-from harness.serving.network.service import FinishedCall, PayloadService, PendingCall
-from harness.serving.network.wire import (
+from extras.kserve.messages import (
     ANSWER_TENSOR,
     BYTES_DATATYPE,
     CHANNEL_OPTIONS,
     DESCRIPTION_MODEL,
     PAYLOAD_TENSOR,
-    Endpoint,
-    ServerDescription,
     decode_bytes_elements,
     encode_bytes_element,
     import_kserve_messages,
 )
+from extras.kserve.service import FinishedCall, PayloadService, PendingCall
+from harness.serving.network.access import TOKEN_HEADER, ServerCredentials
+from harness.serving.network.wire import Endpoint, ServerDescription
 from suite import __version__
 from suite.errors import MissingError, RequestError
 

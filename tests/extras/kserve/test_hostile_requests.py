@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from podium_fakes.certificates import Certificates
 
+from extras.kserve.builtin import parse_request_payloads, wait_for_answers
+from extras.kserve.messages import encode_bytes_element, import_kserve_messages
+from extras.kserve.service import FinishedCall, PayloadService, PendingCall
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.network.access import MAX_CREDENTIAL_BYTES, read_server_credentials
-from harness.serving.network.builtin import parse_request_payloads, wait_for_answers
 from harness.serving.network.failure_lines import FailureLines
-from harness.serving.network.service import FinishedCall, PayloadService, PendingCall
-from harness.serving.network.wire import Endpoint, encode_bytes_element, import_kserve_messages
+from harness.serving.network.wire import Endpoint
 from suite.errors import RequestError
 
 MOST = 128

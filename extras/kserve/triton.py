@@ -13,15 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
+from extras.kserve.messages import ANSWER_TENSOR, DESCRIPTION_MODEL, PAYLOAD_TENSOR
+from extras.kserve.service import FinishedCall, PayloadService, PendingCall
 from harness.serving.network.access import ServerCredentials
-from harness.serving.network.service import FinishedCall, PayloadService, PendingCall
-from harness.serving.network.wire import (
-    ANSWER_TENSOR,
-    DESCRIPTION_MODEL,
-    PAYLOAD_TENSOR,
-    Endpoint,
-    ServerDescription,
-)
+from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.errors import MissingError, RequestError
 from suite.files.scratch import create_temporary_folder
 from suite.process.installation import format_install_command

@@ -1,27 +1,22 @@
-"""`podium serve`: a checkpoint behind a network, until it is stopped."""
+"""`podium serve --api grpc`: a checkpoint behind a network, until it is stopped."""
 
-import platform
 import threading
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from harness.machine.system_description import describe_system
+from extras.kserve.builtin import BuiltinServer, check_grpc_installed
+from extras.kserve.service import PayloadService
+from extras.kserve.triton import TritonServer, check_triton_request
 from harness.serving.network.access import ServerCredentials, read_server_credentials
-from harness.serving.network.builtin import BuiltinServer, check_grpc_installed
-from harness.serving.network.service import PayloadService
-from harness.serving.network.triton import TritonServer, check_triton_request
+from harness.serving.network.served_system import describe_served_system, set_up_served_system
 from harness.serving.network.wire import (
     Endpoint,
     ServerDescription,
-    compute_machine_id,
-    convert_settings_to_json,
     parse_listen_address,
 )
-from harness.serving.setup import ServingSetup, set_up_serving
-from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.errors import RequestError
@@ -66,22 +61,6 @@ def serve_over_network(
         run_server_until_signal(facts, service, address, credentials)
 
 
-def set_up_served_system(
-    workload: str, options: RunOptions, checkpoint: Path | None
-) -> ServingSetup:
-    """Resolve a request to serve in this process, whatever the API; RequestError for several
-    devices.
-    """
-    serving_setup = set_up_serving(workload, options, checkpoint)
-    if serving_setup.system.placement:
-        raise RequestError(
-            "podium serve answers in one process: start one for each device, and give podium infer"
-            " an --endpoint for each"
-        )
-    serving_setup.check_precision()
-    return serving_setup.settle_threads()
-
-
 def run_server_until_signal(
     facts: ServerDescription,
     service: PayloadService,
@@ -89,11 +68,11 @@ def run_server_until_signal(
     credentials: ServerCredentials,
 ) -> None:
     """Serve until a signal comes."""
-    network_server = (
-        TritonServer(facts, service, address)
-        if facts.server == TRITON_CHOICE
-        else BuiltinServer(facts, service, address, credentials)
-    )
+    network_server: TritonServer | BuiltinServer
+    if facts.server == TRITON_CHOICE:
+        network_server = TritonServer(facts, service, address)
+    else:
+        network_server = BuiltinServer(facts, service, address, credentials)
     port = network_server.start()
     where = Endpoint(tls=address.tls, host=address.host, port=port)
     click.echo(
@@ -112,36 +91,3 @@ def run_server_until_signal(
 def describe_grpc_software() -> str:
     """Return the packages that answer, with versions."""
     return f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')}"
-
-
-def describe_served_system(
-    serving_setup: ServingSetup, recorder: Any, *, server: str, software: str
-) -> ServerDescription:
-    """Describe what is served, for clients' records."""
-    request, run = serving_setup.request, serving_setup.system.run
-    return ServerDescription(
-        workload=request.name,
-        round=request.round.name,
-        profile=request.profile.value,
-        checkpoint_sha256=serving_setup.checkpoint.record.sha256,
-        engine=request.engine,
-        engine_package=registry.describe_engine_package(request.engine),
-        precision=serving_setup.precision.value,
-        framework=request.framework,
-        device=run.device,
-        threads=serving_setup.threads,
-        settings=convert_settings_to_json(request.settings),
-        built={
-            network: convert_settings_to_json(facts) for network, facts in recorder.built.items()
-        },
-        calibrated=dict(recorder.calibrated),
-        system=serving_setup.entry.system,
-        description=convert_settings_to_json(
-            describe_system(serving_setup.entry, request.described)
-        ),
-        machine=compute_machine_id(),
-        node=platform.node(),
-        server=server,
-        software=software,
-        version=__version__,
-    )

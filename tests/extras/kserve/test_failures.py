@@ -20,10 +20,11 @@ from podium_fakes.drive import listed
 from podium_fakes.remote import Served, forked, measure, serving
 from warm import Warm
 
+from extras.kserve.messages import import_kserve_messages
+from extras.kserve.triton import check_triton_request
 from harness.serving.network.access import ServerCredentials
 from harness.serving.network.endpoint_options import parse_network_scenarios
-from harness.serving.network.triton import check_triton_request
-from harness.serving.network.wire import Endpoint, import_kserve_messages
+from harness.serving.network.wire import Endpoint
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 

@@ -12,6 +12,8 @@ from queue import SimpleQueue
 from time import monotonic_ns
 from typing import Any, Final
 
+from extras.kserve.connection import ServerConnection
+from extras.kserve.remote import RemoteInference, RemoteSystem
 from harness.children.process import Abort
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import ResponseEnvelope
@@ -27,21 +29,17 @@ from harness.serving.loadgen.test_settings import (
     LoadGenSchedule,
     import_loadgen,
 )
-from harness.serving.network.connection import ServerConnection
-from harness.serving.network.remote import RemoteInference, RemoteSystem
+from harness.serving.network.silence import (
+    MIN_SILENCE_LIMIT_S,
+    OFFLINE_SILENCE_LIMIT_S,
+    SILENCE_LATENCY_BOUNDS,
+    SUT_NAME_PREFIX,
+)
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S, NS_PER_S
 from suite.workload import Mode
 
-SUT_NAME_PREFIX: Final = "Network SUT"
-"""inference_rules.adoc, Network Division: the SUT's name contains it."""
-OFFLINE_SILENCE_LIMIT_S: Final = 60.0
-SILENCE_LATENCY_BOUNDS: Final = 10
-MIN_SILENCE_LIMIT_S: Final = 10.0
-"""House rules: how long no answer at all may come. A server that is slow still answers; one that is
-frozen does not.
-"""
 SILENCE_CHECK_INTERVAL_S: Final = 0.1
 
 
@@ -243,13 +241,11 @@ def run_loadgen_over_network(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     lg.DestroyQDL(sut)
     dispatcher.stop()
     inference.close()
-    lost = (
-        ""
-        if job.schedule.mode is Mode.ACCURACY
-        else query_times.write_query_times(
+    lost = ""
+    if job.schedule.mode is not Mode.ACCURACY:
+        lost = query_times.write_query_times(
             job.folder, job.schedule.scenario, dispatcher.issued, [dispatcher.completions]
         )
-    )
     return LoadGenOutcome(
         sample_count=count,
         batches=dispatcher.answered,

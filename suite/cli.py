@@ -106,7 +106,7 @@ def load_offered_command(name: str) -> click.Command:
     """
     if name in OWN_COMMANDS and name not in registry.list_entry_points(registry.COMMAND_GROUP):
         raise MissingError(f"the command '{name}' is not installed with this podium")
-    return prepare_command(name, registry.load_command(name))
+    return prepare_command(name, registry.load_click_command(name))
 
 
 def describe_foreign_command(name: str, *, load: bool) -> str:

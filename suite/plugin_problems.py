@@ -191,7 +191,7 @@ LOADERS: Final[Mapping[str, Callable[[str], Any]]] = {
     registry.STUDY_GROUP: registry.load_study_kind,
     registry.ROUND_KIND_GROUP: registry.load_kind,
     registry.RULE_GROUP: load_rule_module,
-    registry.COMMAND_GROUP: registry.load_command,
+    registry.COMMAND_GROUP: registry.load_click_command,
     registry.OPTION_GROUP: load_added_options,
     registry.SITE_GROUP: registry.load_site_builder,
     registry.SERVER_GROUP: partial(registry.load_entry_point, registry.SERVER_GROUP, "API"),

@@ -262,7 +262,7 @@ def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
     return cast(R, record)
 
 
-def load_command(name: str) -> "Command":
+def load_click_command(name: str) -> "Command":
     """Return the command of that name."""
     from click import Command
 

@@ -61,7 +61,7 @@ def try_single_campaign(
 
 def try_command(name: str, words: Sequence[str]) -> DryRunEstimate:
     """Run a command's dry run, and return its estimate."""
-    command = registry.load_command(name)
+    command = registry.load_click_command(name)
     estimate: DryRunEstimate = command.main(
         args=list(words),
         prog_name=f"podium {name}",

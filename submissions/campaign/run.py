@@ -386,7 +386,7 @@ def format_common_arguments(options: RunOptions, omitted: Collection[str] = ()) 
 def run_podium_command(campaign: Campaign, name: str, *words: str) -> None:
     """Run a command through the registry; JudgedError if it does not exit with 0."""
     folders = campaign.working_folder, campaign.destination_folder
-    command = registry.load_command(name)
+    command = registry.load_click_command(name)
     try:
         code = command.main(
             args=list(words),

@@ -44,4 +44,4 @@ def list_command(
 
 def invoke_command(context: click.Context, name: str, **values: Any) -> None:
     """Run another command, which lists a part of what this one is about."""
-    context.invoke(registry.load_command(name), **values)
+    context.invoke(registry.load_click_command(name), **values)

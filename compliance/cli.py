@@ -46,8 +46,8 @@ def list_rule_ids() -> list[str]:
     "--config",
     type=PATH_TYPE,
     help=(
-        "Check hyper-parameter files (TOML or JSON; this one and every PATH) against the closed"
-        " division."
+        "Check a file of hyper-parameters (TOML or JSON) against the closed division, and every"
+        " PATH as another one."
     ),
 )
 @click.option(
@@ -79,17 +79,17 @@ def list_rule_ids() -> list[str]:
 )
 @build_format_option(*REPORT_FORMATS)
 def check(paths: tuple[str, ...], config: Path | None, workload: str | None, **values: Any) -> int:
-    """Check logs, run sets, entries, systems, organisations, results trees and bundles, each
-    PATH separately; without PATH, the folder results.
+    """Check logs, run sets, entries, systems, organisations, results trees and bundles. Each PATH
+    is checked separately. Without PATH, podium checks the folder results.
 
     podium detects the round: one of MLPerf Training, Inference or Endpoints, or podium's own
     (podium list shows them). Results of any other round have the verdict unknown. In a published
     round, findings that affect the result (its score, quality, rules or identity) are errors;
     findings about its form (file layout and log format) are warnings.
 
-    The report lists the results in each PATH, and what could not be checked. -v shows every place
-    of a finding. --format github also adds a summary to the file in GITHUB_STEP_SUMMARY. podium
-    verify checks the signatures of a bundle.
+    The report lists the results in each PATH, and the checks that were impossible. -v shows every
+    place of a finding. --format github also adds a summary to the file in GITHUB_STEP_SUMMARY.
+    podium verify checks the signatures of a bundle.
 
     Exit code 0: every PATH is valid. 1: a PATH is not valid, or does not exist. 2: the request is
     wrong, or a waiver has expired or is for an unknown rule. 3: a workload's package, or something

@@ -10,14 +10,12 @@ from rules import cell
 from suite import registry
 from suite.rounds import Benchmark, HyperValue, Profile, Round, Setting
 from suite.rounds.ranges import describe_range
-from suite.rounds.settings import AUTOMATIC_VALUE, resolve_settings
+from suite.rounds.settings import AUTOMATIC_VALUE, describe_freedom, resolve_settings
 
 MARKER: Final = "::: podium-settings\n"
 """The line of the page that the tables replace."""
 DEFAULT_COLUMN: Final = "default"
 ABSENT: Final = "-"
-HELD_SIGN: Final = "held"
-"""First word of the reason of a setting that the judge holds by another rule."""
 
 
 def insert_settings(page: str) -> str:
@@ -92,10 +90,3 @@ def describe_type(setting: Setting) -> str:
     if setting.automatic:
         kind += f" or {AUTOMATIC_VALUE}"
     return "; ".join(filter(None, [kind, describe_range(setting)]))
-
-
-def describe_freedom(setting: Setting) -> str:
-    """Say whether the closed division leaves a setting to the user."""
-    if setting.free and not setting.free.startswith(HELD_SIGN):
-        return "free"
-    return HELD_SIGN

@@ -114,9 +114,9 @@ def infer(
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
 
     The slowest of several performance runs counts. Three or more give comparisons a confidence
-    interval. With --peak, the best run of the search becomes the first performance run of Server.
-    With --endpoint, podium measures servers, in the scenarios Offline and Server. With --onnx, it
-    measures the speed of any ONNX file.
+    interval. --peak first searches for the highest rate of Server, and the best run of that search
+    becomes the first performance run. --endpoint measures servers, in Offline and Server. --onnx
+    measures the speed of any ONNX file, without a workload.
 
     Example: podium infer resnet50 --scenario offline
     """

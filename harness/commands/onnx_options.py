@@ -12,7 +12,7 @@ from suite.console.project_defaults import is_given
 from suite.errors import RequestError
 from suite.loadgen.scenario import parse_scenarios
 
-ONNX_FILE_HELP: Final = "ONNX file, measured with random inputs or those of --data; never a result."
+ONNX_FILE_HELP: Final = "ONNX file to time, on random inputs or those of --data; never a result."
 ONNX_FILE_OPTION: Final = click.option("--onnx", type=PATH_TYPE, help=ONNX_FILE_HELP)
 ONNX_FILES_OPTION: Final = click.option(
     "--onnx", type=PATH_TYPE, multiple=True, help=f"{ONNX_FILE_HELP[:-1]}; repeatable."

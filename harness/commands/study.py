@@ -146,7 +146,7 @@ def build_study_command(kind: "StudyKind[Any, Any, Any]") -> click.Command:
 
 @click.group(cls=StudyGroup, subcommand_metavar="KIND WORKLOAD [OPTIONS]")
 def study() -> None:
-    """Measure a study that another package brings.
+    """Measure a study from another package.
 
     Example: podium study saturation resnet50
     """

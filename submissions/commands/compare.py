@@ -54,7 +54,7 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 @click.option(
     "--require",
     type=click.Choice(["comparable", "separable"]),
-    help="Exit with 1 if results are not comparable, or no difference is significant.",
+    help="Exit with 1 unless all results are comparable, or all differences are significant.",
 )
 @build_label_option()
 @click.option(
@@ -69,13 +69,14 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 )
 @build_format_option("text", "json", "markdown")
 def compare(paths: tuple[Path, ...], **options: Any) -> None:
-    """Compare results folders, bundles, or studies of one kind. Prints one line for each result
-    first: how many times as fast it is, with its interval, and a conclusion; or why two results
-    are not comparable.
+    """Compare results folders, bundles, or studies of one kind. The first lines are the
+    conclusions: for each result the ratio of the speeds with its interval, or the reason why two
+    results are not comparable.
 
-    The conclusion is faster, slower or not separable if both sides have three runs; otherwise it
-    is not tested. The points of studies are paired by what they measure. For MLPerf Endpoints
-    submissions it compares curves; systems are paired by name.
+    With three runs on each side a conclusion is faster, slower or not separable (the runs do not
+    show a difference). With fewer runs it is not tested. Points of studies are compared if they
+    measure the same thing. In MLPerf Endpoints submissions, curves of systems with the same name
+    are compared.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

@@ -11,10 +11,10 @@ from suite.console.options import RESULTS_OPTION
 @click.argument("number", required=False, type=click.IntRange(min=1), metavar="[N]")
 @RESULTS_OPTION
 def restore(number: int | None, results: Path) -> None:
-    """Bring superseded results back.
+    """Bring back results that a newer run replaced.
 
-    N is a number from the list that podium restore prints without N. The present results are kept
-    as superseded ones. Restoring does not change the number of attempts.
+    N is a number from the list that podium restore prints without N. The present results take the
+    place of the restored ones in that list. Restoring does not change the number of attempts.
 
     Example: podium restore 1
     """

@@ -85,7 +85,7 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     ),
     "restore": OwnCommand(
         group=HelpGroup.MEASURE,
-        summary="Bring superseded results back.",
+        summary="Bring back results that a newer run replaced.",
         topic="reading-results",
     ),
     "check": OwnCommand(
@@ -203,7 +203,7 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     ),
     "study": OwnCommand(
         group=HelpGroup.EXTEND,
-        summary="Measure a study that another package brings.",
+        summary="Measure a study from another package.",
         topic="your-study",
     ),
 }

@@ -14,7 +14,13 @@ from suite.plugin_problems import GROUP_KINDS, PluginProblem, iterate_plugin_pro
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
 from suite.rounds.quality import format_target_value
 from suite.rounds.ranges import describe_range
-from suite.rounds.settings import AUTOMATIC_VALUE, collect_workload_settings, resolve_settings
+from suite.rounds.settings import (
+    AUTOMATIC_VALUE,
+    collect_workload_settings,
+    describe_freedom,
+    resolve_settings,
+)
+from suite.terms import Division
 
 MAX_LISTING_WIDTH: Final = 100
 MIN_LISTING_WIDTH: Final = 60
@@ -142,12 +148,17 @@ def format_settings_list(workload: str, profile: Profile, output_format: str) ->
             for key, setting in sorted(known.items())
         }
         return json.dumps({"workload": workload, "profile": profile, "settings": descriptions})
+    half = row.training.get(profile) or row.inference[profile]
+    closed = half.division is Division.CLOSED
     lines = [
         line
         for key, setting in sorted(known.items())
-        for line in format_setting_lines(key, setting, values)
+        for line in format_setting_lines(key, setting, values, closed)
     ]
-    return "\n".join([f"{workload}, profile {profile}: --set KEY=VALUE", "", *lines])
+    title = f"{workload}, profile {profile}: --set KEY=VALUE"
+    if closed:
+        title += "; free or held in the closed division"
+    return "\n".join([title, "", *lines])
 
 
 def describe_setting(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
@@ -167,7 +178,7 @@ def describe_setting(setting: Setting, value: HyperValue | None) -> dict[str, An
 
 
 def format_setting_lines(
-    key: str, setting: Setting, values: Mapping[str, HyperValue]
+    key: str, setting: Setting, values: Mapping[str, HyperValue], closed: bool
 ) -> Iterator[str]:
     """Yield the lines about one setting; a setting without a value is derived from others."""
     kind = "|".join(setting.choices) or setting.kind.value
@@ -175,6 +186,8 @@ def format_setting_lines(
         kind += f"|{AUTOMATIC_VALUE}"
     if legal := describe_range(setting):
         kind += f", {legal}"
+    if closed:
+        kind += f"; {describe_freedom(setting)}"
     if key in values:
         yield f"{key} = {values[key]}  ({kind})"
     else:

@@ -114,8 +114,8 @@ def build_dry_run_option(tried: str) -> OptionDecorator:
         "--dry-run",
         is_flag=True,
         help=(
-            f"Check everything, {tried}, then say how long the whole will take; no result is"
-            " written."
+            f"Check everything, {tried}, then print how long the full command will take. Writes no"
+            " result."
         ),
     )
 
@@ -190,10 +190,7 @@ SERVING_DEVICES_OPTION: Final = click.option(
     "--device",
     default="auto",
     show_default=True,
-    help=(
-        "cpu, cuda, cuda:1, or auto: a GPU if there is one; or several GPUs: cuda:0-7,9 or"
-        " cuda:all."
-    ),
+    help=("cpu, cuda, cuda:1; several GPUs: cuda:0-7,9 or cuda:all; auto: a GPU if there is one."),
 )
 THREADS_OPTION: Final = click.option(
     "--threads",

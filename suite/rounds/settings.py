@@ -48,6 +48,8 @@ SCENARIO_BY_PREFIX: Final = {
 }
 """Prefix of a setting's name -> the only scenario that it affects."""
 PERFORMANCE_PREFIXES: Final = (*SCENARIO_BY_PREFIX, "loadgen.")
+HELD_SIGN: Final = "held"
+"""First word of the reason of a setting that the judge holds by another rule."""
 """Prefixes of settings that affect performance runs only."""
 
 
@@ -220,6 +222,13 @@ def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
     }.get(setting.kind):
         raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
     return cast(HyperValue, value)
+
+
+def describe_freedom(setting: Setting) -> str:
+    """Return `free` if the closed division leaves a setting to the user, else `held`."""
+    if setting.free and not setting.free.startswith(HELD_SIGN):
+        return "free"
+    return HELD_SIGN
 
 
 def describe_large_integer(value: Any) -> str:

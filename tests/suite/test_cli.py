@@ -118,6 +118,9 @@ def test_list_settings_gives_kind_value_and_meaning_of_each(podium: Podium) -> N
         "batching.max_batch = 32  (int, 1 to 65,536)\n    largest batch that a worker takes" in told
     )
     assert "calibration.method = min-max  (min-max|entropy|percentile)" in told
+    closed = podium("list", "settings", "gnmt", "--profile", "full").stdout
+    assert "\nbatching.max_batch = 32  (int, 1 to 65,536; free)\n" in closed
+    assert "\ndata.shuffle_labels = False  (bool; held)\n" in closed
     found = json.loads(
         podium("list", "settings", "gnmt", "--profile", "full", "--format", "json").stdout
     )["settings"]

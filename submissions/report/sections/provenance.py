@@ -3,7 +3,6 @@ hashes.
 """
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from compliance.bundle.manifest import (
 from compliance.results.indexed_result import IndexedResult
 from submissions.pack.manifest import iterate_run_stamps
 from submissions.report.document import Note, Section, Table
+from submissions.report.sections.shell_commands import format_repeatable_command
 from submissions.signatures import bundled
 from submissions.signatures.ssh_keygen import TrustedSigners
 from suite.errors import JudgedError, PodiumError
@@ -145,7 +145,7 @@ def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
 
 def format_shell_command(words: object) -> str:
     if isinstance(words, list | tuple):
-        return shlex.join(map(str, words))
+        return format_repeatable_command(words)
     return str(words)
 
 

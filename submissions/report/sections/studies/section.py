@@ -1,6 +1,5 @@
 """The section of a study, by its kind, with its machine and what disturbed its runs."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.curves.podium_curve import read_podium_curve
 from submissions.report.document import Note, Section, Table, Tone
 from submissions.report.sections.curve import build_curve_section
+from submissions.report.sections.shell_commands import format_repeatable_command
 from submissions.report.sections.studies.cells import NO_RESULT_NOTE
 from submissions.report.sections.studies.measured import (
     build_column_table,
@@ -106,7 +106,7 @@ def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:
     yield Table(
         title="Commands to repeat it",
         columns=("command",),
-        rows=tuple((shlex.join(command),) for command in machine.commands),
+        rows=tuple((format_repeatable_command(command),) for command in machine.commands),
     )
     yield Table(
         title="Packages",

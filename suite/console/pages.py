@@ -22,7 +22,8 @@ LEAST_LIKENESS: Final = 0.6
 """Of a name that is suggested for an unknown one, from 0 to 1."""
 GENERATED_BLOCK: Final = re.compile(r"^::: .*\n(?:[ \t]+.*\n?)*", re.MULTILINE)
 """Where the site has text that is generated from the program, such as the help of all commands."""
-IMAGE: Final = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+IMAGE: Final = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
+"""An image: its description and its file."""
 PAGE_LINK: Final = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)\s]*)\)")
 """A link to a place of the repository: its text and its target."""
 
@@ -78,11 +79,11 @@ def build_unknown_topic_error(topic: str, commands: list[str]) -> RequestError:
 
 def print_page(topic: str) -> None:
     """Print the page of a topic, and the topics that it links to: formatted on a terminal, as its
-    Markdown text elsewhere.
+    Markdown text elsewhere. A picture is printed as its description.
     """
     page = list_topics()[topic]
     text = page.read_text("utf-8")
-    shown = IMAGE.sub("", GENERATED_BLOCK.sub("", text))
+    shown = IMAGE.sub(r"*Picture: \1*", GENERATED_BLOCK.sub("", text))
     shown = PAGE_LINK.sub(r"\1", shown).strip()
     if linked := dict.fromkeys(iterate_linked_topics(text, page)):
         shown += f"\n\nSee also: {', '.join(f'`podium help {each}`' for each in linked)}"

@@ -234,6 +234,13 @@ def test_a_topic_prints_its_page() -> None:
     assert run("help", "guides/your-data") == run("help", "YOUR-DATA.md") == told
 
 
+def test_a_topic_describes_its_pictures() -> None:
+    """`On an idle machine the run prints:` was followed by nothing."""
+    told = run("help", "first-result")
+    assert "*Picture: podium run resnet50: trained, served in four scenarios," in told
+    assert "![" not in told
+
+
 def test_every_page_has_one_topic() -> None:
     topics = pages.list_topics()
     files = sorted((ROOT / "docs").rglob("*.md"))

@@ -249,7 +249,7 @@ def arguments() -> argparse.Namespace:
     """Read the options."""
     names = sorted(
         name
-        for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
+        for name, point in registry.map_entry_points(registry.WORKLOAD_GROUP).items()
         if point.value.startswith("workloads.")
     )  # the fakes are on the path
     parser = argparse.ArgumentParser(

@@ -30,7 +30,7 @@ from compliance.verdict import (
 )
 from compliance.waivers import Waiver, apply_waivers, describe_idle_waivers, read_waivers
 from suite import registry
-from suite.console.screen import convert_to_final_path, get_screen
+from suite.console.screen import convert_to_final_path, get_output_level
 from suite.errors import MissingError, RequestError
 from suite.files.archives import refuse_archive
 
@@ -82,16 +82,16 @@ def run_check_command(paths: Sequence[str], options: CheckOptions) -> int:
     if options.statistics:
         click.echo(render_rule_counts(results, options.output_format))
         return get_exit_code(results)
-    screen, disturbances = get_screen(), ""
+    level, disturbances = get_output_level(), ""
     text = options.output_format == "text"
-    if screen.inner and text:
+    if level.inner and text:
         results = omit_editing_advice(results)
-        if not screen.verbose:
+        if not level.verbose:
             results, disturbances = fold_disturbances(results)
     code = print_judge_report(results, options.output_format)
     if disturbances:
         click.echo(disturbances)
-    if text and not screen.inner:
+    if text and not level.inner:
         click.echo(f"\n{format_check_summary(results, len(paths))}")
     return code
 
@@ -158,7 +158,7 @@ def run_config_check_command(
 
 def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> int:
     """Print a report and return the exit code."""
-    report = render.render_judge_report(results, output_format, verbose=get_screen().verbose)
+    report = render.render_judge_report(results, output_format, verbose=get_output_level().verbose)
     # programs read the other formats, which are UTF-8 whatever the terminal shows
     click.echo(report.decode() if output_format == "text" else report, nl=False)
     if output_format == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):

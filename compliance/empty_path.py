@@ -8,7 +8,7 @@ from compliance.recognition.first_record import EVIDENCE_HEAD_BYTES
 from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_files
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.renamed_logs import summarise_names
-from compliance.recognition.tree_path import is_folder, list_published_logs
+from compliance.recognition.tree_path import is_folder, iterate_published_logs
 from compliance.rules import judge_document
 from compliance.rules.known_round import UnjudgedPath, known
 from compliance.verdict import NO_SUCH_PATH, UNKNOWN_ROUND, Finding
@@ -62,7 +62,7 @@ def describe_empty_target(target: RecognisedPath) -> tuple[str, str]:
             "a LoadGen file, or systems/<system>.json or measurements/... in a results tree",
         )
     if target.kind is PathKind.SET:
-        names = [path.name for path in list_published_logs(target.path)]
+        names = [path.name for path in iterate_published_logs(target.path)]
         return f"training logs named {summarise_names(names)}", "result_<i>.txt"
     return (
         "nothing that the judge recognises",

@@ -90,7 +90,7 @@ def check_serving_engine(serving_request: ServingRequest) -> None:
 
 def list_able_engines(request: RunRequest) -> list[str]:
     """Return the other engines that have what the request needs on this machine."""
-    others = set(registry.list_entry_points(registry.ENGINE_GROUP)) - {request.engine}
+    others = set(registry.map_entry_points(registry.ENGINE_GROUP)) - {request.engine}
     return [name for name in sorted(others) if supports_request(name, request)]
 
 
@@ -156,7 +156,7 @@ def describe_missing_calibration(
 def list_candidate_engines(workload: str, options: RunOptions) -> list[str]:
     """Return the installed engines that serve the request, the framework's own first."""
     names = sorted(
-        registry.list_entry_points(registry.ENGINE_GROUP),
+        registry.map_entry_points(registry.ENGINE_GROUP),
         key=lambda name: (name != options.framework, name),
     )
     return [name for name in names if is_candidate_engine(workload, replace(options, engine=name))]

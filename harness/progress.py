@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import click
 
-from suite.console.screen import ACTIVITY, get_screen, print_progress_note
+from suite.console.screen import ACTIVITY, get_output_level, print_progress_note
 from suite.measurement.data_waiting import DATA_WAITING, WAITED_FOR_DATA
 from suite.rounds.quality import format_target_value
 
@@ -43,7 +43,8 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
 
     def __init__(self, *, silent: bool = False) -> None:
         """`silent`: on all ranks but the first."""
-        self._silent = silent or get_screen().quiet  # click knows the command in its thread alone
+        # click finds the command only in the command's own thread
+        self._silent = silent or get_output_level().quiet
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._break_silence, name="heartbeat", daemon=True)
 
@@ -102,7 +103,7 @@ class Progress(AbstractContextManager["Progress"]):
         )
         self._max_epochs, self._lower, self._loading = max_epochs, lower_is_better, loading
         self._waited_before_s = DATA_WAITING.waited_s
-        quiet = silent or get_screen().quiet
+        quiet = silent or get_output_level().quiet
         if quiet or not sys.stdout.isatty():
             self._bar = None
         else:
@@ -254,7 +255,7 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
         """`least_s` is the minimum duration of the step, or an estimate with `about`."""
         self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
         self._bar = None
-        if sys.stdout.isatty() and not get_screen().quiet:
+        if sys.stdout.isatty() and not get_output_level().quiet:
             self._bar = ProgressBar(max(round(least_s), 1))
         self._began_s = self._shown_s = time.monotonic()
 

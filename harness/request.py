@@ -243,7 +243,7 @@ def iterate_known_frameworks() -> Iterator[str]:
     """Yield the frameworks that the engines accept; one that is not installed is reported when it
     is used.
     """
-    for engine in registry.list_entry_points(registry.ENGINE_GROUP):
+    for engine in registry.map_entry_points(registry.ENGINE_GROUP):
         with suppress(MissingError):
             yield from registry.load_engine(engine).accepts
 

@@ -197,7 +197,7 @@ POINT_DATA: Final[Table[Result]] = Table(
 """Those of a point of a curve."""
 
 
-def list_score_data(rows: Sequence[Result]) -> Iterator[dict[str, Any]]:
+def iterate_score_data(rows: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield results and points of curves as JSON types."""
     for row in rows:
         table = POINT_DATA if row.point else SCORE_DATA

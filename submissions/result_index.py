@@ -113,10 +113,10 @@ def is_study_tree(organisation_folder: Path) -> bool:
 
 def list_organisation_folders(path: Path) -> list[Path]:
     """Return the organisations' folders of a results tree, or of the results trees in a folder."""
-    return list(tree_path.list_tree_organisations(path)) or [
+    return list(tree_path.iterate_tree_organisations(path)) or [
         home
         for folder in path_kind.find_results_trees(path)
-        for home in list(tree_path.list_tree_organisations(folder)) or [folder]
+        for home in list(tree_path.iterate_tree_organisations(folder)) or [folder]
     ]
 
 
@@ -168,7 +168,7 @@ def list_set_logs(folder: Path) -> tuple[Path, ...]:
     """List the logs of a run set: those with podium's names, or else all that a published set
     may have.
     """
-    published = tuple(tree_path.list_published_logs(folder))
+    published = tuple(tree_path.iterate_published_logs(folder))
     return tuple(tree_path.list_training_logs(folder)) or published
 
 

@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
         """
         order = {name: position for position, name in enumerate(OWN_COMMANDS)}
         return sorted(
-            registry.list_entry_points(registry.COMMAND_GROUP),
+            registry.map_entry_points(registry.COMMAND_GROUP),
             key=lambda name: (order.get(name, len(order)), name),
         )
 
@@ -104,7 +104,7 @@ def load_offered_command(name: str) -> click.Command:
     """Load a command, with what podium adds to each; errors as for an entry point, and MissingError
     for a command of podium's own whose extra is not installed.
     """
-    if name in OWN_COMMANDS and name not in registry.list_entry_points(registry.COMMAND_GROUP):
+    if name in OWN_COMMANDS and name not in registry.map_entry_points(registry.COMMAND_GROUP):
         raise MissingError(f"the command '{name}' is not installed with this podium")
     return prepare_command(name, registry.load_click_command(name))
 
@@ -116,7 +116,7 @@ def describe_foreign_command(name: str, *, load: bool) -> str:
     if load:
         with suppress(MissingError):
             return load_offered_command(name).get_short_help_str(limit=MAX_SUMMARY_LENGTH)
-    package = describe_package(registry.list_entry_points(registry.COMMAND_GROUP)[name])
+    package = describe_package(registry.map_entry_points(registry.COMMAND_GROUP)[name])
     return f"Command of {package}."
 
 

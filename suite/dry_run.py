@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from suite.console.screen import get_screen
+from suite.console.screen import get_output_level
 from suite.errors import MissingError, RequestError
 from suite.files.cache import check_folder_writable
 from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
@@ -106,7 +106,7 @@ def report_estimate(estimate: DryRunEstimate, results: Path) -> DryRunEstimate:
 
     MissingError if the memory or the disk is too small.
     """
-    if not get_screen().inner:
+    if not get_output_level().inner:
         click.echo("\n".join(format_estimate(estimate, results)))
         check_room(estimate, results)
     return estimate

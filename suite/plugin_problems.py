@@ -73,7 +73,7 @@ def iterate_plugin_problems() -> Iterator[PluginProblem]:
     import no framework; a Training or an Inference is checked when it is built.
     """
     for group in GROUP_KINDS:
-        for name, point in registry.list_entry_points(group).items():
+        for name, point in registry.map_entry_points(group).items():
             if not plugins.is_own_entry_point(point):
                 yield from find_point_problems(group, name, point)
     for point in plugins.list_unknown_points(GROUP_KINDS):
@@ -135,7 +135,7 @@ def load_rule_module(name: str) -> None:
 
 def load_named_price_reader(name: str) -> None:
     reader = registry.load_entry_point(registry.PRICE_GROUP, "reader of prices", name)
-    point = registry.list_entry_points(registry.PRICE_GROUP)[name]
+    point = registry.map_entry_points(registry.PRICE_GROUP)[name]
     plugins.require_fit(point, "reader of prices", find_misfits(reader, PriceReader))
 
 
@@ -144,13 +144,13 @@ def load_files(group: str, pattern: str, check: Callable[[PackageFile], None], n
     files = list_offered_files(group, name, pattern)
     if not files:
         misfit = Misfit(part="package", expected=f"files {pattern}", found="none")
-        plugins.require_fit(registry.list_entry_points(group)[name], GROUP_KINDS[group], [misfit])
+        plugins.require_fit(registry.map_entry_points(group)[name], GROUP_KINDS[group], [misfit])
     for file in files:
         check(file)
 
 
 def list_offered_files(group: str, name: str, pattern: str) -> list[PackageFile]:
-    point = registry.list_entry_points(group)[name]
+    point = registry.map_entry_points(group)[name]
     return read_package_files(point, find_point_package(point), pattern)
 
 

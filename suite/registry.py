@@ -95,7 +95,7 @@ the batch size.
 
 
 @cache
-def list_entry_points(group: str) -> Mapping[str, EntryPoint]:
+def map_entry_points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name; on a name clash the first one wins. No package
     takes the place of podium's own kind of round, by which published results are judged.
     """
@@ -118,7 +118,7 @@ def load_entry_point(group: str, kind: str, name: str) -> Any:
     installed, or is broken in another package.
     """
     require_entry_point(group, kind, name)
-    point = list_entry_points(group)[name]
+    point = map_entry_points(group)[name]
     return load_from_package(point, kind, name, point.load)
 
 
@@ -126,7 +126,7 @@ def require_entry_point(group: str, kind: str, name: str) -> None:
     """Check that an installed package offers an entry point; raises as `build_unlisted_name_error`
     returns.
     """
-    known = list_entry_points(group)
+    known = map_entry_points(group)
     if name not in known:
         raise build_unlisted_name_error(group, kind, name, known)
 
@@ -173,14 +173,14 @@ def iterate_loaded_points(
     and are skipped.
     """
     if names is None:
-        names = list_entry_points(group)
+        names = map_entry_points(group)
     for name in names:
         try:
             yield name, load_entry_point(group, kind, name)
         except MissingError as error:
-            if plugins.is_own_entry_point(list_entry_points(group)[name]):
+            if plugins.is_own_entry_point(map_entry_points(group)[name]):
                 raise
-            plugins.warn_about_package(list_entry_points(group)[name], str(error))
+            plugins.warn_about_package(map_entry_points(group)[name], str(error))
 
 
 def build_plugin_object(
@@ -190,7 +190,7 @@ def build_plugin_object(
     not fit its contract.
     """
     maker = load_entry_point(group, kind, name)
-    point = list_entry_points(group)[name]
+    point = map_entry_points(group)[name]
     try:
         built = maker()
     except Exception as error:
@@ -216,7 +216,7 @@ def load_workload(name: str) -> "Workload":
     from suite.workload import Workload
 
     workload = load_record(Workload, WORKLOAD_GROUP, "workload", name)
-    for point in list_entry_points(FRAMEWORK_GROUP):
+    for point in map_entry_points(FRAMEWORK_GROUP):
         if point.partition(".")[0] == name and (parts := load_workload_framework(point)):
             workload = workload.add_framework(parts)
     return workload
@@ -231,7 +231,7 @@ def load_workload_framework(name: str) -> "WorkloadFramework | None":
     try:
         return load_record(WorkloadFramework, FRAMEWORK_GROUP, "framework", name)
     except MissingError as error:
-        point = list_entry_points(FRAMEWORK_GROUP)[name]
+        point = map_entry_points(FRAMEWORK_GROUP)[name]
         if plugins.is_own_entry_point(point):
             raise
         plugins.warn_about_package(point, str(error))
@@ -240,7 +240,7 @@ def load_workload_framework(name: str) -> "WorkloadFramework | None":
 
 def list_frameworks() -> Sequence[str]:
     """Return the default framework, and those that workloads have parts in by other packages."""
-    brought = {name.partition(".")[2] for name in list_entry_points(FRAMEWORK_GROUP)}
+    brought = {name.partition(".")[2] for name in map_entry_points(FRAMEWORK_GROUP)}
     return (DEFAULT_FRAMEWORK, *sorted(brought - {DEFAULT_FRAMEWORK}))
 
 
@@ -253,12 +253,12 @@ def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
         record = load_entry_point(group, kind, name)
     except MissingError as error:
         unknown = find_unknown_parts(error.__cause__, record_class)
-        plugins.require_fit(list_entry_points(group)[name], kind, unknown)
+        plugins.require_fit(map_entry_points(group)[name], kind, unknown)
         raise
     misfits = list(find_misfits(record, record_class))
     if is_dataclass(record) or group == STUDY_GROUP:
         misfits += find_name_misfits(record, name)
-    plugins.require_fit(list_entry_points(group)[name], kind, misfits)
+    plugins.require_fit(map_entry_points(group)[name], kind, misfits)
     return cast(R, record)
 
 
@@ -273,7 +273,7 @@ def load_workload_part(workload: str, kind: str, part: str) -> Any:
     """Load a part of a workload that is one function; None if the workload has none, or is not
     installed.
     """
-    if workload not in list_entry_points(WORKLOAD_GROUP):
+    if workload not in map_entry_points(WORKLOAD_GROUP):
         return None
     return load_part(WORKLOAD_GROUP, kind, workload, load_workload(workload), part)
 
@@ -285,7 +285,7 @@ def load_part(group: str, kind: str, name: str, record: object, part: str) -> An
     target = getattr(record, part)
     if target is None:
         return None
-    point = list_entry_points(group)[name]
+    point = map_entry_points(group)[name]
     loaded = load_from_package(point, kind, name, partial(resolve_name, target))
     plugins.require_fit(point, kind, find_part_misfits(record, part, loaded))
     return loaded
@@ -312,7 +312,7 @@ def load_engine(name: str) -> "Engine[Any]":
 
 def describe_engine_package(name: str) -> str:
     """Return the distribution of an engine, with its version and the SHA-256 of its module."""
-    point = list_entry_points(ENGINE_GROUP)[name]
+    point = map_entry_points(ENGINE_GROUP)[name]
     spec = find_spec(point.module)
     file = Path(spec.origin) if spec and spec.origin else None
     return (
@@ -378,7 +378,7 @@ def load_site_builder(scheme: str) -> "SiteBuilder":
     kind = "kind of server"
     builder = load_entry_point(SITE_GROUP, kind, scheme)
     misfits = find_misfits(builder, SiteBuilder)
-    plugins.require_fit(list_entry_points(SITE_GROUP)[scheme], kind, misfits)
+    plugins.require_fit(map_entry_points(SITE_GROUP)[scheme], kind, misfits)
     return cast("SiteBuilder", builder)
 
 
@@ -397,7 +397,7 @@ def load_time_stamp_verifier(name: str | None = None) -> "TimeStampVerifier":
 
 def require_any_entry_point(group: str, kind: str) -> str:
     """Return the first name of a group; MissingError if no installed package offers one."""
-    name = next(iter(list_entry_points(group)), None)
+    name = next(iter(map_entry_points(group)), None)
     if name is None:
         raise MissingError(f"no {kind} is installed: no package offers one in {group}")
     return name
@@ -416,7 +416,7 @@ def load_bare_network(name: str) -> "BareNetwork":
 
     maker = load_part(NETWORK_GROUP, "network", name, load_network_record(name), "network")
     network = maker()
-    point = list_entry_points(NETWORK_GROUP)[name]
+    point = map_entry_points(NETWORK_GROUP)[name]
     plugins.require_fit(point, "network", find_misfits(network, BareNetwork))
     return cast("BareNetwork", network)
 
@@ -428,7 +428,7 @@ def load_study_kind(name: str) -> "StudyKind[Any, Any, Any]":
     """
     from suite.studies.kind import StudyKind
 
-    if name not in list_entry_points(STUDY_GROUP):
+    if name not in map_entry_points(STUDY_GROUP):
         raise MissingError(f"the kind of study '{name}' is not installed")
     kind: type[Any] = StudyKind
     return load_record(kind, STUDY_GROUP, "kind of study", name)
@@ -439,10 +439,10 @@ def load_scorer(name: str) -> Scorer:
     bare network.
     """
     kind = "scorer"
-    if name in list_entry_points(WORKLOAD_GROUP):
+    if name in map_entry_points(WORKLOAD_GROUP):
         return cast(Scorer, load_workload_part(name, kind, "score"))
-    if name not in (networks := list_entry_points(NETWORK_GROUP)):
-        known = {*list_entry_points(WORKLOAD_GROUP), *networks}
+    if name not in (networks := map_entry_points(NETWORK_GROUP)):
+        known = {*map_entry_points(WORKLOAD_GROUP), *networks}
         raise build_unlisted_name_error(NETWORK_GROUP, kind, name, known)
     scorer = load_part(NETWORK_GROUP, kind, name, load_network_record(name), "score")
     if scorer is None:
@@ -517,7 +517,7 @@ def load_kind_record(name: str) -> "RoundKind":
     from suite.rounds.kind import RoundKind
     from suite.rounds.kind_checks import check_kind
 
-    points = list_entry_points(ROUND_KIND_GROUP)
+    points = map_entry_points(ROUND_KIND_GROUP)
     if name not in points:
         raise UninstalledKindError(f"the kind of round '{name}' is not installed")
     kind = load_record(RoundKind, ROUND_KIND_GROUP, "kind of round", name)
@@ -533,7 +533,7 @@ def describe_missing_kind(kind: "RoundKind") -> str:
     are.
     """
     for other in kind.shared_rules:
-        if other not in list_entry_points(ROUND_KIND_GROUP):
+        if other not in map_entry_points(ROUND_KIND_GROUP):
             return f"the kind of round '{kind.name}' needs '{other}', which is not installed"
     return ""
 
@@ -544,7 +544,7 @@ def iterate_kinds() -> "Iterator[RoundKind]":
     """
     for kind in iterate_kind_records():
         if obstacle := describe_missing_kind(kind):
-            plugins.warn_about_package(list_entry_points(ROUND_KIND_GROUP)[kind.name], obstacle)
+            plugins.warn_about_package(map_entry_points(ROUND_KIND_GROUP)[kind.name], obstacle)
         else:
             yield kind
 
@@ -553,7 +553,7 @@ def iterate_kind_records() -> "Iterator[RoundKind]":
     """Yield the records of the kinds of rounds; broken ones of other packages cause a warning and
     are skipped.
     """
-    for name, point in list_entry_points(ROUND_KIND_GROUP).items():
+    for name, point in map_entry_points(ROUND_KIND_GROUP).items():
         try:
             kind = load_kind_record(name)
         except MissingError as error:
@@ -648,7 +648,7 @@ def iterate_kind_files() -> Iterator[PackageFile]:
     """Yield the files of the rounds of each kind."""
     for kind in iterate_kind_records():
         if kind.rounds:
-            point = list_entry_points(ROUND_KIND_GROUP)[kind.name]
+            point = map_entry_points(ROUND_KIND_GROUP)[kind.name]
             yield from read_package_files(point, kind.rounds, "*.toml")
 
 
@@ -658,7 +658,7 @@ def has_loadable_rules(point: EntryPoint) -> bool:
     """
     rules = [
         name
-        for name, each in list_entry_points(RULE_GROUP).items()
+        for name, each in map_entry_points(RULE_GROUP).items()
         if plugins.describe_package(each) == plugins.describe_package(point)
     ]
     return len(list(iterate_loaded_points(RULE_GROUP, "rules", rules))) == len(rules)
@@ -669,15 +669,15 @@ def iterate_package_files(group: str, pattern: str) -> Iterator[PackageFile]:
     workloads' packages, podium's first.
     """
     points = [
-        *((point, pattern) for point in list_entry_points(group).values()),
-        *((point, WORKLOAD_FILES[group]) for point in list_entry_points(WORKLOAD_GROUP).values()),
+        *((point, pattern) for point in map_entry_points(group).values()),
+        *((point, WORKLOAD_FILES[group]) for point in map_entry_points(WORKLOAD_GROUP).values()),
     ]
     return read_point_files(points)
 
 
 def iterate_workload_files(name: str) -> Iterator[PackageFile]:
     """Yield the files of that name of workloads' packages, podium's first."""
-    return read_point_files([(point, name) for point in list_entry_points(WORKLOAD_GROUP).values()])
+    return read_point_files([(point, name) for point in map_entry_points(WORKLOAD_GROUP).values()])
 
 
 def read_point_files(points: Iterable[tuple[EntryPoint, str]]) -> Iterator[PackageFile]:

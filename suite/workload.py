@@ -534,7 +534,7 @@ class Workload:
         return function(*arguments)
 
     def _require_fit(self, misfits: Iterator[Misfit]) -> None:
-        point = registry.list_entry_points(registry.WORKLOAD_GROUP).get(self.name)
+        point = registry.map_entry_points(registry.WORKLOAD_GROUP).get(self.name)
         if point:
             plugins.require_fit(point, "workload", misfits)
 

@@ -108,13 +108,13 @@ def check_names(context: click.Context) -> None:
     """Engines, frameworks, inputs, rounds, rules and workloads are ones that there are."""
     for option, kind in NAMED.items():
         value = context.params.get(option)
-        known = {*registry.list_entry_points(kind), AUTOMATIC_ENGINE}
+        known = {*registry.map_entry_points(kind), AUTOMATIC_ENGINE}
         assert value is None or value in known | OF_ANOTHER_PACKAGE, value
-    engines = {*registry.list_entry_points(registry.ENGINE_GROUP), AUTOMATIC_ENGINE}
+    engines = {*registry.map_entry_points(registry.ENGINE_GROUP), AUTOMATIC_ENGINE}
     assert set(context.params.get("engines") or ()) <= engines
     assert (
         set(context.params.get("networks") or ())
-        <= registry.list_entry_points(registry.NETWORK_GROUP).keys()
+        <= registry.map_entry_points(registry.NETWORK_GROUP).keys()
     )
     name = context.params.get("round_name")
     assert name is None or name in registry.list_round_names(), name

@@ -15,7 +15,7 @@ from compliance.recognition.round import (
     recognise_path_round,
 )
 from compliance.recognition.round_evidence import RoundEvidence
-from compliance.recognition.tree_path import iterate_subfolders, list_published_logs
+from compliance.recognition.tree_path import iterate_published_logs, iterate_subfolders
 from suite import registry
 
 MAX_SYSTEM_LOGS: Final = 4
@@ -60,7 +60,7 @@ def list_training_sets(organisation_folder: Path) -> list[Path]:
     training_sets = []
     for system in iterate_subfolders(organisation_folder / "results"):
         below = list(iterate_subfolders(system))
-        if not below or any(list_published_logs(system)):
+        if not below or any(iterate_published_logs(system)):
             training_sets.append(system)
         else:
             training_sets += below

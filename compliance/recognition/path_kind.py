@@ -18,9 +18,9 @@ from compliance.recognition.tree_path import (
     is_file,
     is_folder,
     is_organisation_folder,
+    iterate_published_logs,
     iterate_subfolders,
-    list_published_logs,
-    list_tree_organisations,
+    iterate_tree_organisations,
     locate_in_tree,
     match_organisation_folder,
     match_scenario_folder,
@@ -219,7 +219,7 @@ def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind
     if (
         has_division_folders(path)
         or path.name.casefold() in DIVISION_FOLDERS
-        or any(list_tree_organisations(path))
+        or any(iterate_tree_organisations(path))
         or any(find_studies(path))
     ):
         return PathKind.TREE
@@ -243,14 +243,14 @@ def recognise_result_kind(path: Path) -> PathKind | None:
         return PathKind.RUN
     if is_performance_folder(path):
         return PathKind.RUNS
-    if any(list_published_logs(path)):
+    if any(iterate_published_logs(path)):
         return PathKind.SET
     if is_scenario_folder(path):
         return PathKind.ENTRY
     if is_benchmark_folder(path):
         return PathKind.BENCHMARK
     if any(
-        is_benchmark_folder(folder) or any(list_published_logs(folder))
+        is_benchmark_folder(folder) or any(iterate_published_logs(folder))
         for folder in iterate_subfolders(path)
     ):
         return PathKind.SYSTEM
@@ -280,7 +280,7 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
         if (
             is_file(folder / MANIFEST_FILE)
             or has_division_folders(folder)
-            or any(list_tree_organisations(folder))
+            or any(iterate_tree_organisations(folder))
             or is_organisation_folder(folder)
             or any(places.is_judgeable_part(folder) for places in load_result_places())
         ):

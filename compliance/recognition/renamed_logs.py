@@ -20,7 +20,7 @@ DIGITS_PATTERN: Final = re.compile(r"(\d+)")
 MAX_LISTED_NAMES: Final = 3
 
 
-def list_renamed_logs(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+def iterate_renamed_logs(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield the training logs among the names in a folder, the numbers in them ascending."""
     strangers = 0
     fitting = [name for name in names if "." not in name or LOG_SUFFIX_PATTERN.search(name)]

@@ -21,9 +21,9 @@ from compliance.recognition.tree_path import (
     ROUND_FOLDER_PATTERN,
     TreePosition,
     is_file,
+    iterate_published_logs,
     iterate_subfolders,
-    list_published_logs,
-    list_tree_organisations,
+    iterate_tree_organisations,
 )
 from suite import registry
 from suite.files.layout import DETAIL_LOG, RUN_RECORD, SUMMARY_LOG
@@ -190,7 +190,7 @@ def iterate_evidence_files(target: RecognisedPath) -> Iterator[Path]:
                     position.organisation_folder / "results" / position.system
                 )
         case PathKind.SET:
-            yield from list_published_logs(path)
+            yield from iterate_published_logs(path)
         case PathKind.RUN | PathKind.RUNS | PathKind.ENTRY | PathKind.AUDIT:
             yield from iterate_loadgen_files(path)
         case PathKind.MEASUREMENTS if position:
@@ -209,7 +209,7 @@ def iterate_evidence_files(target: RecognisedPath) -> Iterator[Path]:
         case PathKind.TREE:
             yield from iterate_sources_in_turn(
                 iterate_organisation_logs(TreePosition(organisation_folder=home))
-                for home in list_tree_organisations(path)
+                for home in iterate_tree_organisations(path)
             )
 
 
@@ -218,13 +218,13 @@ def iterate_set_logs(target: RecognisedPath) -> Iterator[Path]:
     for home in list_target_organisations(target):
         for system in iterate_subfolders(home / "results"):
             for folder in (system, *iterate_subfolders(system)):
-                yield from islice(list_published_logs(folder), 2)
+                yield from islice(iterate_published_logs(folder), 2)
 
 
 def list_target_organisations(target: RecognisedPath) -> list[Path]:
     """Return the organisations' folders of a tree, or that of an organisation."""
     if target.kind is PathKind.TREE:
-        return sorted(list_tree_organisations(target.path))
+        return sorted(iterate_tree_organisations(target.path))
     if target.position:
         return [target.position.organisation_folder]
     return []
@@ -236,10 +236,10 @@ def iterate_neighbour_files(target: RecognisedPath) -> Iterator[Path]:
     """
     above = target.path.parent
     if target.kind is PathKind.TREE:
-        for home in list_tree_organisations(target.path):
+        for home in iterate_tree_organisations(target.path):
             yield from sorted((home / "systems").glob("*.json"))
     if target.kind is PathKind.LOG:
-        yield from list_published_logs(above)
+        yield from iterate_published_logs(above)
     if target.kind in (PathKind.RUN, PathKind.RUNS):
         yield from iterate_loadgen_files(
             above.parent if above.name.casefold() in MODE_FOLDERS else above
@@ -276,7 +276,7 @@ def iterate_organisation_evidence(position: TreePosition) -> Iterator[Path]:
 def iterate_system_logs(system: Path) -> Iterator[Path]:
     """Yield logs of every benchmark of a system, alternating; for a flat set its own."""
     return chain(
-        list_published_logs(system),
+        iterate_published_logs(system),
         iterate_sources_in_turn(
             iterate_benchmark_logs(folder) for folder in iterate_subfolders(system)
         ),
@@ -286,7 +286,7 @@ def iterate_system_logs(system: Path) -> Iterator[Path]:
 def iterate_benchmark_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a benchmark, and the LoadGen files of its scenarios."""
     return chain(
-        list_published_logs(folder),
+        iterate_published_logs(folder),
         iterate_sources_in_turn(
             iterate_loadgen_files(scenario) for scenario in iterate_subfolders(folder)
         ),

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.renamed_logs import list_renamed_logs
+from compliance.recognition.renamed_logs import iterate_renamed_logs
 from suite.files.layout import LEDGER_FOLDER, PARTIAL_SUFFIX, fold_name
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
@@ -163,7 +163,7 @@ def has_filed_logs(results: Path) -> bool:
 def list_system_logs(system: Path) -> Iterator[Path]:
     """Yield the training logs of a system in their places."""
     for folder in (*iterate_subfolders(system), system):
-        yield from list_published_logs(folder)
+        yield from iterate_published_logs(folder)
 
 
 def has_submitter_sign(folder: Path) -> bool:
@@ -276,7 +276,7 @@ def list_training_logs(folder: Path) -> Iterator[Path]:
     yield from (folder / name for name in sort_training_logs(list_folder_names(folder)))
 
 
-def list_published_logs(folder: Path) -> Iterator[Path]:
+def iterate_published_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a published set: those with a number by number, then the others by
     name. A folder without any, and without a set below it, may have logs under other names.
     """
@@ -285,7 +285,7 @@ def list_published_logs(folder: Path) -> Iterator[Path]:
     first = sort_training_logs(filed)
     yield from (folder / name for name in (*first, *sorted({*filed}.difference(first))))
     if not filed and not any(map(has_named_logs, iterate_subfolders(folder))):
-        yield from list_renamed_logs(folder, names)
+        yield from iterate_renamed_logs(folder, names)
 
 
 def has_named_logs(folder: Path) -> bool:
@@ -293,7 +293,7 @@ def has_named_logs(folder: Path) -> bool:
     return any(map(PUBLISHED_LOG_PATTERN.fullmatch, list_folder_names(folder)))
 
 
-def list_training_telemetry(folder: Path) -> Iterator[Path]:
+def iterate_training_telemetry(folder: Path) -> Iterator[Path]:
     """Yield the telemetry of a set's logs, sorted."""
     try:
         yield from sorted(
@@ -303,7 +303,7 @@ def list_training_telemetry(folder: Path) -> Iterator[Path]:
         return
 
 
-def list_performance_runs(entry: Path) -> Iterator[Path]:
+def iterate_performance_runs(entry: Path) -> Iterator[Path]:
     """Yield the folders of a scenario's performance runs by number."""
     found = [
         (int(match[1]), path)
@@ -313,7 +313,7 @@ def list_performance_runs(entry: Path) -> Iterator[Path]:
     yield from (path for _, path in sorted(found))
 
 
-def list_unfinished_results(folder: Path) -> Iterator[Path]:
+def iterate_unfinished_results(folder: Path) -> Iterator[Path]:
     """Yield the entries of a folder whose names mark them as unfinished."""
     try:
         yield from sorted(path for path in folder.iterdir() if path.name.endswith(PARTIAL_SUFFIX))
@@ -321,7 +321,7 @@ def list_unfinished_results(folder: Path) -> Iterator[Path]:
         return
 
 
-def list_tree_organisations(tree: Path) -> Iterator[Path]:
+def iterate_tree_organisations(tree: Path) -> Iterator[Path]:
     """Yield the organisations' folders of a tree or of one of its divisions; published training
     trees have no divisions.
     """

@@ -51,22 +51,22 @@ def render_github_report(results: Sequence[PathJudgement]) -> str:
     # a file may have hundreds of findings
     relative = cache(partial(format_relative_path, Path.cwd()))
     commands = [
-        *(command for result in results for command in list_verdict_commands(result)),
-        *(command for result in results for command in list_finding_commands(result, relative)),
+        *(command for result in results for command in iterate_verdict_commands(result)),
+        *(command for result in results for command in iterate_finding_commands(result, relative)),
     ]
     order = list(GITHUB_LEVELS.values())
     ordered = sorted(commands, key=lambda command: order.index(command.level))
     return "".join(f"{command.text}\n" for command in ordered)
 
 
-def list_verdict_commands(result: PathJudgement) -> Iterator[WorkflowCommand]:
+def iterate_verdict_commands(result: PathJudgement) -> Iterator[WorkflowCommand]:
     """Yield the command with the verdict on a PATH."""
     level = VERDICT_LEVELS[result.verdict]
     text = f"{result.path}: {result.verdict} ({format_verdict_details(result)})"
     yield WorkflowCommand(level, format_workflow_command(level, text, title="podium check"))
 
 
-def list_finding_commands(
+def iterate_finding_commands(
     result: PathJudgement, relative: Callable[[str], str]
 ) -> Iterator[WorkflowCommand]:
     """Yield the commands of a PATH's findings at their locations, and of those left out."""
@@ -85,20 +85,20 @@ def render_step_summary(results: Sequence[PathJudgement]) -> str:
     """Render the summary of a workflow's step as Markdown: each PATH's verdict, its results, worst
     first, and the rules with findings.
     """
-    return "".join(f"{line}\n" for result in results for line in list_summary_lines(result))
+    return "".join(f"{line}\n" for result in results for line in iterate_summary_lines(result))
 
 
-def list_summary_lines(judged: PathJudgement) -> Iterator[str]:
+def iterate_summary_lines(judged: PathJudgement) -> Iterator[str]:
     """Yield the lines of one PATH."""
     yield f"### {escape_markdown(judged.path)}: {judged.verdict}"
     yield ""
     yield escape_markdown(format_verdict_details(judged))
     yield ""
-    yield from list_table_lines(ResultRow._fields, build_result_rows(judged))
+    yield from iterate_table_lines(ResultRow._fields, build_result_rows(judged))
     kinds: dict[tuple[bool, Severity, str], list[Finding]] = {}
     for each in judged.findings:
         kinds.setdefault((each.accepted is not None, each.severity, each.rule), []).append(each)
-    yield from list_table_lines(
+    yield from iterate_table_lines(
         ("severity", "rule", "findings", "for example"),
         [
             (
@@ -114,7 +114,7 @@ def list_summary_lines(judged: PathJudgement) -> Iterator[str]:
     )
 
 
-def list_table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def iterate_table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield a Markdown table of at most MAX_SUMMARY_ROWS rows; nothing without rows."""
     if not rows:
         return

@@ -86,7 +86,7 @@ def summarise_results(
     )
     yield f"{len(results)} PATHs: {', '.join(counted)}"
     for severity in (Severity.ERROR, Severity.WARNING):
-        yield from list_frequent_rules(results, severity, limits)
+        yield from iterate_frequent_rules(results, severity, limits)
     yield ""
     shown = ordered[: limits.paths]
     for result in shown:
@@ -100,7 +100,7 @@ def format_omitted_verdicts(rest: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{count} more {verdict}" for verdict, count in rest.items())
 
 
-def list_frequent_rules(
+def iterate_frequent_rules(
     results: Sequence[PathJudgement], severity: Severity, limits: TextLimits
 ) -> Iterator[str]:
     """List the rules with findings of one severity, those that affect most PATHs first."""
@@ -134,7 +134,7 @@ def format_result_headline(result: PathJudgement) -> str:
     return f"{result.path}: {verdict} ({format_verdict_details(result)})"
 
 
-def list_judged_results(judged: PathJudgement, limits: TextLimits) -> Iterator[str]:
+def iterate_judged_results(judged: PathJudgement, limits: TextLimits) -> Iterator[str]:
     """Yield a line for each result in a PATH, worst first, and one for what belongs to none of
     them; nothing if the PATH is a single result.
     """
@@ -160,7 +160,7 @@ def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> It
     yield format_result_headline(result)
     if result.is_absent:
         return
-    yield from list_judged_results(result, limits)
+    yield from iterate_judged_results(result, limits)
     if result.other_rounds:
         yield (
             f"  {result.round} was recognised by {result.recognised_by}; also possible:"

@@ -138,7 +138,7 @@ class IndexedResult:
     @property
     def telemetry_files(self) -> list[Path]:
         """Telemetry files of the training logs."""
-        return list(tree_path.list_training_telemetry(self.folder))
+        return list(tree_path.iterate_training_telemetry(self.folder))
 
     @property
     def accuracy_folder(self) -> Path:
@@ -148,4 +148,4 @@ class IndexedResult:
     @property
     def performance_folders(self) -> list[Path]:
         """The folders of the finished performance runs, in the order of their numbers."""
-        return list(tree_path.list_performance_runs(self.folder))
+        return list(tree_path.iterate_performance_runs(self.folder))

@@ -210,7 +210,7 @@ def iterate_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint | None, 
     for each in pkgutil.iter_modules(__path__, f"{__name__}."):
         if not each.ispkg:
             yield None, import_module(each.name)
-    kinds = registry.list_entry_points(registry.ROUND_KIND_GROUP)
+    kinds = registry.map_entry_points(registry.ROUND_KIND_GROUP)
     brought = [(kinds[each.name], each.rules) for each in list_rule_kinds(kind)]
     for point, package in sorted(brought, key=lambda pair: not plugins.is_own_entry_point(pair[0])):
         for name in list_package_modules(package):
@@ -219,7 +219,7 @@ def iterate_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint | None, 
         others = {each.name for each in registry.iterate_kinds()} - {kind}
     else:
         others = set()
-    points = registry.list_entry_points(registry.RULE_GROUP)
+    points = registry.map_entry_points(registry.RULE_GROUP)
     names = sorted(name for name in points if name.partition(".")[0] not in others)
     for name, module in registry.iterate_loaded_points(registry.RULE_GROUP, "rules", names):
         yield points[name], module

@@ -50,7 +50,7 @@ def load_difference_tables() -> tuple[DifferenceTable, ...]:
 
 
 def iterate_difference_tables() -> Iterator[DifferenceTable]:
-    points = registry.list_entry_points(registry.ROUND_KIND_GROUP)
+    points = registry.map_entry_points(registry.ROUND_KIND_GROUP)
     for kind in registry.iterate_kind_records():
         if not plugins.is_own_entry_point(points[kind.name]):
             continue

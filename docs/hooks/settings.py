@@ -25,7 +25,7 @@ def insert_settings(page: str) -> str:
 
 def iterate_sections(round: Round) -> Iterator[str]:
     """Write the section of the shared settings, then one for each workload."""
-    workloads = sorted(set(registry.list_entry_points(registry.WORKLOAD_GROUP)))
+    workloads = sorted(set(registry.map_entry_points(registry.WORKLOAD_GROUP)))
     rows = {name: round.benchmark(name) for name in workloads if name in round.benchmarks}
     yield "## Every workload\n"
     yield build_table(round.settings, {DEFAULT_COLUMN: {}})

@@ -87,8 +87,8 @@ def find_readable_rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int
     known_labels: set[str] = set()
     for driver in INA3221_DRIVERS:
         for label, files, factor in (
-            *list_hwmon_rails(root / driver),
-            *list_iio_rails(root / driver),
+            *iterate_hwmon_rails(root / driver),
+            *iterate_iio_rails(root / driver),
         ):
             readable = all(sysfs.find_sysfs_number(file) is not None for file in files)
             if (
@@ -101,7 +101,7 @@ def find_readable_rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int
                 yield label, files, factor
 
 
-def list_hwmon_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+def iterate_hwmon_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     """Yield the rails of the current form: mV times mA is uW."""
     for folder in sorted(driver.glob("*/hwmon/hwmon*")):
         for number in CHIP_CHANNELS:
@@ -109,7 +109,7 @@ def list_hwmon_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]
             yield label or "", (folder / f"in{number}_input", folder / f"curr{number}_input"), 1
 
 
-def list_iio_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+def iterate_iio_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     """Yield the rails of the older form, in mW."""
     for folder in sorted(driver.glob("*/iio:device*")):
         for number in range(len(CHIP_CHANNELS)):

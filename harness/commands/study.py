@@ -95,10 +95,8 @@ class StudyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the kinds of studies without a command of their own."""
-        own = {*registry.list_entry_points(registry.COMMAND_GROUP), *INFER_KINDS}
-        return [
-            each for each in registry.list_entry_points(registry.STUDY_GROUP) if each not in own
-        ]
+        own = {*registry.map_entry_points(registry.COMMAND_GROUP), *INFER_KINDS}
+        return [each for each in registry.map_entry_points(registry.STUDY_GROUP) if each not in own]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Make the command of a kind of study."""

@@ -19,7 +19,7 @@ from suite.console.options import (
 )
 from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
 from suite.console.project_defaults import is_given
-from suite.console.screen import get_screen
+from suite.console.screen import get_output_level
 from suite.dry_run import (
     DryRunEstimate,
     check_results_writable,
@@ -43,7 +43,7 @@ EVERYDAY_OPTIONS: Final = (
 
 def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     """Refuse --engine, except from `podium run`: training uses the framework's own."""
-    if name and not get_screen().inner:
+    if name and not get_output_level().inner:
         raise click.UsageError(
             "--engine is an option of podium infer; training uses --framework, omit --engine"
         )

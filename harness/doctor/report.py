@@ -35,7 +35,7 @@ from harness.machine.power.report import list_readable_channels
 from harness.machine.power.selection import resolve_power_root
 from harness.request import build_reading_options, resolve_request
 from suite import registry
-from suite.console.screen import get_screen
+from suite.console.screen import get_output_level
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
 from suite.files.cache import LOCK_SUFFIX, check_cache_writable, locate_cache_folder
 from suite.files.layout import PARTIAL_SUFFIX, find_existing_parent
@@ -111,14 +111,14 @@ def print_readiness_report(workload: str | None, data: Path | None, output_forma
         raise RequestError(
             "--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR"
         )
-    if workload is not None and workload not in registry.list_entry_points(registry.WORKLOAD_GROUP):
+    if workload is not None and workload not in registry.map_entry_points(registry.WORKLOAD_GROUP):
         raise build_unknown_name_error(
-            "workload", workload, registry.list_entry_points(registry.WORKLOAD_GROUP)
+            "workload", workload, registry.map_entry_points(registry.WORKLOAD_GROUP)
         )
     if workload:
         names = [workload]
     else:
-        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+        names = list(registry.map_entry_points(registry.WORKLOAD_GROUP))
     resources = inspect_machine(names)
     findings = confirm_findings(
         [finding for name in names for finding in examine_workload(name, resources.device)],
@@ -146,7 +146,7 @@ def print_readiness_report(workload: str | None, data: Path | None, output_forma
     else:
         from harness.doctor.screen import print_readiness
 
-        print_readiness(resources, findings, inputs, verbose=get_screen().verbose)
+        print_readiness(resources, findings, inputs, verbose=get_output_level().verbose)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
     if workload and not any(
@@ -314,7 +314,7 @@ def examine_workload(name: str, device: str) -> Iterator[ReadinessFinding]:
     if row and row.training:
         for framework in sorted(frameworks or {DEFAULT_FRAMEWORK}):
             yield from examine_training(name, framework, device, missing)
-    for engine in registry.list_entry_points(registry.ENGINE_GROUP):
+    for engine in registry.map_entry_points(registry.ENGINE_GROUP):
         if frameworks is None or can_accept_networks(engine, frameworks):
             yield from examine_engine(name, engine, device, missing)
 
@@ -326,7 +326,7 @@ def examine_training(
     default only if it is installed.
     """
     why = missing
-    if not why and framework in registry.list_entry_points(registry.ENGINE_GROUP):
+    if not why and framework in registry.map_entry_points(registry.ENGINE_GROUP):
         why = describe_engine_problem(framework, device, Precision.FP32)
     if why and framework != DEFAULT_FRAMEWORK:
         return
@@ -401,7 +401,7 @@ def determine_state(why: str) -> ReadinessState:
 
 def examine_inputs(device: str) -> Iterator[InputFinding]:
     """Yield the finding of each input pipeline for each device that it supports."""
-    for name in registry.list_entry_points(registry.INPUT_GROUP):
+    for name in registry.map_entry_points(registry.INPUT_GROUP):
         try:
             pipeline = registry.load_input_pipeline(name)
         except MissingError as error:

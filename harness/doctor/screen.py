@@ -42,7 +42,7 @@ def print_readiness(
     """Print versions, the machine, a table of what can run, and how to install the rest; with
     `verbose` also the reasons.
     """
-    click.echo(f"versions   {', '.join(list_package_versions())}")
+    click.echo(f"versions   {', '.join(iterate_package_versions())}")
     click.echo(
         f"processor  {resources.processor or 'unknown'}, {resources.cores} cores,"
         f" {resources.memory_gib or '?'} GiB memory ({resources.memory_free_gib or '?'} free)"
@@ -88,7 +88,7 @@ def print_readiness(
         click.echo("podium doctor -v says why the others cannot run")
 
 
-def list_package_versions() -> Iterator[str]:
+def iterate_package_versions() -> Iterator[str]:
     """Yield names and versions of podium, the interpreter, the installed packages and the
     driver.
     """

@@ -5,7 +5,7 @@ mode.
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -47,7 +47,7 @@ from harness.serving.staging import (
     replace_earlier_runs,
 )
 from suite.cli import RunOptions
-from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
+from suite.console.screen import convert_to_user_path, get_output_level, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError
 from suite.files.json_files import write_json
 from suite.files.layout import (
@@ -111,13 +111,13 @@ def serve_scenarios(
     accuracy_run = serving_setup.entry.locate_accuracy_run(
         serving_setup.request.row.inference_name, scenarios[0]
     )
-    if problems or get_screen().moving is None:  # a campaign that moves them names the place
+    if problems or get_output_level().moving is None:  # a campaign that moves them names the place
         print_progress_note(
             f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
         )
     if problems:
         raise JudgedError("; ".join(problems))
-    if not get_screen().inner:
+    if not get_output_level().inner:
         print_progress_note(f"next: {shlex.join(('podium', 'check', str(results)))}")
 
 
@@ -133,7 +133,7 @@ def serve_plan(
         serving_setup.check_run_count(scenario)
     try:
         with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
-            return list(run_scenarios(serving_setup, plan, search))
+            return run_scenarios(serving_setup, plan, search)
     except PodiumError as error:
         raise write_traceback_and_explain(
             workload, serving_setup.precision, error, serving_setup.entry.results / STATE_FOLDER
@@ -149,8 +149,8 @@ def run_scenarios(
     serving_setup: ServingSetup,
     plan: ServingPlan,
     search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
-) -> Iterator[str]:
-    """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is
+) -> list[str]:
+    """Run all requested scenarios and modes; return what is wrong with them. OSError if the disk is
     full.
     """
     serving_setup = serving_setup.add_description()  # an error in --system-file is reported now
@@ -167,8 +167,10 @@ def run_scenarios(
         )
         if search and Scenario.SERVER in measured:
             serving_setup = replace(serving_setup, searched_run=search(serving_setup, probe_result))
+        problems: list[str] = []
         for scenario, modes in plan.items():
-            yield from run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
+            problems += run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
+        return problems
     finally:
         clear_staging_folder(staging)
 
@@ -179,9 +181,9 @@ def run_staged_scenario(
     scenario: Scenario,
     modes: Sequence[Mode],
     probe_result: ProbeResult,
-) -> Iterator[str]:
+) -> list[str]:
     """Run one scenario, in place or in a staging folder; earlier results stay until all new runs
-    are complete.
+    are complete. Return what is wrong with the runs.
     """
     replaced_runs = find_replaced_runs(serving_setup, scenario, modes, probe_result.sample_count)
     if not replaced_runs:
@@ -189,9 +191,8 @@ def run_staged_scenario(
             staging.locate_ground_truth(serving_setup.request.name),
             serving_setup.entry.locate_ground_truth(serving_setup.request.name),
         )
-        yield from run_modes(serving_setup, scenario, modes, probe_result)
-        return
-    problems = list(run_modes(replace(serving_setup, entry=staging), scenario, modes, probe_result))
+        return run_modes(serving_setup, scenario, modes, probe_result)
+    problems = run_modes(replace(serving_setup, entry=staging), scenario, modes, probe_result)
     if problems and all(map(is_every_run_valid, replaced_runs)):
         aside_folder = move_staged_runs_aside(serving_setup, staging)
         click.echo(
@@ -209,7 +210,7 @@ def run_staged_scenario(
             ],
         )
     serving_setup.ledger.settle()
-    yield from problems
+    return problems
 
 
 def run_modes(
@@ -217,12 +218,14 @@ def run_modes(
     scenario: Scenario,
     modes: Sequence[Mode],
     probe_result: ProbeResult,
-) -> Iterator[str]:
-    """Run one scenario and write its records; yield what is wrong with the runs."""
+) -> list[str]:
+    """Run one scenario and write its records; return what is wrong with the runs."""
     write_json(serving_setup.entry.system_file, serving_setup.description)
     write_measurements(serving_setup, scenario, probe_result)
+    problems: list[str] = []
     for mode in modes:
-        yield from run_scenario_mode(serving_setup, scenario, mode, probe_result)
+        problems += run_scenario_mode(serving_setup, scenario, mode, probe_result)
+    return problems
 
 
 def probe_system(
@@ -291,23 +294,24 @@ def write_measurements(
 
 def run_scenario_mode(
     serving_setup: ServingSetup, scenario: Scenario, mode: Mode, probe_result: ProbeResult
-) -> Iterator[str]:
-    """Run LoadGen for one scenario and mode; yield what is wrong with the runs."""
+) -> list[str]:
+    """Run LoadGen for one scenario and mode; return what is wrong with the runs."""
     if mode is Mode.ACCURACY:
-        yield from measure_accuracy(
+        return measure_accuracy(
             serving_setup,
             build_mode_schedule(serving_setup, scenario, mode, probe_result, {}),
             probe_result,
         )
-        return
+    problems: list[str] = []
     for number in range(1, serving_setup.resolve_run_count(scenario) + 1):
-        yield from measure_performance(serving_setup, scenario, number, probe_result)
+        problems += measure_performance(serving_setup, scenario, number, probe_result)
+    return problems
 
 
 def measure_accuracy(
     serving_setup: ServingSetup, schedule: LoadGenSchedule, probe_result: ProbeResult
-) -> Iterator[str]:
-    """Run and score an accuracy run."""
+) -> list[str]:
+    """Run and score an accuracy run; return what is wrong with it."""
     name = serving_setup.request.row.inference_name
     job = LoadGenJob(
         system=serving_setup.system,
@@ -334,7 +338,7 @@ def measure_accuracy(
     click.echo(
         f"{schedule.scenario.label} accuracy: {reached}{', too low' if score_shortfalls else ''}"
     )
-    yield from (
+    return [
         f"{schedule.scenario.label} accuracy: {sentence}"
         for sentence in (*score_shortfalls, *(f"void; LoadGen: {error}" for error in errors))
-    )
+    ]

@@ -2,7 +2,7 @@
 settings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
@@ -84,9 +84,9 @@ def build_mode_schedule(
 
 def measure_performance(
     serving_setup: ServingSetup, scenario: Scenario, number: int, probe_result: ProbeResult
-) -> Iterator[str]:
-    """Run a performance run; repeat an INVALID one a few times with the advised settings, except
-    settings that the user chose.
+) -> list[str]:
+    """Run a performance run and return what is wrong with it; repeat an INVALID one a few times
+    with the advised settings, except settings that the user chose.
 
     A run that is void only because of the machine is repeated unchanged. The best run of a search
     stands for the first.
@@ -102,7 +102,7 @@ def measure_performance(
                     serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed
                 ),
             )
-            return
+            return []
     verdict = run_performance_once(
         serving_setup,
         build_mode_schedule(serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed),
@@ -131,12 +131,13 @@ def measure_performance(
             number,
             probe_result.probe,
         )
-    if not verdict.valid:
-        reason = "".join(
-            f"; LoadGen: {error}" for error in format_repeated_errors(verdict.errors).values()
-        )
-        reason += describe_last_hints(verdict.hints, changed)
-        yield f"{scenario.label} performance run {number} is INVALID{reason}"
+    if verdict.valid:
+        return []
+    reason = "".join(
+        f"; LoadGen: {error}" for error in format_repeated_errors(verdict.errors).values()
+    )
+    reason += describe_last_hints(verdict.hints, changed)
+    return [f"{scenario.label} performance run {number} is INVALID{reason}"]
 
 
 def print_repeated_settings(scenario: Scenario, changed: Mapping[str, float]) -> None:

@@ -32,7 +32,7 @@ def check_facts(request: RunRequest, row: TrainingRow, given: object) -> None:
 def raise_plugin_problems(request: RunRequest, what: str, problems: Iterator[str]) -> None:
     """Raise a RequestError that names the package, if there are problems."""
     if found := list(problems):
-        point = registry.list_entry_points(registry.WORKLOAD_GROUP).get(request.name)
+        point = registry.map_entry_points(registry.WORKLOAD_GROUP).get(request.name)
         package = ""
         if point:
             package = f" of package {plugins.describe_package(point)}"

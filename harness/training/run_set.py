@@ -38,7 +38,7 @@ from harness.training.state.shared_filesystem import check_shared_results_folder
 from harness.training.timed_run import run_timed_training
 from suite.cli import RunOptions
 from suite.console.options import DEFAULT_RESULTS
-from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
+from suite.console.screen import convert_to_user_path, get_output_level, print_progress_note
 from suite.errors import (
     JudgedError,
     MachineError,
@@ -167,17 +167,17 @@ def train_remaining_runs(
 def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
     good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
-    moved = good and get_screen().moving is not None  # by the campaign, which names the place
+    moved = good and get_output_level().moving is not None  # by the campaign, which names the place
     if not moved and (good or job.working_entry == job.entry):
         logs = job.entry.results / campaign.logs
         shown = convert_to_user_path(logs, job.request.options.results)
         print_progress_note(f"{job.name}: logs in {shown}")
-    if good and not get_screen().inner:
-        command = ["podium", "infer", job.name, *list_unusual_options(job.request.options)]
+    if good and not get_output_level().inner:
+        command = ["podium", "infer", job.name, *iterate_unusual_options(job.request.options)]
         print_progress_note(f"next: {shlex.join(command)}")
 
 
-def list_unusual_options(options: RunOptions) -> Iterator[str]:
+def iterate_unusual_options(options: RunOptions) -> Iterator[str]:
     """Yield the options with which the next command finds these results and this data."""
     given = {
         "--profile": options.profile.value,

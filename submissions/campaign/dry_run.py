@@ -8,7 +8,7 @@ from submissions.campaign import requested_options
 from submissions.campaign.run import format_common_arguments, format_serving_arguments
 from suite import registry
 from suite.cli import RunOptions
-from suite.console.screen import get_screen, print_progress_note
+from suite.console.screen import get_output_level, print_progress_note
 from suite.dry_run import DryRunEstimate, format_stage_time, join_estimates, report_estimate
 from suite.errors import PodiumError
 from suite.files.scratch import collect_temporary_files
@@ -23,7 +23,7 @@ def try_campaigns(name: str, options: RunOptions, *, seed: int | None, runs: int
     The first PodiumError is raised at the end: a campaign that cannot run does not stop the others.
     """
     if name == "all":
-        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+        names = list(registry.map_entry_points(registry.WORKLOAD_GROUP))
     else:
         names = [name]
     failures: list[PodiumError] = []
@@ -66,6 +66,6 @@ def try_command(name: str, words: Sequence[str]) -> DryRunEstimate:
         args=list(words),
         prog_name=f"podium {name}",
         standalone_mode=False,
-        obj=replace(get_screen(), inner=True),
+        obj=replace(get_output_level(), inner=True),
     )
     return estimate

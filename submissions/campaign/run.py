@@ -19,7 +19,7 @@ from submissions.campaign.state import Campaign, CampaignStage, begin_campaign, 
 from submissions.result_index import BUNDLES_FOLDER, open_results
 from suite import registry
 from suite.cli import RunOptions
-from suite.console.screen import get_screen, print_progress_note
+from suite.console.screen import get_output_level, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
 from suite.ledger.steps import find_challenge_fault
 from suite.loadgen.detail_log import is_logged_valid
@@ -51,7 +51,7 @@ def run_campaigns(
     if challenge is not None and (problem := find_challenge_fault(challenge)):
         raise RequestError(f"--challenge: {problem}")
     if name == "all":
-        names = list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+        names = list(registry.map_entry_points(registry.WORKLOAD_GROUP))
     else:
         names = [name]
     bundles: list[Path] = []
@@ -393,7 +393,7 @@ def run_podium_command(campaign: Campaign, name: str, *words: str) -> None:
             prog_name=f"podium {name}",
             standalone_mode=False,
             obj=replace(
-                get_screen(), inner=True, moving=folders if folders[0] != folders[1] else None
+                get_output_level(), inner=True, moving=folders if folders[0] != folders[1] else None
             ),
         )
     except SystemExit as leaving:

@@ -74,7 +74,7 @@ class PointFigure:
     is_valid: bool = True
 
 
-def list_speed_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+def iterate_speed_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
     """Yield the metric of each scenario."""
     del is_alone
     for row in study.rows:
@@ -110,7 +110,7 @@ def describe_asked_rate(study: MeasuredStudy, scenario: str) -> str:
     return "a share of a probe's rate"
 
 
-def list_sweep_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+def iterate_sweep_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
     """Yield the rate of each batch size that was measured; of studies with one engine and number
     format each, batch sizes are paired whatever these are.
     """
@@ -131,7 +131,7 @@ def list_sweep_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFi
         )
 
 
-def list_precision_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+def iterate_precision_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
     """Yield the rate in Offline and the latency in SingleStream of each engine and number
     format.
     """
@@ -159,7 +159,7 @@ def list_precision_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[Poi
                 )
 
 
-def list_peak_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+def iterate_peak_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
     """Yield the highest VALID rate, if the search found one."""
     del is_alone
     request, answer = study.request, study.answer
@@ -184,10 +184,10 @@ def list_peak_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFig
 
 
 FIGURE_LISTS: Final[Mapping[str, Callable[[MeasuredStudy, bool], Iterator[PointFigure]]]] = {
-    SPEED_KIND: list_speed_figures,
-    SWEEP_KIND: list_sweep_figures,
-    PRECISION_KIND: list_precision_figures,
-    PEAK_KIND: list_peak_figures,
+    SPEED_KIND: iterate_speed_figures,
+    SWEEP_KIND: iterate_sweep_figures,
+    PRECISION_KIND: iterate_precision_figures,
+    PEAK_KIND: iterate_peak_figures,
 }
 """Kind of study -> its figures; curves are compared as curves."""
 
@@ -211,7 +211,7 @@ def read_compared_studies(paths: Sequence[Path], problems: list[str]) -> list[Re
     return [
         result
         for path, study in studies.items()
-        for result in list_study_results(path, study, workload, is_alone, problems)
+        for result in iterate_study_results(path, study, workload, is_alone, problems)
     ]
 
 
@@ -249,7 +249,7 @@ def list_systems(study: MeasuredStudy) -> set[tuple[str, str]]:
     return {(row.point.engine, row.point.precision) for row in study.rows}
 
 
-def list_study_results(
+def iterate_study_results(
     path: Path, study: MeasuredStudy, workload: str, is_alone: bool, problems: list[str]
 ) -> Iterator[Result]:
     """Yield each figure of a study as a result; one whose study the judge objects to is not

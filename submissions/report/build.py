@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import PathKind, recognise_path
-from compliance.recognition.tree_path import list_tree_organisations
+from compliance.recognition.tree_path import iterate_tree_organisations
 from compliance.results.curves import ScoredCurve
 from compliance.results.indexed_result import IndexedResult
 from compliance.verdict import Finding, Severity, Verdict, compute_verdict
@@ -244,7 +244,7 @@ def has_scored_results(subject: ReportSubject) -> bool:
     if subject.curves:
         return bool(find_requested_results(subject.path))
     return recognise_path(subject.path).kind is not PathKind.STUDY and any(
-        list_tree_organisations(subject.path)
+        iterate_tree_organisations(subject.path)
     )
 
 

@@ -9,7 +9,7 @@ import click
 from compliance.results.curves import ScoredCurve
 from submissions.curves.curve import has_only_curves, read_path_curves
 from submissions.curves.point_scores import describe_curve, iterate_point_scores
-from submissions.result_columns import list_score_data
+from submissions.result_columns import iterate_score_data
 from submissions.score.score import score_paths
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.result import Result
@@ -62,7 +62,7 @@ def format_scores_json(rows: Iterable[Result], curves: Iterable[ScoredCurve]) ->
     """Format the rows as JSON, with the curves that points belong to, if there are any."""
     curves = tuple(curves)
     scores = [*rows, *iterate_point_scores(curves)]
-    document: dict[str, object] = {"scores": list(list_score_data(scores))}
+    document: dict[str, object] = {"scores": list(iterate_score_data(scores))}
     if curves:
         document["curves"] = [describe_curve(curve) for curve in curves]
     return json.dumps(document, indent=2)

@@ -55,7 +55,7 @@ def find_token_contradictions(logged: LoggedTokens, ends: Collection[int]) -> fr
     return frozenset(found)
 
 
-def count_token_contradictions(
+def check_token_answers(
     logged: Iterable[LoggedTokens], ends: Collection[int]
 ) -> tuple[int, int, Mapping[str, bool | None]]:
     """Check answers; return how many there are, how many of them fail a check, and whether all pass

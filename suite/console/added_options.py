@@ -33,14 +33,14 @@ def iterate_added_options(command: str) -> Iterator[AddedOptions]:
     """Yield what packages add to a command, by name."""
     names = [
         name
-        for name in registry.list_entry_points(registry.OPTION_GROUP)
+        for name in registry.map_entry_points(registry.OPTION_GROUP)
         if name.partition(".")[0] == command
     ]
     for name in names:
         try:
             yield load_added_options(name)
         except MissingError as error:
-            point = registry.list_entry_points(registry.OPTION_GROUP)[name]
+            point = registry.map_entry_points(registry.OPTION_GROUP)[name]
             if plugins.is_own_entry_point(point):
                 raise
             plugins.warn_about_package(point, str(error))

@@ -30,13 +30,13 @@ def format_installed_parts(output_format: str) -> str:
     """List what is installed, as text or JSON."""
     rows = {
         name: registry.load_round().benchmarks[name]
-        for name in registry.list_entry_points(registry.WORKLOAD_GROUP)
+        for name in registry.map_entry_points(registry.WORKLOAD_GROUP)
         if name in registry.load_round().benchmarks
     }
     found = {
-        "workloads": sorted(registry.list_entry_points(registry.WORKLOAD_GROUP)),
-        "engines": sorted(registry.list_entry_points(registry.ENGINE_GROUP)),
-        "inputs": sorted(registry.list_entry_points(registry.INPUT_GROUP)),
+        "workloads": sorted(registry.map_entry_points(registry.WORKLOAD_GROUP)),
+        "engines": sorted(registry.map_entry_points(registry.ENGINE_GROUP)),
+        "inputs": sorted(registry.map_entry_points(registry.INPUT_GROUP)),
         "rounds": list(registry.list_round_names()),
     }
     problems = list(iterate_plugin_problems())

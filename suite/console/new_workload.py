@@ -84,7 +84,7 @@ def check_workload_name(name: str) -> None:
             f"'{name}' would be installed as {DISTRIBUTION_NAME}, in place of podium itself; choose"
             " another name"
         )
-    if name in registry.list_entry_points(registry.WORKLOAD_GROUP):
+    if name in registry.map_entry_points(registry.WORKLOAD_GROUP):
         raise RequestError(f"a workload '{name}' is installed already; choose another name")
 
 

@@ -71,16 +71,16 @@ SEED_TYPE: Final = click.IntRange(min=0, max=2**63 - 1)
 """What the generators of all frameworks take; the log shows it as a signed number of 64 bits."""
 PATH_TYPE: Final = PathType()
 RESULT_PATH_TYPE: Final = PathType(result=True)
-WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))
+WORKLOAD_TYPE: Final = NameType(lambda: registry.map_entry_points(registry.WORKLOAD_GROUP))
 WORKLOAD_OR_ALL_TYPE: Final = NameType(
-    lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]
+    lambda: [*registry.map_entry_points(registry.WORKLOAD_GROUP), "all"]
 )
-ENGINE_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.ENGINE_GROUP))
+ENGINE_TYPE: Final = NameType(lambda: registry.map_entry_points(registry.ENGINE_GROUP))
 ENGINE_OR_AUTO_TYPE: Final = NameType(
-    lambda: [AUTOMATIC_ENGINE, *registry.list_entry_points(registry.ENGINE_GROUP)]
+    lambda: [AUTOMATIC_ENGINE, *registry.map_entry_points(registry.ENGINE_GROUP)]
 )
-NETWORK_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.NETWORK_GROUP))
-INPUT_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.INPUT_GROUP))
+NETWORK_TYPE: Final = NameType(lambda: registry.map_entry_points(registry.NETWORK_GROUP))
+INPUT_TYPE: Final = NameType(lambda: registry.map_entry_points(registry.INPUT_GROUP))
 FRAMEWORK_TYPE: Final = NameType(lambda: registry.list_frameworks())
 SCENARIO_TYPE: Final = NameType(lambda: [*(scenario.value for scenario in Scenario), "all"])
 ROUND_TYPE: Final = NameType(lambda: registry.list_round_names())

@@ -59,7 +59,7 @@ def read_command_table(name: str) -> Mapping[str, Any]:
         tables = read_untrusted_file(PROJECT_FILE, parse_command_tables)
     except UnreadableError as error:
         raise RequestError(str(error)) from error
-    commands = {*OWN_COMMANDS, *registry.list_entry_points(registry.COMMAND_GROUP)}
+    commands = {*OWN_COMMANDS, *registry.map_entry_points(registry.COMMAND_GROUP)}
     for key, value in tables.items():
         if not isinstance(value, Mapping):
             raise RequestError(

@@ -11,7 +11,7 @@ import click
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class OutputLevel:
     """Output level of a command; carried as click's context object."""
 
     quiet: bool = False
@@ -25,10 +25,10 @@ class Screen:
     """
 
 
-def get_screen() -> Screen:
+def get_output_level() -> OutputLevel:
     """Return the output level of the running command."""
     context = click.get_current_context(silent=True)
-    return (context.find_object(Screen) if context else None) or Screen()
+    return (context.find_object(OutputLevel) if context else None) or OutputLevel()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,15 +57,15 @@ def print_progress_note(text: str, phase: str | None = None) -> None:
     itself if none is given.
     """
     ACTIVITY.mark_shown(phase or text)
-    if not get_screen().quiet:
+    if not get_output_level().quiet:
         click.echo(text)
 
 
-def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+def set_output_level(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     """Handle --quiet or --verbose, before or after the command's name."""
     if given:
         changes: dict[str, Any] = {str(parameter.name): True}
-        context.obj = replace(context.find_object(Screen) or Screen(), **changes)
+        context.obj = replace(context.find_object(OutputLevel) or OutputLevel(), **changes)
 
 
 def add_output_options(command: click.Command) -> None:
@@ -76,7 +76,7 @@ def add_output_options(command: click.Command) -> None:
     for names, text in OUTPUT_OPTIONS.items():
         if taken.isdisjoint(names):
             option = click.Option(
-                names, is_flag=True, expose_value=False, callback=set_screen, help=text
+                names, is_flag=True, expose_value=False, callback=set_output_level, help=text
             )
             command.params.append(option)
     if isinstance(command, click.Group):
@@ -93,7 +93,7 @@ OUTPUT_OPTIONS: Final = {
 
 def convert_to_final_path(name: str) -> str:
     """Return where a file or folder will be once the results are complete."""
-    moving = get_screen().moving
+    moving = get_output_level().moving
     if moving is None or not Path(name).is_relative_to(moving[0]):
         return name
     return str(moving[1] / Path(name).relative_to(moving[0]))

@@ -97,7 +97,7 @@ def describe_broken_kind(round_name: str, error: Exception) -> str | None:
     kind is podium's.
     """
     name = registry.load_round_kind(round_name).name
-    point = registry.list_entry_points(registry.ROUND_KIND_GROUP)[name]
+    point = registry.map_entry_points(registry.ROUND_KIND_GROUP)[name]
     if plugins.is_own_entry_point(point):
         return None
     return f"kind of round '{name}' of {plugins.describe_broken_package(point, error)}"
@@ -107,7 +107,7 @@ def guard_kind_call(kind: RoundKind, call: Callable[P, R]) -> Callable[P, R | No
     """Return a function that warns, and gives None, where another package's part of a kind raises
     an error: what recognises paths is called for the paths of all kinds.
     """
-    point = registry.list_entry_points(registry.ROUND_KIND_GROUP)[kind.name]
+    point = registry.map_entry_points(registry.ROUND_KIND_GROUP)[kind.name]
     if plugins.is_own_entry_point(point):
         return call
 

@@ -55,7 +55,7 @@ def check_served_settings(
         constraints = training.constraints
     for key, setting in collect_workload_settings(round, row).items():
         value, wanted = values.get(key), own.get(key)
-        if setting.free or value is wanted or is_same_value(value, wanted):
+        if setting.free or value is wanted or is_within_tolerance(value, wanted):
             continue
         own_constraints = [constraint for constraint in constraints if constraint.key == key]
         if own_constraints and value is not None:
@@ -87,11 +87,13 @@ def is_applicable(constraint: Constraint, values: Mapping[str, HyperValue]) -> b
 def check_value_conditions(constraint: Constraint, value: HyperValue) -> Iterator[str]:
     """Yield each condition of a constraint that the value violates."""
     folded = value.casefold() if constraint.any_case and isinstance(value, str) else value
-    if constraint.equals is not None and not is_same_value(folded, constraint.equals):
+    if constraint.equals is not None and not is_within_tolerance(folded, constraint.equals):
         yield f"{constraint.equals}"
-    if constraint.one_of and not any(is_same_value(folded, choice) for choice in constraint.one_of):
+    if constraint.one_of and not any(
+        is_within_tolerance(folded, choice) for choice in constraint.one_of
+    ):
         yield f"one of {', '.join(map(str, constraint.one_of))}"
-    if any(is_same_value(folded, choice) for choice in constraint.none_of):
+    if any(is_within_tolerance(folded, choice) for choice in constraint.none_of):
         yield f"anything but {' or '.join(repr(choice) for choice in constraint.none_of)}"
     free = (
         constraint.minimum
@@ -205,7 +207,7 @@ def is_safe_number(value: object) -> TypeGuard[int | float]:
     return False
 
 
-def is_same_value(left: object, right: object) -> bool:
+def is_within_tolerance(left: object, right: object) -> bool:
     """Compare fractions within the tolerance, whole numbers and everything else exactly."""
     if (
         is_safe_number(left)

@@ -24,7 +24,7 @@ from harness.data_workers import WorkerLimits
 from harness.doctor import dtype_trials, findings, report, screen
 from harness.machine import system_description
 from suite import registry
-from suite.console.screen import Screen
+from suite.console.screen import OutputLevel
 from suite.errors import MissingError, RequestError
 from suite.input import Place
 from suite.process.installation import RUN_EXTRA, format_install_command
@@ -382,7 +382,7 @@ def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once
 
 @pytest.mark.slow
 def test_verbose_gives_every_reason():
-    done = CliRunner().invoke(command, ["fake"], obj=Screen(verbose=True))
+    done = CliRunner().invoke(command, ["fake"], obj=OutputLevel(verbose=True))
     assert (
         "fake inference fake: cannot run here: int4: has no int4" in done.output
         and "says why" not in done.output
@@ -474,7 +474,7 @@ def test_input_pipelines_are_told_with_where_they_work(
         return Input()
 
     monkeypatch.setattr(
-        report.registry, "list_entry_points", lambda group: {"absent": None, "here": None}
+        report.registry, "map_entry_points", lambda group: {"absent": None, "here": None}
     )
     monkeypatch.setattr(report.registry, "load_input_pipeline", asked)
     found = list(report.examine_inputs("cpu"))

@@ -20,7 +20,7 @@ from harness.progress import (
     format_clock_time,
     format_rough_duration,
 )
-from suite.console.screen import Screen, print_progress_note
+from suite.console.screen import OutputLevel, print_progress_note
 from suite.measurement.data_waiting import HostWaitTimer, MeasuredBatches
 
 
@@ -233,8 +233,8 @@ def test_quiet_says_nothing_of_what_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Results and errors alone, on a terminal too."""
-    monkeypatch.setattr(module, "get_screen", lambda: Screen(quiet=True))
-    monkeypatch.setattr("suite.console.screen.get_screen", lambda: Screen(quiet=True))
+    monkeypatch.setattr(module, "get_output_level", lambda: OutputLevel(quiet=True))
+    monkeypatch.setattr("suite.console.screen.get_output_level", lambda: OutputLevel(quiet=True))
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.0)
     with (
         Heartbeat(),

@@ -20,7 +20,7 @@ def offer_fakes() -> None:
         return
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), *paths]))
     for find_names in (
-        registry.list_entry_points,
+        registry.map_entry_points,
         registry.list_round_files,
         registry.collect_round_texts,
         registry.list_round_names,

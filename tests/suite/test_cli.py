@@ -33,7 +33,7 @@ def podium(warm: Warm) -> Podium:
     return lambda *arguments: warm.run(arguments)
 
 
-@pytest.mark.parametrize("command", sorted(registry.list_entry_points(registry.COMMAND_GROUP)))
+@pytest.mark.parametrize("command", sorted(registry.map_entry_points(registry.COMMAND_GROUP)))
 def test_help_of_a_command_has_an_example_and_loads_no_framework(warm: Warm, command: str) -> None:
     """Start-up would cost seconds, and the light core would break."""
     result = warm.run([command, "--help"], launcher="light")
@@ -252,7 +252,7 @@ def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.Monkey
     point = EntryPoint(
         name="broken", value="not_installed_anywhere:thing", group=registry.COMMAND_GROUP
     )._for(distribution("podium-suite"))
-    monkeypatch.setattr(registry, "list_entry_points", lambda _group: {"broken": point})
+    monkeypatch.setattr(registry, "map_entry_points", lambda _group: {"broken": point})
     with pytest.raises(MissingError, match=r"needs not_installed_anywhere: pip install .*\[run\]'"):
         registry.load_entry_point(registry.COMMAND_GROUP, "command", "broken")
 

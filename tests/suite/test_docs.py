@@ -20,9 +20,9 @@ from compliance.rules.differences import load_difference_tables
 from submissions.pack.bundle import pack_results
 from suite.registry import (
     WORKLOAD_GROUP,
-    list_entry_points,
     load_endpoints_round,
     load_round,
+    map_entry_points,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,7 +266,7 @@ def test_each_setting_has_its_row_with_its_values(load: Callable[[str], ModuleTy
     round = load_round()
     shared = page.partition("## Every workload\n")[2].partition("\n## ")[0]
     assert all(f"| `{key}` |" in shared for key in round.settings)
-    for name in list_entry_points(WORKLOAD_GROUP):
+    for name in map_entry_points(WORKLOAD_GROUP):
         if name not in round.benchmarks:
             continue
         section = page.partition(f"(`{name}`)\n")[2].partition("\n## ")[0]

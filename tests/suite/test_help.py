@@ -103,7 +103,7 @@ def test_a_command_of_another_package_is_shown_with_its_first_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In the short list by its package, since that loads nothing; one that is broken stays so."""
-    points = dict(registry.list_entry_points(registry.COMMAND_GROUP))
+    points = dict(registry.map_entry_points(registry.COMMAND_GROUP))
     added = {"brew": "foreign_commands:brew", "spill": "foreign_commands_absent:spill"}
     for name, target in added.items():
         points[name] = EntryPoint(name=name, value=target, group=registry.COMMAND_GROUP)
@@ -115,7 +115,7 @@ def test_a_command_of_another_package_is_shown_with_its_first_sentence(
     module: Any = type(sys)("foreign_commands")
     module.brew = brew
     monkeypatch.setitem(sys.modules, "foreign_commands", module)
-    monkeypatch.setattr(registry, "list_entry_points", lambda _: points)
+    monkeypatch.setattr(registry, "map_entry_points", lambda _: points)
     short, long = run("--help"), run("help", "--all")
     assert "brew   Command of foreign_commands." in short
     assert "brew   Brew tea." in long and "spill  Command of foreign_commands_absent." in long

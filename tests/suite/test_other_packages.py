@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 SHARED = Path(__file__).parents[1] / "shared"
-LISTED = "from suite import registry; print(*registry.list_entry_points('podium.workloads'))"
+LISTED = "from suite import registry; print(*registry.map_entry_points('podium.workloads'))"
 
 
 def list_workloads(folder: Path, program: str) -> list[str]:

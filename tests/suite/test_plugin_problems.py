@@ -276,7 +276,7 @@ def test_every_group_is_checked() -> None:
 def test_podiums_own_fit_in_all_parts() -> None:
     """Also those that import a framework, which no command checks before it builds them."""
     for group in (registry.WORKLOAD_GROUP, registry.NETWORK_GROUP, registry.ROUND_KIND_GROUP):
-        for name in registry.list_entry_points(group):
+        for name in registry.map_entry_points(group):
             record = registry.load_entry_point(group, "record", name)
             for part in list_part_functions(type(record)):
                 if isinstance(getattr(record, part), str):

@@ -16,7 +16,7 @@ from suite.errors import MissingError, RequestError
 from suite.process.signals import Terminated, raise_signals_in_block
 
 CACHED = (
-    registry.list_entry_points,
+    registry.map_entry_points,
     registry.load_round,
     registry.list_round_names,
     registry.load_round_kind,
@@ -64,7 +64,7 @@ def test_every_group_is_one_that_podium_uses_itself() -> None:
     are found by folder, and examples/rings brings one by its entry point.
     """
     used = [group for group in GROUPS if group != registry.RULE_GROUP]
-    assert all(registry.list_entry_points(group) for group in used)
+    assert all(registry.map_entry_points(group) for group in used)
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
@@ -178,9 +178,9 @@ def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) 
         point("a", "suite.files.layout:fold_name"),
         point("b", "suite.files.layout:fold_name"),
     )
-    found = registry.list_entry_points(registry.WORKLOAD_GROUP)
+    found = registry.map_entry_points(registry.WORKLOAD_GROUP)
     assert list(found) == ["a", "b"] and found["b"].value == "suite.files.layout:convert_to_slug"
-    assert registry.list_entry_points(registry.ENGINE_GROUP) == {}
+    assert registry.map_entry_points(registry.ENGINE_GROUP) == {}
 
 
 @pytest.mark.usefixtures("fresh")
@@ -302,7 +302,7 @@ def test_nothing_is_run_by_a_published_round() -> None:
 
 def test_each_workload_has_a_row_a_scorer_and_a_name_of_its_own() -> None:
     """One without a scorer could be served and never judged."""
-    for name in registry.list_entry_points(registry.WORKLOAD_GROUP):
+    for name in registry.map_entry_points(registry.WORKLOAD_GROUP):
         if name in registry.load_round().benchmarks:
             assert (
                 callable(registry.load_scorer(name)) and registry.load_workload(name).name == name

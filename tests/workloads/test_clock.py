@@ -138,7 +138,7 @@ def test_every_workload_is_asked(small: Path) -> None:
     """A new workload is looked at here, too."""
     assert set(SETTINGS) == {
         name
-        for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
+        for name, point in registry.map_entry_points(registry.WORKLOAD_GROUP).items()
         if point.value.startswith("workloads.")
     }
 

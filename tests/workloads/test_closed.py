@@ -19,7 +19,7 @@ from suite.terms import Division
 ROUND = registry.load_round()
 OWN = sorted(
     name
-    for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
+    for name, point in registry.map_entry_points(registry.WORKLOAD_GROUP).items()
     if plugins.is_own_entry_point(point)
 )
 GIVEN = "what a user names"

@@ -55,7 +55,7 @@ def test_every_workload_is_looked_at() -> None:
     """A new one of podium's own tells it too."""
     own = {
         name
-        for name, point in registry.list_entry_points("podium.workloads").items()
+        for name, point in registry.map_entry_points("podium.workloads").items()
         if point.value.startswith("workloads.")
     }
     assert own == TOLD.keys()

@@ -20,7 +20,7 @@ JUDGED = ("score", "agree", "hyperparameters", "examples", "episode")
 
 
 def list_own(group: str) -> list[str]:
-    points = registry.list_entry_points(group).items()
+    points = registry.map_entry_points(group).items()
     return [name for name, point in points if plugins.is_own_entry_point(point)]
 
 

@@ -97,7 +97,7 @@ def check_run_without_input(name: str, run: Run) -> None:
 
 def check_run_with_input(name: str, run: Run) -> None:
     """Check a run of a workload that reads its data through any input pipeline."""
-    check_run_input(name, run, registry.list_entry_points(registry.INPUT_GROUP))
+    check_run_input(name, run, registry.map_entry_points(registry.INPUT_GROUP))
 
 
 def check_run_input(name: str, run: Run, inputs: Collection[str]) -> None:

@@ -39,7 +39,7 @@ from compliance.recognition.tree_path import (
     TreePosition,
     is_folder,
     iterate_subfolders,
-    list_tree_organisations,
+    iterate_tree_organisations,
 )
 from compliance.token_counter import TokenCounter
 from compliance.verdict import About, ResultKind, Severity
@@ -112,7 +112,7 @@ class InferenceMllogLayout:
 
     def open_tree(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open the submissions of a tree."""
-        return self.iterate_organisations(target, list(list_tree_organisations(target.path)))
+        return self.iterate_organisations(target, list(iterate_tree_organisations(target.path)))
 
     def read_single_run(self, path: Path, place: TreePosition | None) -> MllogRun:
         """Read a run that is judged on its own."""

@@ -34,7 +34,7 @@ from compliance.recognition.tree_path import (
     is_file,
     is_folder,
     iterate_subfolders,
-    list_tree_organisations,
+    iterate_tree_organisations,
     match_scenario_folder,
     parse_tree_position,
 )
@@ -139,7 +139,7 @@ class InferenceTextLayout:
 
     def open_tree(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open the submissions of a tree."""
-        found = list(list_tree_organisations(target.path))
+        found = list(iterate_tree_organisations(target.path))
         if not found:
             yield build_path_fault(target.path, NOTHING_RECOGNISED, JUDGED_INFERENCE_PATHS)
         for home in found:

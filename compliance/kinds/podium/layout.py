@@ -25,10 +25,10 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.tree_path import (
     TreePosition,
     is_folder,
+    iterate_published_logs,
     iterate_subfolders,
-    list_published_logs,
+    iterate_tree_organisations,
     list_training_logs,
-    list_tree_organisations,
     match_scenario_folder,
     parse_tree_position,
 )
@@ -85,7 +85,7 @@ class PodiumLayout:
 
     def open_set(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open a set, whose logs have podium's names."""
-        is_published = any(list_published_logs(target.path))
+        is_published = any(iterate_published_logs(target.path))
         if is_published and not any(list_training_logs(target.path)):
             return None
         return self.iterate_set(target.path, target.position, OrganisationParts())
@@ -339,7 +339,7 @@ class PodiumLayout:
 
     def iterate_checkpoint(self, folder: Path) -> Iterator[Piece]:
         """Open the record of an exported checkpoint, with the training logs of its tree."""
-        for home in list_tree_organisations(folder.parents[2]):
+        for home in iterate_tree_organisations(folder.parents[2]):
             for system in iterate_subfolders(home / "results"):
                 for benchmark in iterate_subfolders(system):
                     self.library.remember_set_logs(
@@ -471,7 +471,7 @@ class PodiumLayout:
         self, path: Path, submissions: list[Submission], sealed: bool = False
     ) -> Iterator[Piece]:
         """Open a results folder: every organisation, the checkpoint records, and the studies."""
-        found, studied = list(list_tree_organisations(path)), list(find_studies(path))
+        found, studied = list(iterate_tree_organisations(path)), list(find_studies(path))
         if not found and not studied:
             yield build_path_fault(path, "no organisation folder", "<division>/<org>/results/...")
         misnamed = list(unjudged_files.find_misplaced_folders(path, found))

@@ -33,11 +33,11 @@ from compliance.recognition.tree_path import (
     TreePosition,
     is_file,
     is_folder,
+    iterate_performance_runs,
     iterate_subfolders,
-    list_performance_runs,
+    iterate_training_telemetry,
+    iterate_unfinished_results,
     list_training_logs,
-    list_training_telemetry,
-    list_unfinished_results,
     match_scenario_folder,
 )
 from compliance.verdict import Severity
@@ -88,7 +88,7 @@ class DocumentLibrary:
         return TrainingSet(
             folder=folder,
             logs=self.remember_set_logs(folder, place),
-            unfinished=tuple(list_unfinished_results(folder)),
+            unfinished=tuple(iterate_unfinished_results(folder)),
             unexpected_files=tuple(unjudged_files.find_unexpected_set_files(folder)),
             place=place,
         )
@@ -102,7 +102,7 @@ class DocumentLibrary:
     ) -> Iterator[tuple[SourceFile, RunConditions | None]]:
         """Read the telemetry of a set, one per run and node; None if no log has that number."""
         logs = {log.number: log for log in group.logs}
-        for path in list_training_telemetry(group.folder):
+        for path in iterate_training_telemetry(group.folder):
             source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
             self.sources[path] = [source]
             match = TRAINING_TELEMETRY_PATTERN.fullmatch(path.name)
@@ -125,7 +125,7 @@ class DocumentLibrary:
             first = group.folder / f"telemetry_{log.number}.jsonl"
             others = (
                 path
-                for path in list_training_telemetry(group.folder)
+                for path in iterate_training_telemetry(group.folder)
                 if path.name.startswith(f"{first.stem}_node")
             )
             found = (
@@ -161,7 +161,7 @@ class DocumentLibrary:
         description.
         """
         accuracy = self.read_run(folder / "accuracy") if is_folder(folder / "accuracy") else None
-        performance = tuple(self.read_run(path) for path in list_performance_runs(folder))
+        performance = tuple(self.read_run(path) for path in iterate_performance_runs(folder))
         sources: list[SourceFile] = []
         text = SourceFile(folder / "accuracy" / ACCURACY_TEXT)
         measurements, measured = read_measurements_file(place, sources)
@@ -174,8 +174,8 @@ class DocumentLibrary:
             accuracy=accuracy,
             performance=performance,
             unfinished=(
-                *list_unfinished_results(folder),
-                *list_unfinished_results(folder / "performance"),
+                *iterate_unfinished_results(folder),
+                *iterate_unfinished_results(folder / "performance"),
             ),
             unexpected_paths=tuple(unjudged_files.find_unexpected_entry_files(folder)),
             accuracy_text=read_accuracy_scores(text) if accuracy else {},

@@ -29,9 +29,9 @@ from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_f
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.tree_path import (
     TreePosition,
+    iterate_published_logs,
     iterate_subfolders,
-    list_published_logs,
-    list_tree_organisations,
+    iterate_tree_organisations,
     parse_tree_position,
 )
 from compliance.verdict import About, Finding, ResultKind, Severity, Verdict
@@ -126,7 +126,7 @@ class TrainingLayout:
     def open_tree(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open the submissions of a tree."""
         self.seen_runs.clear()
-        for home in list_tree_organisations(target.path):
+        for home in iterate_tree_organisations(target.path):
             yield from self.iterate_organisation(home)
 
     def read_system_description(self, place: TreePosition | None) -> DescribedSystem | None:
@@ -207,9 +207,9 @@ class TrainingLayout:
                 parse_tree_position(place.organisation_folder, ("results", folder.name, path.name)),
             )
             for path in below
-            if any(list_published_logs(path))
+            if any(iterate_published_logs(path))
         ]
-        if place.benchmark is None and any(list_published_logs(folder)):
+        if place.benchmark is None and any(iterate_published_logs(folder)):
             places.append(
                 (folder, parse_tree_position(place.organisation_folder, ("results", folder.name)))
             )
@@ -221,7 +221,7 @@ class TrainingLayout:
             folder=folder,
             sets=[read_published_set(path, self.round, where, system) for path, where in places],
             described=system,
-            folders_without_logs=[path for path in below if not any(list_published_logs(path))],
+            folders_without_logs=[path for path in below if not any(iterate_published_logs(path))],
             others=[
                 path
                 for path in list_system_descriptions(place.organisation_folder)
@@ -233,7 +233,7 @@ class TrainingLayout:
     def iterate_loose_sets(self, path: Path) -> Iterator[Piece]:
         """Open the sets in a folder outside a submission tree."""
         for folder in (path, *iterate_subfolders(path)):
-            if any(list_published_logs(folder)):
+            if any(iterate_published_logs(folder)):
                 yield self.build_set(read_published_set(folder, self.round))
 
     def iterate_organisation(self, home: Path) -> Iterator[Piece]:
@@ -314,7 +314,7 @@ def find_run_bounds(log: PublishedLog) -> RunBounds | None:
 
 def has_published_logs(path: Path) -> bool:
     """Return whether a benchmark's or a system's folder contains any training log."""
-    return any(any(list_published_logs(folder)) for folder in (path, *iterate_subfolders(path)))
+    return any(any(iterate_published_logs(folder)) for folder in (path, *iterate_subfolders(path)))
 
 
 def find_system_description(home: Path, system: str) -> Path:

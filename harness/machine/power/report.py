@@ -21,7 +21,7 @@ MICRO_PER_UNIT: Final = 1e6
 def print_power_sources(root: Path, output_format: str) -> None:
     """Print all sources."""
     found = [
-        probe_power_source(name, root) for name in registry.list_entry_points(registry.POWER_GROUP)
+        probe_power_source(name, root) for name in registry.map_entry_points(registry.POWER_GROUP)
     ]
     if output_format == "json":
         click.echo(
@@ -57,7 +57,7 @@ def list_readable_channels(root: Path) -> list[str]:
     """Return the names of all channels that can be read."""
     return [
         channel["name"]
-        for name in registry.list_entry_points(registry.POWER_GROUP)
+        for name in registry.map_entry_points(registry.POWER_GROUP)
         for channel in probe_power_source(name, root)["channels"]
         if channel["watts"] is not None
     ]

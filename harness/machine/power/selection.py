@@ -62,7 +62,7 @@ def choose_power_sources(
 
 def parse_power_option(power: str) -> Sequence[str]:
     """Parse --power: auto is every source, off none; RequestError for an unknown name."""
-    known = list(registry.list_entry_points(registry.POWER_GROUP))
+    known = list(registry.map_entry_points(registry.POWER_GROUP))
     if power in (AUTO, OFF):
         return known if power == AUTO else []
     names = [word.strip() for word in power.split(",")]

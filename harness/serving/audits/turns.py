@@ -18,7 +18,7 @@ from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import AuditRow, AuditRules, require_audit_rules
-from suite.audits.tokens import count_token_contradictions
+from suite.audits.tokens import check_token_answers
 from suite.audits.verdict import (
     compare_audit_runs,
     compare_spread_runs,
@@ -419,7 +419,7 @@ def check_logged_counts(progress: AuditProgress) -> tuple[int, int, Mapping[str,
         progress.folder / Mode.PERFORMANCE / f"run_{turn + 1}"
         for turn in range(len(progress.test_figures))
     )
-    return count_token_contradictions(
+    return check_token_answers(
         (each for folder in folders for each in read_logged_tokens(folder)),
         registry.list_end_tokens(request.name, request.profile),
     )

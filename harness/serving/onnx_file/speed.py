@@ -121,7 +121,7 @@ def settle_file_engine(network: OnnxNetwork, options: RunOptions) -> RunOptions:
         return options
     systems: dict[str, LoadedSystem] = {}
     failures: list[MissingError] = []
-    for name in registry.list_entry_points(registry.ENGINE_GROUP):
+    for name in registry.map_entry_points(registry.ENGINE_GROUP):
         try:
             systems[name] = set_up_file_serving(network, replace(options, engine=name)).system
         except MissingError as error:

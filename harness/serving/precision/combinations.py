@@ -26,7 +26,7 @@ def iterate_combinations(
         [engine]
         if engine
         else sorted(
-            registry.list_entry_points(registry.ENGINE_GROUP),
+            registry.map_entry_points(registry.ENGINE_GROUP),
             key=lambda name: (name != request.framework, name),
         )
     )

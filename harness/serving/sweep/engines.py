@@ -85,7 +85,7 @@ def list_network_engines(network: str, options: RunOptions, request: SweepOption
     own = request.load_network(network).framework
     found = []
     for name in sorted(
-        registry.list_entry_points(registry.ENGINE_GROUP), key=lambda name: (name != own, name)
+        registry.map_entry_points(registry.ENGINE_GROUP), key=lambda name: (name != own, name)
     ):
         with suppress(MissingError, RequestError):
             set_up_swept_network(network, replace(options, engine=name), request)

@@ -17,7 +17,7 @@ from examples import EXAMPLES, path_of
 
 from compliance.cli import check, explain
 from compliance.rules import load_rules
-from suite.console.screen import Screen
+from suite.console.screen import OutputLevel
 from suite.errors import RequestError
 
 BASE = EXAMPLES / "base"
@@ -226,7 +226,7 @@ def test_results_that_are_moved_afterwards_have_their_final_paths(
         next(staged.rglob("result_0.txt")).write_text("")
     words = [str(staged / "open" / "acme"), "--format", "json"]
     result = CliRunner().invoke(
-        check, words, standalone_mode=False, obj=Screen(moving=(staged, final))
+        check, words, standalone_mode=False, obj=OutputLevel(moving=(staged, final))
     )
     (judged,) = json.loads(result.stdout)["results"]
     assert (judged["verdict"] == "valid") is valid

@@ -38,7 +38,7 @@ from compliance.logs.finite_numbers import is_finite_number
 from compliance.logs.mllog.mllog_lines import MllogEvent as Logged
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import ParseErrorKind, SourceFile
-from compliance.recognition.tree_path import TreePosition, list_performance_runs
+from compliance.recognition.tree_path import TreePosition, iterate_performance_runs
 from compliance.rules import judge_document
 from suite import registry
 from suite.files.layout import DETAIL_LOG
@@ -285,8 +285,12 @@ def test_performance_runs_come_by_number(tmp_path: Path) -> None:
     """run_10 behind run_9; what is no run is not among them."""
     for name in ("run_10", "run_9", "run_1", "run_x", "run_²", "run_2.partial", "notes"):
         (tmp_path / "performance" / name).mkdir(parents=True)
-    assert [path.name for path in list_performance_runs(tmp_path)] == ["run_1", "run_9", "run_10"]
-    assert list(list_performance_runs(tmp_path / "nothing")) == []
+    assert [path.name for path in iterate_performance_runs(tmp_path)] == [
+        "run_1",
+        "run_9",
+        "run_10",
+    ]
+    assert list(iterate_performance_runs(tmp_path / "nothing")) == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from examples import EXAMPLES
 from compliance.cli import check
 from compliance.own_run import fold_disturbances, omit_editing_advice, shorten_advice
 from compliance.verdict import Finding, PathJudgement, Severity
-from suite.console.screen import Screen
+from suite.console.screen import OutputLevel
 
 OTHERS = Finding(
     rule="noise.others",
@@ -92,13 +92,13 @@ def test_nobody_is_told_not_to_edit_own_files(advice: str, left: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("screen", "lines"),
-    [(Screen(inner=True), 1), (Screen(inner=True, verbose=True), 0), (Screen(), 0)],
+    ("level", "lines"),
+    [(OutputLevel(inner=True), 1), (OutputLevel(inner=True, verbose=True), 0), (OutputLevel(), 0)],
 )
-def test_only_a_campaign_shortens_its_check(screen: Screen, lines: int) -> None:
+def test_only_a_campaign_shortens_its_check(level: OutputLevel, lines: int) -> None:
     """`podium check` itself, and `podium -v run`, say everything."""
     place = EXAMPLES / "invalid" / "noise.others"
-    done = CliRunner().invoke(check, [str(place)], obj=screen)
+    done = CliRunner().invoke(check, [str(place)], obj=level)
     assert done.output.count("disturbed: other programs used 46 % of the cores") == lines
     assert ("warning noise.others" in done.output) is not lines
     assert done.exit_code == 0 or isinstance(done.exception, click.exceptions.Exit)

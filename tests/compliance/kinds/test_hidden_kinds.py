@@ -18,7 +18,7 @@ from compliance.verdict import UNKNOWN_ROUND, PathJudgement, Verdict
 from suite import registry
 from suite.errors import MissingError, RequestError
 
-KINDS = sorted(registry.list_entry_points(registry.ROUND_KIND_GROUP))
+KINDS = sorted(registry.map_entry_points(registry.ROUND_KIND_GROUP))
 NEEDED_BY = {"endpoints": frozenset({"endpoints-curve", "inference-mllog"})}
 """Kind -> those whose results are judged by its rules, too."""
 EVERY = 9

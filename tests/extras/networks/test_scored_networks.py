@@ -126,7 +126,7 @@ def test_a_network_is_scored_once_and_the_judge_scores_again(
 
 def test_podiums_own_networks_are_scored_alike() -> None:
     """By the scorer that the network of these tests has."""
-    own = {name for name in registry.list_entry_points(registry.NETWORK_GROUP) if name != NETWORK}
+    own = {name for name in registry.map_entry_points(registry.NETWORK_GROUP) if name != NETWORK}
     assert len(own) >= 5 and {registry.load_scorer(name) for name in own} == {
         registry.load_scorer(NETWORK)
     }

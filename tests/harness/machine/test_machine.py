@@ -28,7 +28,7 @@ from harness.machine import gpus as gpu_module
 from harness.machine import system_description
 from harness.machine.gpus import Gpu, list_gpus
 from harness.request import resolve_request
-from suite.console.screen import Screen
+from suite.console.screen import OutputLevel
 from suite.errors import MissingError
 from suite.process.installation import format_install_command
 from suite.rounds import Profile
@@ -369,7 +369,7 @@ def test_the_table_names_a_reason_once(
         "describe_engine_problem",
         lambda name, device, precision: "needs a GPU" if precision != "fp32" else "",
     )
-    with click.Context(command, obj=Screen(verbose=True)):
+    with click.Context(command, obj=OutputLevel(verbose=True)):
         report.print_readiness_report("fake", None, "text")
     told = capsys.readouterr().out
     assert (

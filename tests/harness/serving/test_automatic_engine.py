@@ -43,12 +43,12 @@ ENGINES: Mapping[str, type[FakeEngine]] = {
 
 def offer_engines(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Install these engines only."""
-    list_entry_points = registry.list_entry_points
+    map_entry_points = registry.map_entry_points
 
     def list_offered(group: str) -> object:
-        return dict.fromkeys(names) if group == registry.ENGINE_GROUP else list_entry_points(group)
+        return dict.fromkeys(names) if group == registry.ENGINE_GROUP else map_entry_points(group)
 
-    monkeypatch.setattr(registry, "list_entry_points", list_offered)
+    monkeypatch.setattr(registry, "map_entry_points", list_offered)
     monkeypatch.setattr(registry, "load_engine", lambda name: ENGINES[name]())
     monkeypatch.setattr(registry, "describe_engine_package", lambda name: f"{name} 1.0")
 

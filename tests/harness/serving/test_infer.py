@@ -432,7 +432,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
 
     monkeypatch.setattr(performance_runs, "run_performance_once", attempt)
     seen = infer.probe_system(bench, [Scenario.SERVER], tmp_path / "truth")
-    assert list(performance_runs.measure_performance(bench, Scenario.SERVER, 1, seen)) == problems
+    assert performance_runs.measure_performance(bench, Scenario.SERVER, 1, seen) == problems
     assert (
         rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1]
         and "repeating with server.target_qps=99\n" in capsys.readouterr().out

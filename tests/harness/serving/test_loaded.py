@@ -90,7 +90,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(
     bench = set_up_serving("fake", options(tmp_path, LONGER), None)
     slow = ProbedSpeed(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
     seen = replace(infer.probe_system(bench, [scenario], tmp_path / "truth"), probe=slow)
-    assert list(performance_runs.measure_performance(bench, scenario, 1, seen)) == []
+    assert performance_runs.measure_performance(bench, scenario, 1, seen) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
     assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
         scenario is not Scenario.SERVER
@@ -121,13 +121,11 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
         lambda bench, schedule, number, probe=None: verdicts.pop(0),
     )
     assert (
-        list(
-            performance_runs.measure_performance(
-                bench,
-                Scenario.OFFLINE,
-                1,
-                infer.probe_system(bench, [Scenario.OFFLINE], tmp_path / "truth"),
-            )
+        performance_runs.measure_performance(
+            bench,
+            Scenario.OFFLINE,
+            1,
+            infer.probe_system(bench, [Scenario.OFFLINE], tmp_path / "truth"),
         )
         == []
     )

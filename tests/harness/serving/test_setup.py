@@ -313,7 +313,7 @@ def test_an_option_that_an_engine_would_pass_over_is_refused(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in registry.list_entry_points(registry.ENGINE_GROUP) if name != "fake"]
+    "name", [name for name in registry.map_entry_points(registry.ENGINE_GROUP) if name != "fake"]
 )
 def test_engines_take_options_that_there_are(name: str) -> None:
     """A name spelled in another way than the setting's would refuse what it takes."""
@@ -328,7 +328,7 @@ def test_every_option_has_an_engine_that_takes_it() -> None:
     """One that none takes would be refused everywhere."""
     engines = [
         name
-        for name in registry.list_entry_points(registry.ENGINE_GROUP)
+        for name in registry.map_entry_points(registry.ENGINE_GROUP)
         if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")
     ]
     taken = frozenset().union(

@@ -200,7 +200,7 @@ def stage(
     real = registry.load_entry_point
 
     def resolve(group: str, kind: str, name: str) -> Any:
-        if group == registry.WORKLOAD_GROUP and name in registry.list_entry_points(group):
+        if group == registry.WORKLOAD_GROUP and name in registry.map_entry_points(group):
             return Workload(name=name, training="", inference="", score="")
         if group != registry.COMMAND_GROUP or name == "pack":
             return real(group, kind, name)
@@ -489,10 +489,10 @@ def test_all_goes_on_after_a_workload_that_missed_its_target(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.misses = True
-    points = registry.list_entry_points
+    points = registry.map_entry_points
     monkeypatch.setattr(
         registry,
-        "list_entry_points",
+        "map_entry_points",
         lambda group: (
             {"resnet50": 1, "resnet": 2} if group == registry.WORKLOAD_GROUP else points(group)
         ),

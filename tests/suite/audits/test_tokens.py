@@ -8,7 +8,7 @@ from suite.audits.names import GENERAL_TESTS, AuditTest, list_required_tests
 from suite.audits.tokens import (
     LoggedTokens,
     TokenCheck,
-    count_token_contradictions,
+    check_token_answers,
     find_token_contradictions,
     format_token_checks,
 )
@@ -49,14 +49,14 @@ def test_each_contradiction_is_found(logged: LoggedTokens, failed: set[TokenChec
 def test_the_outcome_is_told_in_the_words_of_the_script() -> None:
     """In Offline no first token is reported, so that check is skipped."""
     offline = LoggedTokens(sample=0, answer=array("i", [1, END]).tobytes(), first=b"", count=2)
-    answers, wrong, passed = count_token_contradictions([offline], {END})
+    answers, wrong, passed = check_token_answers([offline], {END})
     assert (answers, wrong) == (1, 0)
     assert format_token_checks(passed, complete=True) == (
         "First token check pass: Skipped\nEOS check pass: True\n"
         "Sample length check pass: True\nTEST06 verification complete\n"
     )
     padded = log_answer(1, END, END)
-    answers, wrong, passed = count_token_contradictions([offline, padded], {END})
+    answers, wrong, passed = check_token_answers([offline, padded], {END})
     assert (answers, wrong, passed[TokenCheck.END]) == (2, 1, False)
     assert passed[TokenCheck.FIRST] is True
 

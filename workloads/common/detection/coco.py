@@ -424,14 +424,14 @@ def describe_name_prefix(name: str, folder: Path) -> tuple[str, str]:
 
 def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:
     """Reject splits whose categories differ: their labels would not mean the same."""
-    if differences := list(list_category_differences(train, val)):
+    if differences := list(iterate_category_differences(train, val)):
         raise RequestError(
             f"{train.document} and {val.document}: their categories differ:"
             f" {format_leading_names(differences)}; give both files the same"
         )
 
 
-def list_category_differences(train: CocoSplit, val: CocoSplit) -> Iterator[str]:
+def iterate_category_differences(train: CocoSplit, val: CocoSplit) -> Iterator[str]:
     """Yield each category id that does not stand for the same in both splits."""
     names, other_names = (
         {category.id: f"'{category.name}'" for category in split.categories}

@@ -30,7 +30,7 @@ from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import AuditRow, AuditRules, LoadGenSettings, read_audit_rules
-from suite.audits.tokens import LoggedTokens, count_token_contradictions
+from suite.audits.tokens import LoggedTokens, check_token_answers
 from suite.audits.verdict import (
     compare_audit_runs,
     count_differing_answers,
@@ -245,7 +245,7 @@ def read_audit(
     found = [
         [
             read_loadgen_run(path, Mode.PERFORMANCE, scenario, round, rules)
-            for path in list_numbered_run_folders(folder / kind)
+            for path in iterate_numbered_run_folders(folder / kind)
         ]
         for kind in (REFERENCE_RUNS_FOLDER, Mode.PERFORMANCE)
     ]
@@ -295,7 +295,7 @@ def count_audit_answers(audit: Audit) -> tuple[int, int, Mapping[str, bool | Non
     TEST06 also whether all pass each check.
     """
     if audit.test is AuditTest.TEST06:
-        return count_token_contradictions(audit.logged_tokens, audit.end_tokens)
+        return check_token_answers(audit.logged_tokens, audit.end_tokens)
     truth = audit.truth
     if truth is None:
         return 0, 0, {}
@@ -314,7 +314,7 @@ def has_invalid_audit_run(audit: Audit) -> bool:
     return any(run.find_value(VERDICT_KEY) != VALID_RUN or run.voiding_errors for run in required)
 
 
-def list_numbered_run_folders(folder: Path) -> Iterator[Path]:
+def iterate_numbered_run_folders(folder: Path) -> Iterator[Path]:
     """Yield the folders of runs by number."""
     found = [
         (int(match[1]), path)

@@ -15,8 +15,8 @@ from compliance.recognition.tree_path import (
     TRAINING_TELEMETRY_PATTERN,
     has_division_folders,
     is_folder,
+    iterate_performance_runs,
     iterate_subfolders,
-    list_performance_runs,
     list_training_logs,
 )
 from suite.files.layout import (
@@ -91,7 +91,7 @@ def find_unexpected_entry_files(folder: Path) -> Iterator[Path]:
     )
     performance = folder / Mode.PERFORMANCE
     measured = set()
-    if any((run / ANALYZER_LOG).is_file() for run in list_performance_runs(folder)):
+    if any((run / ANALYZER_LOG).is_file() for run in iterate_performance_runs(folder)):
         measured = {POWER_FOLDER, RANGING_FOLDER}
     yield from find_unknown_paths(
         performance,

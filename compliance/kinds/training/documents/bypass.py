@@ -24,13 +24,13 @@ def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
     before v1.0, whose checker had no options.
     """
     if group.counts_progress:
-        for path in list_checker_params_files(group):
+        for path in iterate_checker_params_files(group):
             if option in read_checker_params_lines(path):
                 return f"{path.relative_to(group.folder.parent.parent)} with {option}"
     return None
 
 
-def list_checker_params_files(group: PublishedSet) -> Iterator[Path]:
+def iterate_checker_params_files(group: PublishedSet) -> Iterator[Path]:
     """Yield the files that may contain the options of a set: in its folder, and in its system's."""
     yield group.folder / CHECKER_PARAMS_FILE
     if group.place and group.place.benchmark:

@@ -25,7 +25,7 @@ from compliance.recognition.tree_path import (
     PUBLISHED_LOG_PATTERN,
     TRAINING_LOG_PATTERN,
     TreePosition,
-    list_published_logs,
+    iterate_published_logs,
 )
 from suite import events
 from suite.rounds.quality import has_reached_target
@@ -454,7 +454,7 @@ def read_published_set(
     described: DescribedSystem | None = None,
 ) -> PublishedSet:
     """Read the logs of a folder, by number, and note the other files in it."""
-    paths = list(list_published_logs(folder))
+    paths = list(iterate_published_logs(folder))
     try:
         others = sorted(
             path for path in folder.iterdir() if path not in paths and not path.name.startswith(".")

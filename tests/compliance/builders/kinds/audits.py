@@ -16,7 +16,7 @@ from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.outcome import AuditOutcome
 from suite.audits.rules import AuditRules, require_audit_rules
-from suite.audits.tokens import count_token_contradictions
+from suite.audits.tokens import check_token_answers
 from suite.audits.verdict import compare_audit_runs, select_compared_metric
 from suite.files.layout import (
     ACCURACY_LOG,
@@ -105,7 +105,7 @@ def check_answers(place: Path, test: AuditTest) -> dict[str, Any]:
         return {"answers": TURNS * LOADS[OFF].samples_per_query}
     if test is not AuditTest.TEST06:
         return {}
-    answers, wrong, checks = count_token_contradictions(
+    answers, wrong, checks = check_token_answers(
         (each for run in place.glob("performance/run_*") for each in read_logged_tokens(run)),
         registry.list_end_tokens("llama", Profile.SMOKE),
     )

@@ -18,7 +18,7 @@ from suite.files.layout import CHECKPOINTS_FOLDER, SYSTEM_RECORD, fold_name
 from suite.loadgen.headline import LATENCY_METRIC, convert_to_ceiling_unit, get_rate_unit
 from suite.loadgen.scenario import Scenario
 from suite.records import ServedRun
-from suite.rounds.legality import is_same_value
+from suite.rounds.legality import is_within_tolerance
 from suite.terms import Precision, Profile
 
 MEASURED_SYSTEM_FIELDS: Final = (
@@ -334,7 +334,7 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
 def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
     """Compare scores metric by metric."""
     return left.keys() == right.keys() and all(
-        is_same_value(left[name], right[name]) for name in left
+        is_within_tolerance(left[name], right[name]) for name in left
     )
 
 

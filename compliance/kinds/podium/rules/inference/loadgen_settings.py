@@ -12,7 +12,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.files.layout import SYSTEM_RECORD, compute_bound_seed
 from suite.loadgen.scenario import Scenario
-from suite.rounds.legality import is_same_value
+from suite.rounds.legality import is_within_tolerance
 from suite.workload import Mode
 
 LOADGEN_TEST_MODES: Final = {Mode.ACCURACY: "AccuracyOnly", Mode.PERFORMANCE: "PerformanceOnly"}
@@ -307,7 +307,7 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
         return
     key = REQUESTED_PERCENTILE_KEYS.get(run.scenario)
     found = run.find_number(key) if key else None
-    if key and found is not None and not is_same_value(found * 100, run.rule.percentile):
+    if key and found is not None and not is_within_tolerance(found * 100, run.rule.percentile):
         yield run.build_fault(f"percentile {found * 100:g}", f"{run.rule.percentile:g}", key)
     if run.scenario is Scenario.SERVER:
         for key in ("requested_server_target_latency_ns", "effective_target_latency_ns"):

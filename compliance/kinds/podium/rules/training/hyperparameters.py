@@ -16,7 +16,7 @@ from compliance.verdict import About, Fault, Severity
 from suite import events, registry
 from suite.errors import PodiumError
 from suite.rounds import HyperValue, Setting, SettingKind
-from suite.rounds.legality import check_hyperparameter_constraints, is_same_value
+from suite.rounds.legality import check_hyperparameter_constraints, is_within_tolerance
 from suite.rounds.ranges import describe_range, find_range_problem
 from suite.rounds.settings import collect_workload_settings
 
@@ -73,7 +73,7 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
                 yield fault
             else:
                 yield replace(fault, severity=Severity.WARNING)
-        elif key in wanted and not is_same_value(
+        elif key in wanted and not is_within_tolerance(
             convert_list_to_tuple(record.value), convert_list_to_tuple(wanted[key])
         ):
             yield log.build_fault(
@@ -201,7 +201,7 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
         key: record for key in select_logged_settings(log) if (record := log.find_record(key))
     }
     for key, record in logged.items():
-        if key in table and not is_same_value(record.value, table[key]):
+        if key in table and not is_within_tolerance(record.value, table[key]):
             yield log.build_fault(
                 f"{key} {record.value!r}, but {table[key]!r} in the settings",
                 "one value",

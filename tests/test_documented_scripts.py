@@ -28,8 +28,8 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-PARSERLESS: Final = frozenset({"tests/compliance/builders/examples.py"})
-"""Takes at most a folder."""
+PARSERLESS: Final = frozenset({"tests/compliance/builders/examples.py", "docs/outputs.py"})
+"""Take at most a folder."""
 
 
 def find_scripts() -> Iterator[tuple[str, tuple[str, ...]]]:

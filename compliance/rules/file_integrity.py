@@ -152,7 +152,7 @@ def number(source: SourceFile) -> Iterator[Fault]:
     Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is not a number reaches no
     target.
     Advice: change the settings of a training that reaches NaN, for example the learning rate;
-    LoadGen writes no such number, so copy its file again.
+    otherwise copy the file again from its run.
     """
     served = source.path.name in LOADGEN_FILES
     for fault in check_parse_errors(source, ParseErrorKind.NUMBER):

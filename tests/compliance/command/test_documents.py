@@ -582,7 +582,7 @@ def test_a_workload_whose_name_is_a_path_has_no_truth(tree: Path, name: str) -> 
 
 @pytest.mark.parametrize(
     ("name", "advised"),
-    [("mlperf_log_detail.txt", "restore the file"), ("result_0.txt", "aborted")],
+    [("mlperf_log_detail.txt", "LoadGen writes no"), ("result_0.txt", "learning rate")],
 )
 def test_what_is_no_number_is_advised_about_for_its_kind_of_file(name: str, advised: str) -> None:
     """A LoadGen log was told that a run that reaches NaN is aborted, which is training's rule."""

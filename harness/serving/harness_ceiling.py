@@ -10,7 +10,7 @@ load only ever lowers it.
 
 import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -193,7 +193,8 @@ def measure_scenario_ceilings(
     cache: Path, instances: int = 0, tokens: bool = False
 ) -> Iterator[tuple[str, float | None]]:
     """Measure each scenario in which LoadGen measures tokens, or each one without them."""
-    for scenario in TOKEN_HEADLINE_METRICS if tokens else Scenario:
+    measured: Iterable[Scenario] = TOKEN_HEADLINE_METRICS if tokens else Scenario
+    for scenario in measured:
         if scenario is Scenario.SERVER:
             yield scenario.value, measure_server_ceiling(cache, instances, tokens)
         else:
@@ -211,7 +212,8 @@ def measure_scenario_ceilings(
 def measure_server_ceiling(cache: Path, instances: int = 0, tokens: bool = False) -> float | None:
     """Return the highest rate tried that meets the latency bound."""
     planned = build_null_schedule(Scenario.SERVER, tokens)
-    for target in CEILING_TOKEN_RATES if tokens else CEILING_SERVER_RATES:
+    rates = CEILING_TOKEN_RATES if tokens else CEILING_SERVER_RATES
+    for target in rates:
         detail_log = run_null_system(replace(planned, rate=target), cache, instances=instances)
         if detail_log.values.get("result_validity") == "VALID":
             return compute_ceiling_rate(Scenario.SERVER, detail_log)

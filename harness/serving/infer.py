@@ -252,16 +252,15 @@ def write_measurements(
 ) -> None:
     """Write the measurements file: MLCommons' fields, then podium's."""
     request, record = serving_setup.request, serving_setup.checkpoint.record
+    transformations = "none"
+    if serving_setup.precision != "fp32":
+        transformations = f"{serving_setup.precision} where the engine computes in it"
     official: dict[str, object] = {
         "input_data_types": "fp32",
         "retraining": "no",
         "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
         "weight_data_types": serving_setup.precision.value,
-        "weight_transformations": (
-            "none"
-            if serving_setup.precision == "fp32"
-            else f"{serving_setup.precision} where the engine computes in it"
-        ),
+        "weight_transformations": transformations,
     }
     own: dict[str, object] = {
         "workload": request.name,

@@ -98,15 +98,13 @@ def judge_performance_run(
     scenario, row = schedule.scenario, serving_setup.require_scenario_rules(schedule.scenario)
     headline = detail_log.require_headline(scenario)
     valid = detail_log.values.get(VERDICT_KEY) == VALID_RUN
-    hints = (
-        ()
-        if valid
-        else advice.collect_run_hints(
+    hints: tuple[Hint, ...] = ()
+    if not valid:
+        hints = advice.collect_run_hints(
             scenario,
             apply_schedule_limits(row, schedule),
             collect_advice_facts(scenario, detail_log),
         )
-    )
     return LoadGenVerdict(
         valid=valid and not detail_log.errors,
         metric=headline.metric,
@@ -132,24 +130,21 @@ def collect_advice_facts(scenario: Scenario, detail_log: DetailLog) -> advice.Pe
     """Extract from the detail log what advice needs."""
     mean_key, median_key = STREAM_LATENCY_KEYS.get(scenario, ("result_mean_latency_ns", None))
     latency_key = format_target_key(detail_log) if scenario is Scenario.SERVER else mean_key
+    over_bound, rate = 0, 0.0
+    if scenario is Scenario.SERVER:
+        over_bound = int(detail_log.require_number("result_overlatency_query_count"))
+    if scenario in (Scenario.SERVER, Scenario.OFFLINE):
+        rate = detail_log.require_number(HEADLINE_METRICS[scenario][1])
     return advice.PerformanceFigures(
         duration_met=detail_log.is_flag_set("result_min_duration_met"),
         queries_met=detail_log.is_flag_set("result_min_queries_met"),
         early_stopping_met=detail_log.is_flag_set("early_stopping_met"),
         bound_met=detail_log.is_flag_set("result_perf_constraints_met"),
         queries=int(detail_log.require_number("result_query_count")),
-        over_bound=(
-            int(detail_log.require_number("result_overlatency_query_count"))
-            if scenario is Scenario.SERVER
-            else 0
-        ),
+        over_bound=over_bound,
         latency_ns=detail_log.require_number(latency_key),
         median_ns=detail_log.require_number(median_key) if median_key else 0.0,
-        rate=(
-            detail_log.require_number(HEADLINE_METRICS[scenario][1])
-            if scenario in (Scenario.SERVER, Scenario.OFFLINE)
-            else 0.0
-        ),
+        rate=rate,
         first_token_ns=find_token_time(scenario, detail_log, FIRST_TOKEN_KEY),
         per_token_ns=find_token_time(scenario, detail_log, OUTPUT_TOKEN_KEY),
     )
@@ -323,11 +318,10 @@ def summarise_batches(outcome: LoadGenOutcome) -> dict[str, float]:
     """Summarise the batches; a generator's are its steps, each of which adds a token to every live
     sequence.
     """
-    live = (
-        {"mean_live": outcome.generated / outcome.batches, "slots": float(outcome.slots)}
-        if outcome.generated
-        else {}
-    )
+    if outcome.generated:
+        live = {"mean_live": outcome.generated / outcome.batches, "slots": float(outcome.slots)}
+    else:
+        live = {}
     return {
         "count": float(outcome.batches),
         "mean_size": outcome.samples / max(outcome.batches, 1),
@@ -371,11 +365,10 @@ def format_run_verdict(
     unit = get_rate_unit(verdict.metric)
     value = latency if verdict.metric == LATENCY_METRIC else f"{verdict.value:,.1f} {unit}"
     tokens = format_token_figures(schedule, verdict.tokens) if verdict.tokens else ""
-    share = (
-        f" (harness ceiling {ceiling:,.0f} {unit}: {100 * verdict.rate / ceiling:.1f} %)"
-        if ceiling
-        else ""
-    )
+    if ceiling:
+        share = f" (harness ceiling {ceiling:,.0f} {unit}: {100 * verdict.rate / ceiling:.1f} %)"
+    else:
+        share = ""
     return (
         f"{schedule.scenario.label} {Mode.PERFORMANCE}: {'VALID' if verdict.valid else 'INVALID'},"
         f" {value}{tokens}{share}"
@@ -386,11 +379,10 @@ def format_token_figures(schedule: LoadGenSchedule, tokens: TokenFigures) -> str
     """Format what stands beside the metric of a run that measures tokens: the rate that the metric
     is not, and tokens' latencies at the scenario's percentile.
     """
-    rate, unit = (
-        (tokens.tokens_per_s, TOKEN_RATE_UNIT)
-        if schedule.scenario is Scenario.SINGLE_STREAM
-        else (tokens.answers_per_s, SAMPLE_RATE_UNIT)
-    )
+    if schedule.scenario is Scenario.SINGLE_STREAM:
+        rate, unit = (tokens.tokens_per_s, TOKEN_RATE_UNIT)
+    else:
+        rate, unit = (tokens.answers_per_s, SAMPLE_RATE_UNIT)
     percentile = f"p{schedule.percentile:g}"
     latencies = [
         f", {name} {percentile} {found[percentile] / NS_PER_MS:.2f} ms"

@@ -375,11 +375,10 @@ def read_batching_settings(settings: Mapping[str, HyperValue]) -> BatchingSettin
 def check_single_worker(batching: BatchingSettings, instances: int, devices: Sequence[str]) -> None:
     """Refuse several workers beside instances."""
     if batching.workers > 1 and instances:
-        other = (
-            f"setting {INSTANCES_SETTING}"
-            if len(devices) == 1
-            else f"--device {format_device_name(devices)}"
-        )
+        if len(devices) == 1:
+            other = f"setting {INSTANCES_SETTING}"
+        else:
+            other = f"--device {format_device_name(devices)}"
         raise RequestError(
             f"setting batching.workers and {other}: an instance has one worker; give one of the two"
         )

@@ -129,11 +129,9 @@ def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]
 def locate_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
     name = serving_setup.request.row.inference_name
-    return (
-        serving_setup.entry.locate_accuracy_run(name, scenario)
-        if mode is Mode.ACCURACY
-        else serving_setup.entry.locate_performance_run(name, scenario).parent
-    )
+    if mode is Mode.ACCURACY:
+        return serving_setup.entry.locate_accuracy_run(name, scenario)
+    return serving_setup.entry.locate_performance_run(name, scenario).parent
 
 
 def has_other_system(folder: Path, digest: str) -> bool:

@@ -124,11 +124,10 @@ def plan_compliance_test(
     reference_settings = (
         row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}
     )  # its queries repeat samples: LoadGen has no unique ones for it
-    reusable_reference = (
-        previous_reference
-        if previous_reference and previous_reference.loadgen_settings == reference_settings
-        else None
-    )
+    if previous_reference and previous_reference.loadgen_settings == reference_settings:
+        reusable_reference = previous_reference
+    else:
+        reusable_reference = None
     subject = replace(
         subject,
         schedule=reduce_audit_schedule(
@@ -190,11 +189,10 @@ def run_audit_turns(progress: AuditProgress) -> AuditOutcome:
     system; return what all of them came to.
     """
     for turn in range(1, progress.rules.most_turns + 1):
-        progress.outcome = (
-            take_over_reference(progress, progress.previous_reference)
-            if turn == 1 and progress.previous_reference
-            else run_audit_turn(progress, REFERENCE_RUNS_FOLDER, turn)
-        )
+        if turn == 1 and progress.previous_reference:
+            progress.outcome = take_over_reference(progress, progress.previous_reference)
+        else:
+            progress.outcome = run_audit_turn(progress, REFERENCE_RUNS_FOLDER, turn)
         if turn == 1 and TEST04_INDEX_SETTING in progress.test_settings:
             progress.test_settings[TEST04_INDEX_SETTING] = choose_repeated_sample(
                 progress, progress.outcome
@@ -263,11 +261,10 @@ def choose_repeated_sample(progress: AuditProgress, outcome: LoadGenOutcome) -> 
         "loaded_qsl_set"
     )
     loaded_samples = loaded if isinstance(loaded, list) else []
-    position = (
-        loaded_samples.index(outcome.longest)
-        if outcome.longest in loaded_samples
-        else int(progress.test_settings[TEST04_INDEX_SETTING])
-    )
+    if outcome.longest in loaded_samples:
+        position = loaded_samples.index(outcome.longest)
+    else:
+        position = int(progress.test_settings[TEST04_INDEX_SETTING])
     if position >= len(loaded_samples):
         raise RequestError(
             f"{progress.test} issues sample {position} of those in memory, and there are only"
@@ -278,11 +275,10 @@ def choose_repeated_sample(progress: AuditProgress, outcome: LoadGenOutcome) -> 
 
 def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
-    special, figures = (
-        (progress.reference_settings, progress.reference_figures)
-        if kind == REFERENCE_RUNS_FOLDER
-        else (progress.test_settings, progress.test_figures)
-    )
+    if kind == REFERENCE_RUNS_FOLDER:
+        special, figures = (progress.reference_settings, progress.reference_figures)
+    else:
+        special, figures = (progress.test_settings, progress.test_figures)
     schedule, folder = (
         replace(progress.subject.schedule, special=dict(special)),
         progress.folder / kind / f"run_{turn}",
@@ -305,11 +301,10 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
         if verdict.valid or not left or special.get(UNIQUE_SAMPLES_SETTING):
             break
         schedule = raise_expected_rate(schedule, verdict.hints)
-        expected = (
-            f", expecting {format_whole_digits(schedule.rate, 6)} samples/s"
-            if schedule.rate > progress.subject.schedule.rate
-            else ""
-        )
+        if schedule.rate > progress.subject.schedule.rate:
+            expected = f", expecting {format_whole_digits(schedule.rate, 6)} samples/s"
+        else:
+            expected = ""
         print_progress_note(f"{title}: INVALID; running it again{expected}")
         shutil.rmtree(folder)
         progress.repeated += 1
@@ -395,14 +390,9 @@ def has_invalid_run(progress: AuditProgress) -> bool:
 
 def list_required_runs(progress: AuditProgress) -> list[Path]:
     """Name the folders of the runs that have to be VALID."""
-    kinds = [
-        Mode.PERFORMANCE.value,
-        *(
-            []
-            if progress.reference_settings.get(UNIQUE_SAMPLES_SETTING)
-            else [REFERENCE_RUNS_FOLDER]
-        ),
-    ]
+    kinds = [Mode.PERFORMANCE.value]
+    if not progress.reference_settings.get(UNIQUE_SAMPLES_SETTING):
+        kinds.append(REFERENCE_RUNS_FOLDER)
     return [
         progress.folder / kind / f"run_{turn + 1}"
         for kind in kinds

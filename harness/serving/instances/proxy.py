@@ -87,11 +87,9 @@ class InstanceProcess:
 
     def add_instance_name(self, failure: ChildFailure) -> ChildFailure:
         """Report which GPU's process failed."""
-        return (
-            failure
-            if self.place.device == "cpu"
-            else replace(failure, sentence=f"{self.name}: {failure.sentence}")
-        )
+        if self.place.device == "cpu":
+            return failure
+        return replace(failure, sentence=f"{self.name}: {failure.sentence}")
 
     def request_answer(self, verb: str, argument: object = None) -> Any:
         """Send a request and wait for its answer, behind those that were sent before."""

@@ -23,11 +23,10 @@ def open_warm_predictor(inference: Inference, number: int, max_batch: int) -> Pr
         shortage = error.with_traceback(None)  # its frames keep the tensors of the batch
         shortage.__cause__ = shortage.__context__ = None
     fitting = find_fitting_batch(inference, number, max_batch)
-    hint = (
-        f"{fitting} fits: --set {MAX_BATCH_SETTING}={fitting}"
-        if fitting
-        else "not even one sample fits"
-    )
+    if fitting:
+        hint = f"{fitting} fits: --set {MAX_BATCH_SETTING}={fitting}"
+    else:
+        hint = "not even one sample fits"
     raise MissingError(
         f"memory does not suffice for a batch of {max_batch} ({asked}); {hint}"
     ) from shortage

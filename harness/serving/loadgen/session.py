@@ -99,11 +99,9 @@ class LoadedSystem:
     @property
     def device(self) -> str:
         """Name the device that computes, or all of them."""
-        return (
-            format_device_name([place.device for place in self.placement])
-            if self.placement
-            else self.run.device
-        )
+        if self.placement:
+            return format_device_name([place.device for place in self.placement])
+        return self.run.device
 
     @property
     def workers(self) -> int:

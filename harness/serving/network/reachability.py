@@ -51,11 +51,10 @@ def check_tls_handshake(
     try:
         context.wrap_socket(plain, server_hostname=endpoint.host).close()
     except ssl.SSLCertVerificationError as error:
-        trusted = (
-            "--ca names the certificates to trust"
-            if access.ca is None
-            else "--ca does not vouch for it"
-        )
+        if access.ca is None:
+            trusted = "--ca names the certificates to trust"
+        else:
+            trusted = "--ca does not vouch for it"
         raise MissingError(
             f"{endpoint.url}: its certificate is not trusted: {error.verify_message}; {trusted}"
         ) from error

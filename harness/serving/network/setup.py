@@ -204,11 +204,9 @@ def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Divisio
     others, and the servers say what they serve.
     """
     closed = row.division is Division.CLOSED
-    return (
-        Division.NETWORK
-        if closed and record.is_on_other_machines and record.states_what_it_serves
-        else Division.OPEN
-    )
+    if closed and record.is_on_other_machines and record.states_what_it_serves:
+        return Division.NETWORK
+    return Division.OPEN
 
 
 def adopt_remote_settings(request: RunRequest, description: ServerDescription) -> RunRequest:

@@ -218,6 +218,13 @@ def find_unknown_operators(model: onnx.ModelProto) -> Iterator[str]:
             yield replace_unprintable(f"{name} of domain {domain}" if domain else name)
 
 
+def read_dimension(dimension: Any) -> int | str:
+    """Return a dimension's size above 0, or the name of a free one."""
+    if dimension.HasField("dim_value") and dimension.dim_value > 0:
+        return int(dimension.dim_value)
+    return strip_unnamed_size(decode_name(dimension.dim_param))
+
+
 def read_file_input(path: Path, value: Any) -> FileInput:
     """Read one input; RequestError for a type that podium cannot make samples of."""
     name = replace_unprintable(decode_name(value.name))
@@ -230,12 +237,7 @@ def read_file_input(path: Path, value: Any) -> FileInput:
             f"{path}: input {name} is of type {kind.lower()}; podium has samples of"
             f" {', '.join(INPUT_TYPES.values())}"
         )
-    sizes = (
-        each.dim_value
-        if each.HasField("dim_value") and each.dim_value > 0
-        else strip_unnamed_size(decode_name(each.dim_param))
-        for each in tensor.shape.dim
-    )
+    sizes = map(read_dimension, tensor.shape.dim)
     return FileInput(
         name=decode_name(value.name),
         dtype=INPUT_TYPES[kind],

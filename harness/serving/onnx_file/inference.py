@@ -131,12 +131,9 @@ class OnnxPredictor:
 
     def _run_batch(self, held: Sequence[tuple[torch.Tensor, ...]]) -> list[bytes]:
         with torch.inference_mode():
-            columns = zip(*held, strict=True)
-            stacked = (
-                map(torch.stack, map(list, columns))
-                if self._network.graph.is_batched
-                else iter(held[0])
-            )
+            stacked = held[0]
+            if self._network.graph.is_batched:
+                stacked = tuple(map(torch.stack, map(list, zip(*held, strict=True))))
             first, *_ = self._call(*(each.to(self._device) for each in stacked))
             return list(cut_answers(first, len(held)))
 

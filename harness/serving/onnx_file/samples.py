@@ -40,12 +40,13 @@ class SampleFiles:
         """Read one sample's arrays, in the order of the inputs."""
         path = self.locate_sample(sample)
         arrays = read_sample_arrays(path, [each.name for each in shapes if each.value is None])
-        return tuple(
-            fill_array(each, each.value)
-            if each.value is not None
-            else fit_sample_array(path, arrays[each.name], each)
-            for each in shapes
-        )
+
+        def build_array(shape: InputShape) -> Any:
+            if shape.value is not None:
+                return fill_array(shape, shape.value)
+            return fit_sample_array(path, arrays[shape.name], shape)
+
+        return tuple(map(build_array, shapes))
 
 
 def fill_array(shape: InputShape, value: float) -> Any:

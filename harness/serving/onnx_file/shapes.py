@@ -194,10 +194,10 @@ def check_sizes_suffice(graph: FileGraph, given: NamedShapes, known: Mapping[str
         names = " and ".join(repr(own) if own else f"size {place + 1}" for place, own in free)
         problems.append(f"input {each.name} ({each}) leaves {names} free")
         assumed |= {own: EXAMPLE_SIZE if place else 1 for place, own in free if own}
-        sizes = (
-            assumed.get(own, EXAMPLE_SIZE if place else 1) if isinstance(own, str) else own
-            for place, own in enumerate(each.sizes)
-        )
+        sizes = list(each.sizes)
+        for place, own in enumerate(each.sizes):
+            if isinstance(own, str):
+                sizes[place] = assumed.get(own, EXAMPLE_SIZE if place else 1)
         options.append(format_shape_option(each.name, ",".join(map(str, sizes))))
     if problems:
         raise RequestError(

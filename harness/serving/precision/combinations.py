@@ -22,16 +22,16 @@ def iterate_combinations(
     quantised ones if the round has a calibration list.
     """
     options, row = request.options, request.row.inference.get(request.profile)
-    names = (
-        [engine]
-        if engine
-        else sorted(
+    if engine:
+        names = [engine]
+    else:
+        names = sorted(
             registry.map_entry_points(registry.ENGINE_GROUP),
             key=lambda name: (name != request.framework, name),
         )
-    )
+    precisions = [options.precision] if options.precision else list(Precision)
     for name in names:
-        for precision in [options.precision] if options.precision else Precision:
+        for precision in precisions:
             listed = row is not None and (
                 precision is options.precision
                 or not describe_missing_calibration(request.row, row, precision)

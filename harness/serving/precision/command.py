@@ -71,14 +71,12 @@ def compare_precisions(
 def add_precision_settings(request: RunRequest) -> RunRequest:
     """Add the row's settings for this table; the user's own take precedence."""
     added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
-    return (
-        resolve_request(
+    if added:
+        return resolve_request(
             replace(request.options, assignments=(*added, *request.options.assignments)),
             request.name,
         )
-        if added
-        else request
-    )
+    return request
 
 
 def set_up_first_system(

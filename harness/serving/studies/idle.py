@@ -28,6 +28,8 @@ def measure_idle_power(study_folders: Sequence[Path], power: ChosenPower, device
         sample_during_block(first, device, power.openings),
     ):
         time.sleep(IDLE_POWER_S)
-    for path in others if first.exists() else ():
+    if not first.exists():
+        return
+    for path in others:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(first, path)

@@ -73,11 +73,10 @@ def import_weights(workload: str, source: Path, options: RunOptions) -> None:
     RequestError if it cannot be read, or belongs to another network.
     """
     convert = registry.load_workload(workload).import_checkpoint
-    write_checkpoint = (
-        prepare_file_import(workload, source, options)
-        if convert is None
-        else prepare_folder_import(workload, source, options, convert)
-    )
+    if convert is None:
+        write_checkpoint = prepare_file_import(workload, source, options)
+    else:
+        write_checkpoint = prepare_folder_import(workload, source, options, convert)
     with lock_results_folder(options.results.absolute()):
         made = create_scratch_folder(options, workload)
         try:
@@ -149,11 +148,10 @@ def read_state_dict(file: Path) -> Mapping[str, Any]:
             warnings.simplefilter(
                 "ignore"
             )  # of torch, on pickle protocols: what it cannot read it refuses
-            found: Any = (
-                load_file(file)
-                if file.suffix == SAFETENSORS_SUFFIX
-                else torch.load(file, map_location="cpu", weights_only=True)
-            )
+            if file.suffix == SAFETENSORS_SUFFIX:
+                found: Any = load_file(file)
+            else:
+                found = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}") from error
     except (SafetensorError, *DAMAGED_FILE_ERRORS) as error:
@@ -194,9 +192,8 @@ def replace_exported_weights(
             return layout
         tried.append(problems)
     fewest = min(tried, key=len)
-    more = (
-        f" and {len(fewest) - MAX_NAMED_DIFFERENCES} more"
-        if len(fewest) > MAX_NAMED_DIFFERENCES
-        else ""
-    )
+    if len(fewest) > MAX_NAMED_DIFFERENCES:
+        more = f" and {len(fewest) - MAX_NAMED_DIFFERENCES} more"
+    else:
+        more = ""
     raise RequestError(f"{refusal}: {', '.join(fewest[:MAX_NAMED_DIFFERENCES])}{more}")

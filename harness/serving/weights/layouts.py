@@ -118,11 +118,9 @@ def join_tensor_parts(parts: Mapping[int, Any]) -> Any:
     import torch
 
     tensors = [tensor for _, tensor in sorted(parts.items())]
-    return (
-        tensors[0]
-        if len(tensors) == 1 or any(tensor.shape[1:] != tensors[0].shape[1:] for tensor in tensors)
-        else torch.cat(tensors)
-    )
+    if len(tensors) == 1 or any(tensor.shape[1:] != tensors[0].shape[1:] for tensor in tensors):
+        return tensors[0]
+    return torch.cat(tensors)
 
 
 def list_tensor_differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

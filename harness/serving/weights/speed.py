@@ -24,11 +24,10 @@ def measure_weights_speed(
     runs: int | None,
 ) -> None:
     """Measure the speed of weights without asking for accuracy. JudgedError if a run is INVALID."""
-    folder = (
-        export_random_weights(workload, options)
-        if weights == RANDOM_CHOICE
-        else require_checkpoint_folder(weights)
-    )
+    if weights == RANDOM_CHOICE:
+        folder = export_random_weights(workload, options)
+    else:
+        folder = require_checkpoint_folder(weights)
     study_options = StudyOptions(
         values={"scenarios": scenarios, "bound_ns": None}, checkpoint=folder, repeats=runs or 1
     )

@@ -92,11 +92,10 @@ def check_prompt_server(
             f" {shorten_text(reply.location) or 'nowhere'}; name the server itself with --endpoint"
         )
     if reply.status in UNAUTHORISED:
-        why = (
-            "the token of --token-file is not the server's"
-            if access.token
-            else "the server wants a token: --token-file"
-        )
+        if access.token:
+            why = "the token of --token-file is not the server's"
+        else:
+            why = "the server wants a token: --token-file"
         raise MissingError(f"{endpoint.url}: {why}")
     if reply.status == OK_STATUS:
         check_model_served(endpoint, reply, model)
@@ -154,16 +153,18 @@ def request_page(
 ) -> HttpReply:
     """Request one of a server's pages, on a connection of its own."""
     path = build_route_path(endpoint, route) if route == MODELS_ROUTE else f"{endpoint.base}{route}"
-    connection = (
-        http.client.HTTPSConnection(
+    connection: http.client.HTTPConnection
+    if endpoint.tls:
+        connection = http.client.HTTPSConnection(
             endpoint.host,
             endpoint.port,
             timeout=CONNECT_TIMEOUT_S,
             context=build_client_context(access),
         )
-        if endpoint.tls
-        else http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=CONNECT_TIMEOUT_S)
-    )
+    else:
+        connection = http.client.HTTPConnection(
+            endpoint.host, endpoint.port, timeout=CONNECT_TIMEOUT_S
+        )
     try:
         connection.request("GET", path, headers={"Connection": "close", **headers})
         response = connection.getresponse()

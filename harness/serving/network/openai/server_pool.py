@@ -91,11 +91,10 @@ class AnswerTimeout:
         responses not.
         """
         if kept_open:
-            answers, responses = (
-                ("an answer", "its response")
-                if kept_open == 1
-                else (f"{kept_open:,} answers", "their responses")
-            )
+            if kept_open == 1:
+                answers, responses = ("an answer", "its response")
+            else:
+                answers, responses = (f"{kept_open:,} answers", "their responses")
             return f"ended {answers} and kept {responses} open for {self.seconds:g} s"
         if self.per_answer:
             return f"did not end an answer within {self.seconds:g} s"
@@ -212,11 +211,10 @@ class PooledServer:
 
     def build_opening_error(self, error: Exception) -> PodiumError:
         """Describe why a connection cannot be opened."""
-        reason = (
-            f"no connection within {OPENING_TIMEOUT_S:g} s"
-            if isinstance(error, TimeoutError)
-            else f"{getattr(error, 'strerror', None) or error}"
-        )
+        if isinstance(error, TimeoutError):
+            reason = f"no connection within {OPENING_TIMEOUT_S:g} s"
+        else:
+            reason = f"{getattr(error, 'strerror', None) or error}"
         if self.pool.is_running:
             return JudgedError(
                 f"{self.endpoint.target} takes no more connections {self.pool.format_progress()}:"

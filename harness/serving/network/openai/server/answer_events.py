@@ -105,11 +105,10 @@ def write_answer_document(
     head: AnswerHead, text: str, finish: FinishReason, usage: dict[str, int]
 ) -> bytes:
     """Return a whole answer."""
-    said: dict[str, Any] = (
-        {"message": {"role": "assistant", "content": text, "refusal": None}}
-        if head.is_chat
-        else {"text": text}
-    )
+    if head.is_chat:
+        said: dict[str, Any] = {"message": {"role": "assistant", "content": text, "refusal": None}}
+    else:
+        said = {"text": text}
     kind = "chat.completion" if head.is_chat else "text_completion"
     choice = {"index": 0} | said | {"logprobs": None, "finish_reason": finish.value}
     return encode_json(head.build_document(kind, [choice]) | {"usage": usage})

@@ -143,11 +143,10 @@ def parse_completion_request(
     is_streamed = require_bool(fields, "stream")
     has_usage = read_stream_options(fields.get("stream_options"), is_streamed)
     asked = read_max_tokens(fields, limits)
-    prompt = (
-        read_chat_prompt(fields.get("messages"), limits, encoders)
-        if is_chat
-        else read_prompt(fields.get("prompt"), limits, encoders)
-    )
+    if is_chat:
+        prompt = read_chat_prompt(fields.get("messages"), limits, encoders)
+    else:
+        prompt = read_prompt(fields.get("prompt"), limits, encoders)
     return CompletionRequest(
         is_chat=is_chat,
         prompt=prompt,

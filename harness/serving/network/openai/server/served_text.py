@@ -171,11 +171,11 @@ def load_chat_template(folder: Path) -> tuple[jinja2.Template | None, dict[str, 
         document = read_untrusted_file(path, msgspec.json.Decoder(dict[str, Any]).decode)
         config = msgspec.convert(document, TokenizerConfig)
         own = folder / CHAT_TEMPLATE_FILE
-        source = (
-            read_untrusted_file(own, bytes).decode()
-            if own.is_file()
-            else choose_template_source(config)
-        )
+        source: str | None
+        if own.is_file():
+            source = read_untrusted_file(own, bytes).decode()
+        else:
+            source = choose_template_source(config)
         template = None if source is None else build_chat_environment().from_string(source)
     except (UnreadableError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: no readable chat template ({error})") from error

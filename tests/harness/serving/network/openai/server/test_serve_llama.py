@@ -159,7 +159,7 @@ def test_what_does_not_generate_or_tells_no_limits_is_refused():
 @pytest.mark.parametrize(
     "more, told",
     [
-        (("--api", "openai", "--server", "triton"), "--server triton: it speaks gRPC alone"),
+        (("--api", "openai", "--server", "triton"), "--server triton: it speaks only gRPC"),
         (("--queue", "5"), "--queue: only with --api openai"),
         (("--api", "rest"), "'rest' is not one of"),
     ],

@@ -63,7 +63,9 @@ def find_misfits(
     may be absent.
     """
     if not is_protocol(contract) and not isinstance(offered, contract):
-        yield Misfit(part="object", expected=f"a {contract.__name__}", found=name_type(offered))
+        yield Misfit(
+            part="object", expected=add_article(contract.__name__), found=name_type(offered)
+        )
         return
     if is_dataclass(contract):
         yield from find_field_misfits(offered)
@@ -265,8 +267,14 @@ def describe_hint(hint: Any) -> str:
 
 
 def describe_parameters(parameters: Collection[inspect.Parameter]) -> str:
-    names = [str(each.replace(annotation=each.empty)) for each in parameters]
-    return f"({', '.join(names)})"
+    """Return parameters as code writes them, without types and the mark of positional ones."""
+    shown = []
+    for each in parameters:
+        kind = each.kind
+        if kind is each.POSITIONAL_ONLY:
+            kind = each.POSITIONAL_OR_KEYWORD
+        shown.append(each.replace(annotation=each.empty, kind=kind))
+    return str(inspect.Signature(shown))
 
 
 def name_type(value: object) -> str:
@@ -274,4 +282,10 @@ def name_type(value: object) -> str:
         return f"the class {value.__name__}"
     if isinstance(value, FunctionType):
         return f"the function {value.__name__}"
-    return f"a {type(value).__name__}"
+    return add_article(type(value).__name__)
+
+
+def add_article(name: str) -> str:
+    if name[0].upper() in "AEIOU":
+        return f"an {name}"
+    return f"a {name}"

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from suite import plugins, registry
 from suite.console.added_options import load_added_options
-from suite.contracts import Misfit, find_misfits, list_part_functions
+from suite.contracts import Misfit, list_part_functions
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
 from suite.files.package_files import PackageFile, find_point_package, read_package_files
-from suite.prices import PriceReader
 from suite.rounds.kind_checks import find_round_obstacle
 from suite.rounds.load import check_round
 from suite.workload import WorkloadFramework
@@ -73,9 +72,15 @@ def iterate_plugin_problems() -> Iterator[PluginProblem]:
     import no framework; a Training or an Inference is checked when it is built.
     """
     for group in GROUP_KINDS:
-        for name, point in registry.map_entry_points(group).items():
-            if not plugins.is_own_entry_point(point):
-                yield from find_point_problems(group, name, point)
+        chosen = registry.map_entry_points(group)
+        for point in plugins.select_entry_points(group):
+            if plugins.is_own_entry_point(point):
+                continue
+            if chosen[point.name] is point:
+                yield from find_point_problems(group, point.name, point)
+            else:
+                package = plugins.describe_package(chosen[point.name])
+                yield build_problem(point, f"left out: {package} has that name, too")
     for point in plugins.list_unknown_points(GROUP_KINDS):
         error = build_unknown_name_error("group of entry points", point.group, GROUP_KINDS)
         yield build_problem(point, str(error))
@@ -89,7 +94,7 @@ def find_point_problems(group: str, name: str, point: EntryPoint) -> Iterator[Pl
             yield build_problem(point, str(misfit), misfit)
     except PodiumError as error:
         yield build_problem(point, str(error))
-    except Exception as error:  # another package's code may raise anything
+    except (Exception, SystemExit) as error:  # another package's code may raise anything
         yield build_problem(point, plugins.describe_broken_package(point, error))
 
 
@@ -131,12 +136,6 @@ def load_whole_framework(name: str) -> None:
 
 def load_rule_module(name: str) -> None:
     registry.load_record(ModuleType, registry.RULE_GROUP, "rules", name)
-
-
-def load_named_price_reader(name: str) -> None:
-    reader = registry.load_entry_point(registry.PRICE_GROUP, "reader of prices", name)
-    point = registry.map_entry_points(registry.PRICE_GROUP)[name]
-    plugins.require_fit(point, "reader of prices", find_misfits(reader, PriceReader))
 
 
 def load_files(group: str, pattern: str, check: Callable[[PackageFile], None], name: str) -> None:
@@ -194,8 +193,8 @@ LOADERS: Final[Mapping[str, Callable[[str], Any]]] = {
     registry.COMMAND_GROUP: registry.load_click_command,
     registry.OPTION_GROUP: load_added_options,
     registry.SITE_GROUP: registry.load_site_builder,
-    registry.SERVER_GROUP: partial(registry.load_entry_point, registry.SERVER_GROUP, "API"),
-    registry.PRICE_GROUP: load_named_price_reader,
+    registry.SERVER_GROUP: registry.load_server_starter,
+    registry.PRICE_GROUP: registry.load_price_reader,
     registry.TIME_STAMP_GROUP: registry.load_time_stamp_verifier,
     registry.ROUND_GROUP: partial(load_files, registry.ROUND_GROUP, "*.toml", check_round_file),
     registry.SCHEMA_GROUP: partial(load_files, registry.SCHEMA_GROUP, "*.json", check_schema_file),

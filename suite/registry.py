@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.rounds import Round
     from suite.rounds.endpoints_curve import EndpointsRound
     from suite.rounds.kind import RoundKind
-    from suite.serving_sites import SiteBuilder
+    from suite.serving_sites import ServerStarter, SiteBuilder
     from suite.studies.bare_network import BareNetwork, BareNetworkRecord
     from suite.studies.kind import StudyKind
     from suite.terms import Precision
@@ -97,11 +97,11 @@ the batch size.
 @cache
 def map_entry_points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name; on a name clash the first one wins. No package
-    takes the place of podium's own kind of round, by which published results are judged.
+    takes the place of what podium has itself, such as its judge.
     """
-    points = plugins.select_entry_points(group)
-    if group == ROUND_KIND_GROUP:
-        points = sorted(points, key=lambda each: not plugins.is_own_entry_point(each))
+    points = sorted(
+        plugins.select_entry_points(group), key=lambda each: not plugins.is_own_entry_point(each)
+    )
     found: dict[str, EntryPoint] = {}
     for point in points:
         if found.setdefault(point.name, point) is not point and group == ROUND_KIND_GROUP:
@@ -158,7 +158,7 @@ def load_from_package(point: EntryPoint, kind: str, name: str, load: Callable[[]
         raise MissingError(
             f"{kind} '{name}' cannot be loaded: {plugins.describe_broken_package(point, error)}"
         ) from error
-    except Exception as error:  # importing another package's module may raise anything
+    except (Exception, SystemExit) as error:  # another package's module may raise anything
         if plugins.is_own_entry_point(point):
             raise
         raise MissingError(
@@ -193,7 +193,7 @@ def build_plugin_object(
     point = map_entry_points(group)[name]
     try:
         built = maker()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if plugins.is_own_entry_point(point):
             raise
         raise MissingError(
@@ -202,6 +202,15 @@ def build_plugin_object(
     misfits = (*find_misfits(built, contract, optional), *find_name_misfits(built, name))
     plugins.require_fit(point, kind, misfits)
     return built
+
+
+def load_function(group: str, kind: str, name: str, contract: type[Any]) -> Any:
+    """Load a function; MissingError if it is broken in another package, or does not fit its
+    contract.
+    """
+    function = load_entry_point(group, kind, name)
+    plugins.require_fit(map_entry_points(group)[name], kind, find_misfits(function, contract))
+    return function
 
 
 def find_required_extra(point: EntryPoint) -> str:
@@ -361,25 +370,33 @@ def load_external_meters(name: str | None = None) -> "ExternalMeters":
     return cast("ExternalMeters", build_plugin_object(METER_GROUP, kind, name, ExternalMeters))
 
 
-def load_price_reader() -> "PriceReader":
-    """Return what reads files of prices; MissingError if no installed package does."""
+def load_price_reader(name: str | None = None) -> "PriceReader":
+    """Return what reads files of prices by that name, or the first; MissingError if no installed
+    package does.
+    """
+    from suite.prices import PriceReader
+
     kind = "reader of prices"
-    name = require_any_entry_point(PRICE_GROUP, kind)
-    return cast("PriceReader", load_entry_point(PRICE_GROUP, kind, name))
+    name = name or require_any_entry_point(PRICE_GROUP, kind)
+    return cast("PriceReader", load_function(PRICE_GROUP, kind, name, PriceReader))
 
 
 def load_site_builder(scheme: str) -> "SiteBuilder":
     """Return what builds the site of servers whose addresses have a scheme; MissingError if it is
     not installed, or does not fit.
     """
-    from suite.contracts import find_misfits
     from suite.serving_sites import SiteBuilder
 
-    kind = "kind of server"
-    builder = load_entry_point(SITE_GROUP, kind, scheme)
-    misfits = find_misfits(builder, SiteBuilder)
-    plugins.require_fit(map_entry_points(SITE_GROUP)[scheme], kind, misfits)
-    return cast("SiteBuilder", builder)
+    return cast("SiteBuilder", load_function(SITE_GROUP, "kind of server", scheme, SiteBuilder))
+
+
+def load_server_starter(api: str) -> "ServerStarter":
+    """Return what `podium serve` calls for an API; MissingError if it is not installed, or does
+    not fit.
+    """
+    from suite.serving_sites import ServerStarter
+
+    return cast("ServerStarter", load_function(SERVER_GROUP, "API", api, ServerStarter))
 
 
 def load_time_stamp_verifier(name: str | None = None) -> "TimeStampVerifier":

@@ -22,6 +22,7 @@ from suite.console.screen import print_progress_note
 from suite.errors import RequestError
 from suite.process import garbage
 from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.serving_sites import OWN_SERVER
 from suite.workload import PayloadInference
 
 TRITON_CHOICE: Final = "triton"
@@ -33,8 +34,8 @@ def serve_over_network(
     *,
     checkpoint: Path | None,
     listen: str,
-    server: str,
     files: tuple[Path | None, Path | None, Path | None],
+    server: str = OWN_SERVER,
 ) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
     check_grpc_installed()

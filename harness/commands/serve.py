@@ -19,10 +19,14 @@ from suite.console.options import (
 )
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 from suite.errors import RequestError
+from suite.serving_sites import DEFAULT_QUEUE, OWN_SERVER
 
-DEFAULT_QUEUE: Final = 4096
+GRPC_API: Final = "grpc"
 OPENAI_API: Final = "openai"
-OWN_SERVER: Final = "builtin"
+OFFERED_APIS: Final = sorted(
+    {GRPC_API, OPENAI_API, *registry.map_entry_points(registry.SERVER_GROUP)}
+)
+"""podium's own, which may not be installed, and those of other packages."""
 
 
 @click.command("serve")
@@ -44,8 +48,8 @@ OWN_SERVER: Final = "builtin"
 )
 @click.option(
     "--api",
-    type=click.Choice(["grpc", OPENAI_API]),
-    default="grpc",
+    type=click.Choice(OFFERED_APIS),
+    default=GRPC_API,
     show_default=True,
     help="KServe's protocol v2 over gRPC, or OpenAI's API with streamed tokens.",
 )
@@ -91,13 +95,13 @@ def serve_command(
         "files": (tls_cert, tls_key, token_file),
     }
     if api == OPENAI_API:
-        if server != OWN_SERVER:
-            raise RequestError(f"--server {server}: it speaks only gRPC; omit --api {OPENAI_API}")
         given["queue"] = queue
-    else:
-        if queue != DEFAULT_QUEUE:
-            raise RequestError(f"--queue: only with --api {OPENAI_API}")
+    elif queue != DEFAULT_QUEUE:
+        raise RequestError(f"--queue: only with --api {OPENAI_API}")
+    if api == GRPC_API:
         given["server"] = server
+    elif server != OWN_SERVER:
+        raise RequestError(f"--server {server}: it speaks only gRPC; omit --api {api}")
     with report_missing_modules():
-        serve = registry.load_entry_point(registry.SERVER_GROUP, "API", api)
+        serve = registry.load_server_starter(api)
         serve(workload, options, **given)

@@ -50,10 +50,15 @@ def change_entry_points(
 
 @contextmanager
 def offer_package(
-    folder: Path, name: str, files: Mapping[str, str], points: Sequence[tuple[str, str, str]]
+    folder: Path,
+    name: str,
+    files: Mapping[str, str],
+    points: Sequence[tuple[str, str, str]],
+    *,
+    is_first: bool = False,
 ) -> Iterator[None]:
     """Write a package of another distribution than podium's, and offer its entry points: (group,
-    name, value).
+    name, value), before or after podium's.
     """
     for path, text in {"__init__.py": "", **files}.items():
         (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +66,8 @@ def offer_package(
     offered = [EntryPoint(group=group, name=each, value=value) for group, each, value in points]
 
     def add(group: str, found: Sequence[EntryPoint]) -> list[EntryPoint]:
-        return [*found, *(point for point in offered if point.group == group)]
+        added = [point for point in offered if point.group == group]
+        return [*added, *found] if is_first else [*found, *added]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))

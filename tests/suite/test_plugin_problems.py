@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 from offered_packages import offer_package
 
+from submissions.compare.per_unit import parse_figure_request
 from suite import plugins, registry
 from suite.console.listing import format_installed_parts
 from suite.contracts import find_misfits, list_part_functions
@@ -175,6 +176,12 @@ BROKEN: Mapping[str, Broken] = {
         "__call__: expected a method that takes (endpoints, access, scenarios), found a method that"
         " takes (endpoints, access)",
     ),
+    "an API of servers": Broken(
+        registry.SERVER_GROUP, "serve",
+        "def serve(workload, options, *, checkpoint, listen, files): ...\n", ", files", "",
+        "__call__: expected a method that takes (workload, options, *, checkpoint, listen, files),"
+        " found a method that takes (workload, options, *, checkpoint, listen)",
+    ),
     "a reader of prices": Broken(
         registry.PRICE_GROUP, "read", "def read(path): ...\n", "path", "",
         "__call__: expected a method that takes (path), found a method that takes ()",
@@ -190,7 +197,7 @@ BROKEN: Mapping[str, Broken] = {
     ),
     "rules": Broken(
         registry.RULE_GROUP, "RULES", RULES, "", "RULES = 3\n",
-        "object: expected a module, found a int",
+        "object: expected a module, found an int",
     ),
     "rounds without a file": Broken(
         registry.ROUND_GROUP, "", RULES, "", "",
@@ -236,6 +243,47 @@ def test_its_use_is_refused_with_the_same_sentence(kind: str, tmp_path: Path) ->
     with offer_broken(tmp_path, BROKEN[kind]), pytest.raises(MissingError) as refused:
         LOADERS[BROKEN[kind].group]("odd")
     assert BROKEN[kind].told in str(refused.value) and PACKAGE in str(refused.value)
+
+
+@pytest.mark.parametrize("sentence", ["raise SystemExit(9)", "raise ImportError('x')"])
+def test_a_package_that_ends_the_program_is_told(tmp_path: Path, sentence: str) -> None:
+    """`sys.exit("install ...")` at the top of a module ended `podium list`, without a word."""
+    made = f"class Engine:\n    def __init__(self):\n        {sentence}\n"
+    files = {"__init__.py": made, "far.py": f"{sentence}\n"}
+    points = [
+        (registry.ENGINE_GROUP, "made", f"{PACKAGE}:Engine"),
+        (registry.ENGINE_GROUP, "far", f"{PACKAGE}.far:Engine"),
+    ]
+    with offer_package(tmp_path, PACKAGE, files, points):
+        told = {each.name: each.sentence for each in iterate_plugin_problems()}
+    error = sentence.removeprefix("raise ").partition("(")[0]
+    assert f"engine 'made' cannot be made: package {PACKAGE}: {error}" in told["made"]
+    assert f"engine 'far' cannot be loaded: package {PACKAGE}.far: {error}" in told["far"]
+
+
+def test_no_package_takes_the_place_of_a_part_of_podiums(tmp_path: Path) -> None:
+    """Its `check` judged in podium's place, and its prices were those of `podium compare`."""
+    points = [
+        (registry.COMMAND_GROUP, "check", f"{PACKAGE}:command"),
+        (registry.PRICE_GROUP, "toml", f"{PACKAGE}:command"),
+    ]
+    with offer_package(tmp_path, PACKAGE, {"__init__.py": COMMAND}, points, is_first=True):
+        for group, name, _ in points:
+            assert plugins.is_own_entry_point(registry.map_entry_points(group)[name])
+        told = {each.name: each.sentence for each in iterate_plugin_problems()}
+    own = f"podium-suite {distribution('podium-suite').version}"
+    assert told == dict.fromkeys(("check", "toml"), f"left out: {own} has that name, too")
+
+
+def test_prices_are_read_by_a_reader_that_fits(tmp_path: Path) -> None:
+    """`podium compare --per dollar` ended in a traceback."""
+    text = "def read(path, more): ...\n"
+    points = [(registry.PRICE_GROUP, "a", f"{PACKAGE}:read")]
+    with (
+        offer_package(tmp_path, PACKAGE, {"__init__.py": text}, points),
+        pytest.raises(MissingError, match=r"found a method that takes \(path, more\)"),
+    ):
+        parse_figure_request("dollar", tmp_path / "prices.toml")
 
 
 def test_a_group_that_nothing_reads_is_told(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from suite import registry
+from suite.errors import MissingError
 from suite.power import ROOT, Channel, PowerSource, Quantity
 
 COUNTER_INTERVAL_S: Final = 0.2
@@ -64,7 +65,10 @@ def list_readable_channels(root: Path) -> list[str]:
 
 
 def probe_power_source(name: str, root: Path) -> dict[str, Any]:
-    source = registry.load_power_source(name)
+    try:
+        source = registry.load_power_source(name)
+    except MissingError as error:
+        return {"name": name, "channels": [], "absent": str(error)}
     try:
         answer = source.probe(root)
         if not isinstance(answer, str):

@@ -7,9 +7,9 @@ from typing import Final
 
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.telemetry.sampled import SourceOpening
-from suite import registry
+from suite import plugins, registry
 from suite.errors import MissingError, RequestError
-from suite.power import PERIOD_MS, ROOT
+from suite.power import PERIOD_MS, ROOT, PowerSource
 from suite.rounds import HyperValue
 
 AUTO, OFF = "auto", "off"
@@ -99,9 +99,23 @@ def has_readable_power(chosen: ChosenPower) -> bool:
     for opening in chosen.openings:
         if "name" not in opening.options:
             return True
-        source = registry.load_power_source(str(opening.options["name"]))
+        source = load_usable_source(str(opening.options["name"]))
+        if source is None:
+            continue
         found = source.probe(Path(str(opening.options["root"])))
         source.close()
         if not isinstance(found, str):
             return True
     return False
+
+
+def load_usable_source(name: str) -> PowerSource | None:
+    """Return a power source; None, and a warning, for one of another package that does not fit."""
+    try:
+        return registry.load_power_source(name)
+    except MissingError as error:
+        point = registry.map_entry_points(registry.POWER_GROUP)[name]
+        if plugins.is_own_entry_point(point):
+            raise
+        plugins.warn_about_package(point, str(error))
+        return None

@@ -105,8 +105,10 @@ def parse_distinct_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
     endpoints = tuple(parse_endpoint(text) for text in texts)
     if len(set(endpoints)) < len(endpoints):
         raise RequestError("--endpoint: the same server is named twice")
-    if len({endpoint.scheme for endpoint in endpoints}) > 1:
-        raise RequestError("--endpoint: servers over grpc:// and http:// are not one system")
+    schemes = sorted({endpoint.scheme for endpoint in endpoints})
+    if len(schemes) > 1:
+        spoken = " and ".join(f"{each}://" for each in schemes)
+        raise RequestError(f"--endpoint: servers over {spoken} are not one system")
     return endpoints
 
 

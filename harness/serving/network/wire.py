@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from suite import registry
 from suite.errors import RequestError
 from suite.records import CalibrationRecord
 
@@ -21,7 +22,8 @@ BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 GRPC_SCHEME: Final = "grpc"
 HTTP_SCHEME: Final = "http"
 ENDPOINT_PATTERN: Final = re.compile(
-    r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?"
+    r"(?P<scheme>(?!https?:)[a-z][a-z0-9+.-]*)://"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?"
 )
 HTTP_ENDPOINT_PATTERN: Final = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@?#,\s]+)(:(?P<port>\d{1,5}))?"
@@ -81,7 +83,7 @@ class Endpoint:
     """Without brackets."""
     port: int
     scheme: str = GRPC_SCHEME
-    """grpc or http, without the s that stands for TLS."""
+    """grpc, http or another package's, without the s that stands for TLS."""
     base: str = ""
     """Beginning of the paths of an HTTP server's routes, such as /openai; "" or without an end
     slash.
@@ -104,12 +106,15 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Read grpc[s]://HOST:PORT or http[s]://HOST[:PORT][/BASE]; RequestError otherwise."""
+    """Read grpc[s]://HOST:PORT, http[s]://HOST[:PORT][/BASE], or SCHEME[s]://HOST:PORT of another
+    package's kind of servers; RequestError otherwise.
+    """
     scheme, mark, rest = text.partition("://")
     text = f"{scheme.lower()}{mark}{rest}"  # RFC 3986, section 3.1: case does not matter
     match = ENDPOINT_PATTERN.fullmatch(text) or HTTP_ENDPOINT_PATTERN.fullmatch(text)
     port = int(match["port"] or HTTP_PORTS[match["scheme"]]) if match else 0
-    if match is None or not 0 < port <= MAX_TCP_PORT:
+    protocol = find_protocol(match["scheme"]) if match else None
+    if match is None or protocol is None or not 0 < port <= MAX_TCP_PORT:
         raise RequestError(f"--endpoint {hide_user(text)}: {describe_address_fault(text, port)}")
     base = match.groupdict().get("base") or ""
     for route in PROMPT_ROUTES:
@@ -119,12 +124,18 @@ def parse_endpoint(text: str) -> Endpoint:
                 f" {text.rstrip('/').removesuffix(route)}{ROUTE_PREFIX}"
             )
     return Endpoint(
-        tls=match["scheme"].endswith("s"),
+        tls=match["scheme"] != protocol,
         host=match["host"].strip("[]"),
         port=port,
-        scheme=match["scheme"].removesuffix("s"),
+        scheme=protocol,
         base=base,
     )
+
+
+def find_protocol(scheme: str) -> str | None:
+    """Return a scheme without the s that stands for TLS; None if no kind of servers has it."""
+    known = {GRPC_SCHEME, HTTP_SCHEME, *registry.map_entry_points(registry.SITE_GROUP)}
+    return next((each for each in (scheme.removesuffix("s"), scheme) if each in known), None)
 
 
 def hide_user(text: str) -> str:

@@ -1,11 +1,18 @@
 """Power sources by name: which are read, and which cannot be."""
 
+import json
 from pathlib import Path
 
 import pytest
+from offered_packages import offer_package
 
-from harness.machine.power import sysfs
-from harness.machine.power.selection import choose_power_sources, parse_power_option
+from harness.machine.power import report, sysfs
+from harness.machine.power.selection import (
+    choose_power_sources,
+    has_readable_power,
+    parse_power_option,
+)
+from suite import registry
 from suite.errors import MissingError, RequestError
 
 
@@ -42,3 +49,20 @@ def test_a_counter_is_a_whole_number_of_the_kernel(tmp_path: Path, text: str) ->
     (tmp_path / "energy_uj").write_text(text)
     with pytest.raises(OSError, match="no number"):
         sysfs.read_sysfs_number(tmp_path / "energy_uj")
+
+
+def test_a_broken_source_of_another_package_is_told_and_all_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`podium infer`, `podium doctor` and `podium power` ended, without its name in their options."""
+    monkeypatch.setenv("PODIUM_POWER_ROOT", str(tmp_path))
+    points = [(registry.POWER_GROUP, "solar", "podium_solar:Solar")]
+    with offer_package(tmp_path, "podium_solar", {"__init__.py": "class Solar: ...\n"}, points):
+        chosen = choose_power_sources("auto", None, {})
+        assert not has_readable_power(chosen) and not has_readable_power(chosen)
+        assert capsys.readouterr().err.count("'solar'") == 1
+        assert report.list_readable_channels(tmp_path) == []
+        report.print_power_sources(tmp_path, "json")
+        told = {each["name"]: each for each in json.loads(capsys.readouterr().out)["sources"]}
+    assert "close: expected a method that takes ()" in told["solar"]["absent"]
+    assert told["rapl"]["absent"].startswith("no counters")

@@ -20,6 +20,7 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.process import garbage
 from suite.process.installation import format_install_command
 from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.serving_sites import DEFAULT_QUEUE, OWN_SERVER
 from suite.workload import GeneratingInference, Inference, PromptGenerator
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def serve_openai(
     *,
     checkpoint: Path | None,
     listen: str,
-    queue: int,
     files: tuple[Path | None, Path | None, Path | None],
+    queue: int = DEFAULT_QUEUE,
 ) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
     check_openai_installed()
@@ -94,7 +95,7 @@ def start_model(
     generator: PromptGenerator = service.start_service()
     garbage.freeze_loaded_objects()
     facts = describe_served_system(
-        serving_setup, recorder, server="builtin", software=describe_server_software()
+        serving_setup, recorder, server=OWN_SERVER, software=describe_server_software()
     )
     server.serve_model(
         ServedModel(

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -35,7 +35,6 @@ from suite.process.installation import format_install_command
 from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
 from suite.terms import Precision, Profile
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 ALL_COMMANDS_KEY: Final = "suite.cli.all_commands"

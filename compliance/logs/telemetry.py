@@ -18,7 +18,6 @@ MAX_SAMPLER_LINE_BYTES: Final = 64 << 10
 """Bytes; a host with a thousand cores needs a tenth."""
 MAX_SAMPLER_LINES: Final = 4_000_000
 """Ten hours of ten channels at 10 Hz; later lines are ignored."""
-VERSION: Final = 1
 
 ShareNumber: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 PositiveNumber: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from compliance.rules import rule
-from compliance.verdict import About, Fault, Finding, Verdict
+from compliance.verdict import About, Fault, Verdict
 from suite import registry
 
 VERSIONED_NAME_PATTERN: Final = re.compile(r"(.+)-(v?[0-9]+(?:\.[0-9]+)*)")
@@ -48,11 +48,6 @@ def known(result: UnjudgedPath) -> Iterator[Fault]:
         or f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
         advice=result.advice,
     )
-
-
-def report_unknown_round(result: UnjudgedPath) -> tuple[Finding, ...]:
-    """Return the finding that the round of a path is not known."""
-    return tuple(known(result))
 
 
 def format_round_ranges(names: Sequence[str]) -> Iterator[str]:

@@ -144,14 +144,6 @@ class ResultsEntry:
         """The folder of labels, annotations or references."""
         return self.organisation_folder / "truth" / workload
 
-    def locate_ledger(self, workload: str) -> Path:
-        """The ledger of a workload's attempts; always in the folder that results belong to, never
-        in a staging folder.
-        """
-        return locate_ledger_file(
-            find_owning_results(self.results) / self.division / self.org, workload
-        )
-
 
 def locate_checkpoint_folder(results: Path, workload: str, sha256: str) -> Path:
     """Folder of exported weights."""

@@ -5,7 +5,6 @@ are sorted and the one at index `count * percentile`, truncated to an integer, i
 interpolated.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 MIN_PERCENTILE: Final = 1.0
@@ -30,8 +29,3 @@ def compute_percentile_index(count: int, percentile: float) -> int:
     if count < 1:
         raise ValueError("a percentile needs values")
     return int(count * convert_to_fraction(percentile))
-
-
-def select_latency_ns(sorted_ns: Sequence[int], percentile: float) -> int:
-    """Return a percentile of sorted latencies."""
-    return sorted_ns[compute_percentile_index(len(sorted_ns), percentile)]

@@ -138,15 +138,6 @@ def parse_names(summary: str) -> list[str]:
     return [word for word in summary.split() if word not in NUMBER_MARKS]
 
 
-def compute_summary(article: str) -> str:
-    """Compute the summary of an article: who stands in the ranked sentences, by rank."""
-    people: dict[str, str] = {}
-    for sentence in article.split("."):
-        adverb, name = (sentence.split() + ["", ""])[:2]
-        people[adverb] = name
-    return format_summary(people[adverb] for adverb in RANK_ADVERBS if adverb in people)
-
-
 def generate_documents(seed: int, count: int) -> Iterator[NewsDocument]:
     """Yield the first documents of a stream."""
     return (generate_document(seed, number) for number in range(count))

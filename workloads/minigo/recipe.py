@@ -27,7 +27,7 @@ from workloads.minigo.go.ending import GameRules
 from workloads.minigo.go.features import SHOWN_POSITIONS_BY_PLANES
 from workloads.minigo.go.games import PlayerSettings
 
-AREA_PLAYER, CHECKPOINT_PLAYER, NOISE_PLAYER = "area", "checkpoint", "noise"
+CHECKPOINT_PLAYER: Final = "checkpoint"
 # mlcommons/training v0.6, minigo, cc/mcts_player.cc: Dirichlet alpha 0.03 * 361 / points
 DIRICHLET_ALPHA_TIMES_POINTS: Final = 0.03 * 361
 MIN_GAMES_SETTING: Final = "min_selfplay_games_per_generation"

@@ -40,7 +40,7 @@ from suite.files.layout import (
     locate_checkpoint_folder,
 )
 from suite.loadgen import early_stopping
-from suite.loadgen.percentiles import select_latency_ns
+from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
 from suite.records import (
     CheckpointRecord,
@@ -738,7 +738,9 @@ def stopping(load: Load, latencies: Sequence[int]) -> list[str]:
 def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
     """The percentiles that LoadGen writes, of queries or of samples."""
     return {
-        f"result_{share:.2f}_percentile_{of}latency_ns": select_latency_ns(latencies, share)
+        f"result_{share:.2f}_percentile_{of}latency_ns": latencies[
+            compute_percentile_index(len(latencies), share)
+        ]
         for share in LOGGED_SHARES
     }
 

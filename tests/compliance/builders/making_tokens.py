@@ -15,7 +15,7 @@ import numpy
 from compliance.loadgen_replay import take_first_values
 from suite.files.layout import QUERY_RECORD_FILE, TOKEN_RECORD_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
-from suite.loadgen.percentiles import select_latency_ns
+from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_BYTES
@@ -128,7 +128,10 @@ def token_results(load: "Load", found: Mapping[str, Any], span_ms: float) -> dic
             extreme.format("max"): values[-1],
             extreme.format("mean"): sum(values) // len(values),
         }
-        told |= {form.format(share): select_latency_ns(values, share) for share in LOGGED_SHARES}
+        told |= {
+            form.format(share): values[compute_percentile_index(len(values), share)]
+            for share in LOGGED_SHARES
+        }
     speed = rounded(tokens * 1e3 / span_ms)
     with_overhead = speed
     if load.scenario is Scenario.SINGLE_STREAM:

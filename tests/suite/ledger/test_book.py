@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from suite.files.layout import (
-    ResultsEntry,
     compute_file_sha256,
     find_owning_results,
     locate_staged_campaign,
@@ -36,7 +35,6 @@ from suite.ledger.steps import (
     split_ledger_lines,
     strip_packed_lines,
 )
-from suite.terms import Division
 
 RUN = "open/acme/results/box/net/Server/performance/run_1"
 SET = "open/acme/results/box/net"
@@ -238,12 +236,6 @@ def test_what_is_made_beside_earlier_results_stands_and_is_written_where_these_l
     assert (
         len(collect_standing_files(ledger.read_steps())) == 1
         and find_owning_results(made) == ledger.results
-    )
-    assert (
-        ResultsEntry(results=made, division=Division.OPEN, org="acme", system="box").locate_ledger(
-            "net"
-        )
-        == ledger.path
     )
 
 

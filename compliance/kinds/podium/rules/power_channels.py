@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from suite.measurement.power_readings import COMPONENTS_SOURCE, PART_GRADES, PowerTrack
+from suite.measurement.power_readings import PowerTrack
 from suite.power import SYSTEM, Grade, Quantity
 
 POWER_ONLY: Final = (Quantity.POWER,)
@@ -56,13 +56,6 @@ EQUAL_MEANS_SHARE: Final = 1e-3
 """Minimum share by which the mean of a run differs from that of the time around it. Source: house
 rule.
 """
-
-
-def list_source_grades(source: str) -> tuple[str, ...]:
-    """Return the grades that a source can have."""
-    if source == COMPONENTS_SOURCE:
-        return PART_GRADES
-    return tuple(POWER_SOURCES.get(source, PLUGIN_SOURCE).grades)
 
 
 def find_channel_misfits(track: PowerTrack) -> Iterator[tuple[str, str]]:

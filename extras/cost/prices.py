@@ -69,9 +69,9 @@ class Amount:
     source: str
 
     @classmethod
-    def build_exact(cls, value: float, source: str = "") -> Self:
+    def build_exact(cls, value: float) -> Self:
         """Return an amount without a range."""
-        return cls(value=value, low=value, high=value, source=source)
+        return cls(value=value, low=value, high=value, source="")
 
 
 AMOUNT_ONE: Final = Amount.build_exact(1.0)

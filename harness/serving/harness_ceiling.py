@@ -236,11 +236,9 @@ def compute_ceiling_rate(scenario: Scenario, detail_log: DetailLog) -> float:
     return NS_PER_S / detail_log.require_number("result_mean_latency_ns")
 
 
-def run_null_system(
-    schedule: LoadGenSchedule, cache: Path, batch: int = NULL_BATCH_SIZE, instances: int = 0
-) -> DetailLog:
+def run_null_system(schedule: LoadGenSchedule, cache: Path, instances: int = 0) -> DetailLog:
     """Run LoadGen over the null system, or over the null generator if it measures tokens."""
-    null_system = build_null_system(cache, batch, schedule.token_latencies)
+    null_system = build_null_system(cache, NULL_BATCH_SIZE, schedule.token_latencies)
     with create_temporary_folder() as folder:
         run_in_child(
             run_loadgen,

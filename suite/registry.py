@@ -413,8 +413,12 @@ def load_time_stamp_verifier(name: str | None = None) -> "TimeStampVerifier":
 
 
 def require_any_entry_point(group: str, kind: str) -> str:
-    """Return the first name of a group; MissingError if no installed package offers one."""
-    name = next(iter(map_entry_points(group)), None)
+    """Return the first name of a group, podium's own before others; MissingError if no installed
+    package offers one.
+    """
+    points = map_entry_points(group)
+    own = [each for each in points if plugins.is_own_entry_point(points[each])]
+    name = next(iter((*own, *points)), None)
     if name is None:
         raise MissingError(f"no {kind} is installed: no package offers one in {group}")
     return name

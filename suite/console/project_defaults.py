@@ -15,7 +15,7 @@ from suite.errors import RequestError, build_unknown_name_error
 
 PROJECT_FILE: Final = Path("pyproject.toml")
 TABLE_PATH: Final = "tool.podium"
-OWN_TABLE: Final = re.compile(r"^\[tool\.podium[.\]]", re.MULTILINE)
+OWN_TABLE: Final = re.compile(r"^\s*\[\s*tool\s*\.\s*podium\s*[.\]]", re.MULTILINE)
 
 
 def is_given(name: str) -> bool:

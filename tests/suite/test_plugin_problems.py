@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
 
 import pytest
-from offered_packages import offer_package
+from offered_packages import hide_extra, offer_package
 
 from submissions.compare.per_unit import parse_figure_request
 from suite import plugins, registry
@@ -275,15 +275,17 @@ def test_no_package_takes_the_place_of_a_part_of_podiums(tmp_path: Path) -> None
     assert told == dict.fromkeys(("check", "toml"), f"left out: {own} has that name, too")
 
 
-def test_prices_are_read_by_a_reader_that_fits(tmp_path: Path) -> None:
-    """`podium compare --per dollar` ended in a traceback."""
+def test_prices_are_read_by_podiums_reader_or_by_one_that_fits(tmp_path: Path) -> None:
+    """`podium compare --per dollar` ended in a traceback; the first name in the alphabet read."""
     text = "def read(path, more): ...\n"
     points = [(registry.PRICE_GROUP, "a", f"{PACKAGE}:read")]
-    with (
-        offer_package(tmp_path, PACKAGE, {"__init__.py": text}, points),
-        pytest.raises(MissingError, match=r"found a method that takes \(path, more\)"),
-    ):
-        parse_figure_request("dollar", tmp_path / "prices.toml")
+    with offer_package(tmp_path, PACKAGE, {"__init__.py": text}, points):
+        assert registry.load_price_reader().__module__ == "extras.cost.prices"
+        with (
+            hide_extra("cost"),
+            pytest.raises(MissingError, match=r"found a method that takes \(path, more\)"),
+        ):
+            parse_figure_request("dollar", tmp_path / "prices.toml")
 
 
 def test_a_group_that_nothing_reads_is_told(

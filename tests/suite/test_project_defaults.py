@@ -36,6 +36,13 @@ def test_a_table_gives_a_command_its_defaults() -> None:
     assert run("score", "--help").stderr == "", "another command has no table"
 
 
+@pytest.mark.parametrize("header", ["[ tool.podium.list ]", "  [tool . podium . list]"])
+def test_a_table_may_stand_as_toml_allows(header: str) -> None:
+    """A space in its header, and its defaults were left out without a word."""
+    write_project(f'{header}\nformat = "json"\n')
+    assert run("list").stdout.startswith("{")
+
+
 def test_flags_numbers_and_lists_are_taken() -> None:
     write_project(
         "[tool.podium.train]\nseed = 7\nresume = true\nset = ['data.shuffle_labels=true', 'a=1']\n"

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from suite import plugins, registry
 from suite.cli import RunOptions
 from suite.console.options import OptionDecorator
+from suite.contracts import Misfit
 from suite.errors import MissingError
+
+EXTENSIBLE_COMMAND: Final = "infer"
+"""The command that takes options of packages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +30,23 @@ class AddedOptions:
 
 
 def load_added_options(name: str) -> AddedOptions:
-    """Return what an entry point adds; MissingError if it cannot be loaded, or does not fit."""
-    return registry.load_record(AddedOptions, registry.OPTION_GROUP, "option", name)
+    """Return what an entry point adds; MissingError if it cannot be loaded or added, or does not
+    fit.
+    """
+    added = registry.load_record(AddedOptions, registry.OPTION_GROUP, "option", name)
+    point = registry.map_entry_points(registry.OPTION_GROUP)[name]
+    if name.partition(".")[0] != EXTENSIBLE_COMMAND:
+        misfit = Misfit(part="name", expected=f"{EXTENSIBLE_COMMAND}.OPTION", found=f"'{name}'")
+        plugins.require_fit(point, "option", [misfit])
+    registry.load_from_package(point, "option", name, partial(add_options, added, lambda: None))
+    return added
+
+
+def add_options(added: AddedOptions, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with options, which `podium COMMAND --help` shows in their order."""
+    for option in reversed(added.options):
+        function = option(function)
+    return function
 
 
 def iterate_added_options(command: str) -> Iterator[AddedOptions]:
@@ -51,8 +71,7 @@ def add_package_options(command: str) -> OptionDecorator:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for added in iterate_added_options(command):
-            for option in reversed(added.options):
-                function = option(function)
+            function = add_options(added, function)
         return function
 
     return decorate

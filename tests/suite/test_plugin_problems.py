@@ -12,6 +12,7 @@ from offered_packages import hide_extra, offer_package
 
 from submissions.compare.per_unit import parse_figure_request
 from suite import plugins, registry
+from suite.console.added_options import iterate_added_options
 from suite.console.listing import format_installed_parts
 from suite.contracts import find_misfits, list_part_functions
 from suite.errors import MissingError
@@ -286,6 +287,21 @@ def test_prices_are_read_by_podiums_reader_or_by_one_that_fits(tmp_path: Path) -
             pytest.raises(MissingError, match=r"found a method that takes \(path, more\)"),
         ):
             parse_figure_request("dollar", tmp_path / "prices.toml")
+
+
+def test_options_that_cannot_be_added_are_told(tmp_path: Path) -> None:
+    """One that fails ended every `podium infer`; those of another command were never looked for."""
+    failing = OPTION.replace("options=()", "options=(lambda command: 1 / 0,)")
+    files = {"__init__.py": OPTION, "far.py": failing}
+    points = [
+        (registry.OPTION_GROUP, "infer.odd", f"{PACKAGE}.far:OPTION"),
+        (registry.OPTION_GROUP, "train.odd", f"{PACKAGE}:OPTION"),
+    ]
+    with offer_package(tmp_path, PACKAGE, files, points):
+        told = {each.name: each.sentence for each in iterate_plugin_problems()}
+        assert PACKAGE not in {each.resolve.__module__ for each in iterate_added_options("infer")}
+    assert "ZeroDivisionError" in told["infer.odd"]
+    assert told["train.odd"] == "name: expected infer.OPTION, found 'train.odd'"
 
 
 def test_a_group_that_nothing_reads_is_told(

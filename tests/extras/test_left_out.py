@@ -48,9 +48,15 @@ def test_help_is_shown_without_an_extra(
     [("tensorrt", ["infer", "resnet50", "--plans", "plans"], "tensorrt")],
 )
 def test_an_option_of_an_extra_says_what_to_install(
-    podium_without: Callable[[str], Podium], extra: str, words: list[str], to_install: str
+    podium_without: Callable[[str], Podium],
+    extra: str,
+    words: list[str],
+    to_install: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A command has its options from when it is imported: another process shows what is missing."""
+    monkeypatch.chdir(tmp_path)  # in the clone, what to install is told without its path
     asked = podium_without(extra)(*words)
     sentence = f"option '{words[2]}' is not installed: {format_install_command(to_install)}"
     assert asked.returncode == 3

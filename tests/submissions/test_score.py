@@ -366,6 +366,16 @@ def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(
     assert len(json.loads(outcome.stdout)["scores"]) == 4
 
 
+@pytest.mark.parametrize("place", ["speed", "study"])
+def test_a_folder_of_studies_is_compared_by_its_studies(place: str) -> None:
+    path = Path(__file__).resolve().parents[1] / "examples" / "base" / place
+    compared = CliRunner().invoke(compare, [str(path), str(path)])
+    assert isinstance(compared.exception, RequestError)
+    assert "contains no results, only studies; give the folders of two studies" in str(
+        compared.exception
+    )
+
+
 @pytest.mark.parametrize("place", ["speed", "speed/studies/resnet50-speed", "study"])
 def test_a_study_is_no_result(place: str) -> None:
     """The runs of speed alone lie in a tree of their own, and would be scored like a result."""
@@ -375,6 +385,3 @@ def test_a_study_is_no_result(place: str) -> None:
         open_results(path),
     ):
         pass
-    compared = CliRunner().invoke(compare, [str(path), str(path)])
-    assert isinstance(compared.exception, RequestError)
-    assert f"draw each study with podium report {path} -o study.html" in str(compared.exception)

@@ -60,7 +60,7 @@ OWN = {
     "CHECKPOINT",
     "EXAMPLE",
     "STEP_PREPARATION",
-    "ENERGY",
+    "TELEMETRY",
 }
 """Of podium, not of MLCommons."""
 

@@ -173,6 +173,10 @@ FORM_OF_MUTANTS: Final[dict[str, str]] = {
         "lines in another order than their times",
     ),
     **dict.fromkeys(
+        ("cut_global_batch_size", "garbage_in_global_batch_size"),
+        "a required hyperparameter on a garbled line",
+    ),
+    **dict.fromkeys(
         ("stop_in_the_other_dialect", "value_missing_run_start"),
         "run_start or run_stop without a value, or in the other round's style",
     ),

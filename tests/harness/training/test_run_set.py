@@ -790,11 +790,12 @@ def test_a_training_run_has_the_usual_looks(
     """In all of its epochs; and the run behind it in the same process as well."""
     seen = list[object]()
     plain = fake.FakeTraining.train_epoch
-    monkeypatch.setattr(
-        fake.FakeTraining,
-        "train_epoch",
-        lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words),
-    )
+
+    def train_epoch(training: fake.FakeTraining, epoch: int, first_step: int = 0) -> Iterator[int]:
+        seen.append(gc.get_threshold())
+        return plain(training, epoch, first_step)
+
+    monkeypatch.setattr(fake.FakeTraining, "train_epoch", train_epoch)
     gc.set_threshold(garbage.SELDOM_THRESHOLD)
     train_run_set("fake", options(tmp_path), seed=1, runs=2)
     assert len(seen) > 2 and set(seen) == {garbage.USUAL_THRESHOLDS}

@@ -28,7 +28,10 @@ LOGGED_RECORD_FIELDS: Final = {
 }
 """Field of a checkpoint's record -> the event with the same value."""
 UNWEIGHED_FILES: Final = (CHECKPOINT_RECORD, "model.json")
-"""Files of a checkpoint that stay where somebody left its weights out."""
+"""Files of a checkpoint that stay where somebody left its weights out: the record, and the
+description that every workload writes (workloads/common/weights_description.py), which the judge
+does not import.
+"""
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 

@@ -163,7 +163,8 @@ class Progress(AbstractContextManager["Progress"]):
         else:
             self._print_line(
                 f"{self._format_title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f}"
-                f" samples/s{loss}{self._format_waiting()}, {self._format_times()}"
+                f" samples/s{loss}{self._format_waiting(self._measure_waiting_share())}"
+                f", {self._format_times()}"
             )
 
     def _measure_waiting_share(self) -> float:
@@ -171,8 +172,7 @@ class Progress(AbstractContextManager["Progress"]):
         waited_s = DATA_WAITING.waited_s - self._waited_before_s
         return min(1.0, waited_s / max(time.monotonic() - self._began_s, 1e-9))
 
-    def _format_waiting(self) -> str:
-        share = self._measure_waiting_share()
+    def _format_waiting(self, share: float) -> str:
         if share < SHOWN_WAITING_SHARE:
             return ""
         loading = f" ({self._loading})" if self._loading else ""
@@ -201,17 +201,18 @@ class Progress(AbstractContextManager["Progress"]):
         share of the time in which this rank's steps waited for data.
         """
         rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
+        waiting_share = round(self._measure_waiting_share(), 4)
         self._last_loss = loss
         self._before += self._samples - self._earlier
         self._earlier = self._samples
         self._print_line(
             f"{self._format_title()}: {rate:,.1f} samples/s, loss {loss:.4f}"
-            f"{self._format_waiting()}"
+            f"{self._format_waiting(waiting_share)}"
         )
         return {
             "throughput": round(rate, 3),
             "loss": loss if math.isfinite(loss) else None,
-            WAITED_FOR_DATA: round(self._measure_waiting_share(), 4),
+            WAITED_FOR_DATA: waiting_share,
         }
 
     def _show_phase(self, title: str) -> None:

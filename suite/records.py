@@ -258,6 +258,10 @@ class NetworkRecord:
     """Streamed answers of several tokens, all of which came in one read of the connection, so that
     no time per token is known of them; None if answers were not streamed, and in older records.
     """
+    prompt_tokens: int | None = None
+    """Of the prompts of all answers, by the servers' `usage`; None if they state none."""
+    cached_tokens: int | None = None
+    """Of those, how many the servers had in a cache (`prompt_tokens_details`); None as above."""
     server: Mapping[str, str] | None = None
     """What podium's servers say of themselves; None of others."""
 

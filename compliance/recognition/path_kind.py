@@ -41,6 +41,7 @@ from suite.files.layout import (
     SYSTEM_RECORD,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
     locate_absolutely,
 )
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
@@ -54,6 +55,7 @@ LOADGEN_FILES: Final = frozenset(
         RUN_RECORD,
         QUERY_RECORD_FILE,
         TOKEN_RECORD_FILE,
+        USAGE_RECORD_FILE,
         ROOM_RECORD_FILE,
         START_RECORD_FILE,
         TELEMETRY_FILE,

@@ -26,6 +26,7 @@ from harness.serving.loadgen.test_settings import (
 )
 from harness.serving.run_record import (
     LoadGenVerdict,
+    describe_cached_prompts,
     describe_unstreamed_answers,
     format_run_verdict,
     judge_performance_run,
@@ -260,7 +261,8 @@ def run_performance_once(
         )
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
-    remarks = list(filter(None, (*outcome.lost, describe_unstreamed_answers(outcome))))
+    answers = (describe_unstreamed_answers(outcome), describe_cached_prompts(outcome))
+    remarks = list(filter(None, (*outcome.lost, *answers)))
     if above and verdict.valid:
         remarks.insert(0, ABOVE_CEILING_REMARK)
     if is_below_round_minimum(schedule, serving_setup.require_scenario_rules(schedule.scenario)):

@@ -37,6 +37,7 @@ from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.loadgen.token_record import is_streaming_credible
+from suite.loadgen.usage_record import format_cached_tokens
 from suite.records import (
     InstanceRecord,
     NetworkRecord,
@@ -291,6 +292,14 @@ def describe_unstreamed_answers(outcome: LoadGenOutcome) -> str:
         f"{tokens.answers_in_one_read:,} of {outcome.samples:,} answers came with all"
         " their tokens at once: no time per token, and no figure per user, can be had of them"
     )
+
+
+def describe_cached_prompts(outcome: LoadGenOutcome) -> str:
+    """Return a sentence if servers had tokens of prompts in a cache; "" otherwise."""
+    tokens = outcome.answered_tokens
+    if tokens is None or not tokens.cached_tokens:
+        return ""
+    return format_cached_tokens(tokens.cached_tokens, tokens.prompt_tokens)
 
 
 def build_instance_records(

@@ -44,6 +44,10 @@ TOKEN_RECORD_FILE: Final = "tokens.npy"
 """Next to LoadGen's files of a performance run whose answers are generated: first and last token of
 each answer (suite/loadgen/token_record.py).
 """
+USAGE_RECORD_FILE: Final = "usage.npy"
+"""Next to LoadGen's files of a performance run over OpenAI's API, where servers count the tokens of
+prompts: those counts (suite/loadgen/usage_record.py).
+"""
 START_RECORD_FILE: Final = "starts.npy"
 ROOM_RECORD_FILE: Final = "rooms.npy"
 """Next to LoadGen's files of a point of a curve: when each prompt began to be answered, int64, in

@@ -17,6 +17,7 @@ from suite.files.untrusted_files import (
     describe_parse_failure,
     read_untrusted_file,
 )
+from suite.loadgen.usage_record import format_cached_tokens
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
 from suite.measurement.widest import select_widest_energies
@@ -172,6 +173,16 @@ def describe_idle_power(study: MeasuredStudy) -> Sequence[str]:
     ]
 
 
+def describe_cached_prompts(study: MeasuredStudy) -> Sequence[str]:
+    """Return the line about the caches of servers, if they had tokens of prompts in them."""
+    networks = [run.network for point in study.points for run in point.runs if run.network]
+    cached = sum(each.cached_tokens or 0 for each in networks)
+    if not cached:
+        return []
+    asked = sum(each.prompt_tokens or 0 for each in networks)
+    return [f"servers: {format_cached_tokens(cached, asked)}"]
+
+
 def decode_requests(
     kind: StudyKind[Any, Any, Any], record: StudyRecord
 ) -> tuple[tuple[Any, int], ...]:
@@ -199,10 +210,12 @@ def read_measured_run(
     """Read one run of a study; UnreadableError without its record, JudgedError without figures."""
     decode = partial(decode_point, kind)
     saved, point = read_untrusted_file(folder / place / POINT_FILE, decode)
-    figures = kind.compute_figures(request, point, read_run_facts(folder / place))
+    facts = read_run_facts(folder / place)
+    figures = kind.compute_figures(request, point, facts)
     if figures is None:
         raise JudgedError(f"{folder / place}: its records are lost, or give no figures")
-    return build_measured_run(place, saved, point, figures)
+    run = build_measured_run(place, saved, point, figures)
+    return replace(run, network=facts.record.network)
 
 
 def decode_point(kind: StudyKind[Any, Any, Any], text: bytes) -> tuple[PointRecord, Any]:

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from suite.measurement.student import compute_t_quantile
+from suite.records import NetworkRecord
 
 if TYPE_CHECKING:
     from suite.studies.kind import StudyKind
@@ -34,6 +35,8 @@ class MeasuredRun(Generic[P, F]):
     seconds: float
     """Wall-clock time."""
     figures: F
+    network: NetworkRecord | None = None
+    """Of a run over one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

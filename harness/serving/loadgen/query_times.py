@@ -16,11 +16,13 @@ from typing import Any, Final
 from suite.files.layout import (
     QUERY_RECORD_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
     replace_atomically,
 )
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
+from suite.loadgen.usage_record import USAGE_RECORD_FIELDS
 
 NUMBERS_PER_COMPLETION: Final = 5
 """Per completion: its time, its batch, its first query (from 0, in the order of issue), its
@@ -130,6 +132,19 @@ def write_token_times(
     """Write the token record into a run's folder; return why that failed, or ""."""
     return write_record_array(
         folder / TOKEN_RECORD_FILE, lambda: build_token_table(issued, workers, rows)
+    )
+
+
+def write_prompt_usage(
+    folder: Path,
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    rows: "array[int]",
+) -> str:
+    """Write the usage record into a run's folder; return why that failed, or ""."""
+    columns = len(USAGE_RECORD_FIELDS)
+    return write_record_array(
+        folder / USAGE_RECORD_FILE, lambda: build_token_table(issued, workers, rows, columns)
     )
 
 

@@ -215,6 +215,8 @@ class AnsweredTokens:
     tokens_recounted: int
     answers_differing: int
     answers_in_one_read: int | None
+    prompt_tokens: int | None
+    cached_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from suite.studies.documents import STUDIES_FOLDER
 from suite.studies.kind import StudiedRow, StudyKind
 from suite.studies.measured import (
     MeasuredStudy,
+    describe_cached_prompts,
     describe_idle_power,
     describe_study,
     describe_subject,
@@ -248,4 +249,5 @@ def format_study_lines(study: MeasuredStudy) -> Sequence[str]:
     """Format a study as text: what it is, its table, and what the points say."""
     table = study.kind.table.format_aligned_text(study.rows)
     told = study.kind.describe_answer(study.request, study.answer, study.points)
-    return (describe_subject(study), table, *told, *describe_idle_power(study))
+    more = (*describe_cached_prompts(study), *describe_idle_power(study))
+    return (describe_subject(study), table, *told, *more)

@@ -76,9 +76,9 @@ def delta(content: Any, reason: str | None = None, **more: Any) -> dict[str, Any
     return {"id": "1", "object": "chat.completion.chunk", "model": MODEL, "choices": [choice]}
 
 
-def usage(tokens: int) -> dict[str, Any]:
+def usage(tokens: int, **more: Any) -> dict[str, Any]:
     """Write a count."""
-    return {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": tokens}}
+    return {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": tokens, **more}}
 
 
 def stream(

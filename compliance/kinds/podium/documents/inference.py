@@ -15,7 +15,7 @@ from compliance.kinds.podium.documents import unjudged_files
 from compliance.kinds.podium.documents.system_description import SystemFile
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs import telemetry
-from compliance.logs.loadgen import accuracy_log, query_times, token_times
+from compliance.logs.loadgen import accuracy_log, prompt_usage, query_times, token_times
 from compliance.logs.loadgen import summary as summary_text
 from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.loadgen.summary import LoadGenSummary
@@ -41,6 +41,7 @@ from suite.files.layout import (
     SYSTEM_RECORD,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
     compute_folder_sha256,
 )
 from suite.loadgen.headline import (
@@ -53,6 +54,7 @@ from suite.loadgen.loadgen_errors import is_harmless_error
 from suite.loadgen.query_record import QueryTimes
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TokenTimes
+from suite.loadgen.usage_record import PromptUsage
 from suite.records import (
     RUN_RECORD_DECODER,
     SYSTEM_RECORD_DECODER,
@@ -126,6 +128,8 @@ class LoadGenRun(EntryRun[MllogRecord]):
     """None if the query record is missing, as in older runs, or damaged."""
     tokens: TokenTimes | None
     """None if answers are not generated token by token, or their record is missing or damaged."""
+    usage: PromptUsage | None
+    """None if no server counted the tokens of prompts, or if the record is damaged."""
     telemetry: TelemetryFile | None
     """None if the run has none."""
     sources: Sequence[SourceFile]
@@ -330,7 +334,7 @@ def read_loadgen_run(
     # a run counts without these, so their parse errors do not void it
     optional_files = [
         name
-        for name in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE)
+        for name in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE)
         if mode is Mode.PERFORMANCE and is_file(folder / name)
     ]
     sources |= {
@@ -350,6 +354,7 @@ def read_loadgen_run(
         system_source=system_source,
         queries=read_optional_file(sources, QUERY_RECORD_FILE, query_times.read_query_times),
         tokens=read_optional_file(sources, TOKEN_RECORD_FILE, token_times.read_token_times),
+        usage=read_optional_file(sources, USAGE_RECORD_FILE, prompt_usage.read_prompt_usage),
         telemetry=read_optional_file(sources, TELEMETRY_FILE, telemetry.read_telemetry_file),
         sources=tuple(sources.values()),
         unexpected_paths=tuple(unjudged_files.find_unexpected_run_files(folder, mode)),

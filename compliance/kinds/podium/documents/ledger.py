@@ -25,6 +25,7 @@ from suite.files.layout import (
     QUERY_RECORD_FILE,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
     locate_checkpoint_folder,
     locate_ledger_file,
 )
@@ -169,7 +170,7 @@ class LedgerFile(FileDocument):
 
 def list_run_files(run: LoadGenRun) -> Sequence[Path]:
     """Return the paths of a run's files."""
-    measured = {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, TELEMETRY_FILE}
+    measured = {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE}
     return [run.folder / name for name in sorted({*LOADGEN_RUN_FILES, ACCURACY_TEXT, *measured})]
 
 

@@ -34,6 +34,7 @@ from suite.files.layout import (
     SYSTEM_RECORD,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
     fold_name,
 )
 from suite.measurement.mlperf_power.session import (
@@ -49,6 +50,7 @@ MEASURED_RUN_FILES: Final = frozenset(
     {
         QUERY_RECORD_FILE,
         TOKEN_RECORD_FILE,
+        USAGE_RECORD_FILE,
         START_RECORD_FILE,
         ROOM_RECORD_FILE,
         TELEMETRY_FILE,

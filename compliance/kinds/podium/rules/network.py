@@ -11,7 +11,7 @@ from compliance.kinds.podium.documents.system_description import SystemFile
 from compliance.kinds.podium.rules.inference.run_record import build_record_fault
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import TOKEN_RECORD_FILE
+from suite.files.layout import TOKEN_RECORD_FILE, USAGE_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import (
@@ -19,6 +19,7 @@ from suite.loadgen.token_record import (
     is_streaming_credible,
     is_token_count_credible,
 )
+from suite.loadgen.usage_record import NOT_STATED, USAGE_RECORD_FIELDS, sum_stated_counts
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
@@ -187,6 +188,49 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
             "all if answers were streamed, otherwise none",
             file=TOKEN_RECORD_FILE,
         )
+
+
+@rule("network.usage", LoadGenRun, About.SCORE)
+def usage(run: LoadGenRun) -> Iterator[Fault]:
+    """run.json's sums of the tokens of prompts, and of those that servers had in a cache, are those
+    of usage.npy, which has a row for each answer. No prompt has more tokens in the cache than it
+    has.
+
+    Source: house rule; OpenAI, API reference, "The completion usage object".
+    Advice: keep usage.npy and run.json of one run together; measure a server whose
+    `prompt_tokens_details.cached_tokens` is a part of its `prompt_tokens`.
+    """
+    network = run.record.network if run.record else None
+    if network is None or not run.performance:
+        return
+    counts = run.usage
+    if counts is None:
+        stated = (network.prompt_tokens, network.cached_tokens)
+        if stated != (None, None) and run.tokens is not None:
+            yield run.build_fault("no counts", "those of run.json", file=USAGE_RECORD_FILE)
+        return
+    if run.tokens is not None and len(counts) != len(run.tokens):
+        yield run.build_fault(
+            f"{len(counts)} answers",
+            f"{len(run.tokens)}, as in {TOKEN_RECORD_FILE}",
+            file=USAGE_RECORD_FILE,
+        )
+    has_prompts = counts.prompt_tokens != NOT_STATED
+    excess = int((has_prompts & (counts.cached_tokens > counts.prompt_tokens)).sum())
+    if excess:
+        yield run.build_fault(
+            f"{excess} prompts with more tokens in a cache than they have",
+            "at most as many",
+            file=USAGE_RECORD_FILE,
+        )
+    if len(counts) >= MAX_QUERY_RECORD_ROWS:
+        return
+    for name in USAGE_RECORD_FIELDS:
+        found, stated = sum_stated_counts(getattr(counts, name)), getattr(network, name)
+        if found != stated:
+            yield run.build_fault(
+                f"{name} {found}", f"{stated}, as in run.json", file=USAGE_RECORD_FILE
+            )
 
 
 @rule("network.streams", LoadGenRun, About.SCORE, severity=Severity.WARNING)

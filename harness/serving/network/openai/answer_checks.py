@@ -16,6 +16,7 @@ from suite.loadgen.token_record import (
     TOKEN_COUNT_TOLERANCE,
     is_token_count_credible,
 )
+from suite.loadgen.usage_record import NOT_STATED
 
 NOTHING_COUNTS: Final = "nothing of that run counts"
 
@@ -32,6 +33,21 @@ class AnswerTotals:
     """Answers of another number of tokens, or that begin otherwise, than LoadGen was told."""
     in_one_read: int = 0
     """Answers of several tokens, all of which one read of the connection brought."""
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Tokens of prompts, and of those in a cache, where the servers state them."""
+
+    def add_usage(self, answer: ReadAnswer) -> None:
+        """Add what the server counts of a prompt."""
+        if answer.prompt_tokens != NOT_STATED:
+            self.prompt_tokens = (self.prompt_tokens or 0) + answer.prompt_tokens
+        if answer.cached_tokens != NOT_STATED:
+            self.cached_tokens = (self.cached_tokens or 0) + answer.cached_tokens
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether a server has stated something of its prompts."""
+        return self.prompt_tokens is not None or self.cached_tokens is not None
 
 
 def encode_fit_answer(tokenizer: AnswerTokenizer, answer: ReadAnswer) -> "array[int]":

@@ -18,6 +18,7 @@ from harness.serving.network.openai.refusal_text import (
     shorten_text,
 )
 from harness.serving.network.openai.sse import MAX_EVENT_BYTES, EventParser, EventTooLongError
+from suite.loadgen.usage_record import NOT_STATED
 
 STREAM_END: Final = b"[DONE]"
 ENDED_REASONS: Final = frozenset({"stop", "eos_token", "stop_sequence"})
@@ -75,6 +76,8 @@ class TokenUsage(msgspec.Struct):
     """The server's count."""
 
     completion_tokens: Any = None
+    prompt_tokens: Any = None
+    prompt_tokens_details: Any = None
     completion_tokens_details: Any = None
 
 
@@ -117,6 +120,9 @@ class ReadAnswer:
     """Tokens by the server's count; 0 if it sent none."""
     reasoning: int = 0
     """Tokens of reasoning by the server's count, whether or not it sends them."""
+    prompt_tokens: int = NOT_STATED
+    cached_tokens: int = NOT_STATED
+    """Tokens of the prompt, and how many of them were in a cache, by the server's count."""
     complete: bool = False
     refusal: list[str] = field(default_factory=list)
     """What the model says in the place of an answer."""
@@ -169,6 +175,10 @@ class ReadAnswer:
         thought = details.get("reasoning_tokens") if isinstance(details, dict) else None
         if thought is not None:
             self.reasoning = read_count("completion_tokens_details.reasoning_tokens", thought)
+        self.prompt_tokens = find_count(usage.prompt_tokens, self.prompt_tokens)
+        details = usage.prompt_tokens_details
+        if isinstance(details, dict):
+            self.cached_tokens = find_count(details.get("cached_tokens"), self.cached_tokens)
 
     def check_complete(self) -> None:
         """BrokenAnswerError if the answer is not a whole one."""
@@ -334,6 +344,15 @@ def read_count(name: str, value: object) -> int:
         shown = shorten_text(json.dumps(value))
         raise BrokenAnswerError(f"sent what is no answer of this API (usage.{name} is {shown})")
     return value
+
+
+def find_count(value: object, known: int) -> int:
+    """Read a count of tokens that no result needs; `known` for what is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return known
+    return value if 0 <= value <= MAX_COUNTED_TOKENS else known
 
 
 def split_content(parts: Sequence[Any]) -> tuple[str, list[Any]]:

@@ -77,6 +77,8 @@ class PromptDispatcher:
         self.completions = WorkerCompletions()
         self.token_rows = array("q")
         """TOKEN_RECORD_FIELDS of each answer, in the order of completion."""
+        self.usage_rows = array("q")
+        """USAGE_RECORD_FIELDS, in the same order."""
         self.starts = array("q")
         """When each answer's request was sent, in the same order ..."""
         self.rooms = array("q")
@@ -125,6 +127,7 @@ class PromptDispatcher:
         totals.logged += counted
         totals.recounted += len(tokens)
         totals.in_one_read += counted > 1 and answer.content_reads == 1
+        totals.add_usage(answer)
         if counted != len(tokens) or tokens.tobytes()[: len(request.first_token)] != (
             request.first_token
         ):
@@ -135,6 +138,7 @@ class PromptDispatcher:
         self.answered += 1
         if len(self.token_rows) < len(TOKEN_RECORD_FIELDS) * MAX_QUERY_RECORD_ROWS:
             self.token_rows.extend((request.sample, request.first_ns, now, counted))
+            self.usage_rows.extend((answer.prompt_tokens, answer.cached_tokens))
             self.starts.append(request.sent_ns)
             self.rooms.append(request.room_ns)
         # last: after the last answer LoadGen returns, and the record is written
@@ -204,6 +208,8 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
             tokens_recounted=dispatcher.totals.recounted,
             answers_differing=dispatcher.totals.differing,
             answers_in_one_read=dispatcher.totals.in_one_read if streamed else None,
+            prompt_tokens=dispatcher.totals.prompt_tokens,
+            cached_tokens=dispatcher.totals.cached_tokens,
         ),
     )
 
@@ -221,6 +227,10 @@ def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterato
     yield query_times.write_token_times(
         job.folder, dispatcher.issued, completions, dispatcher.token_rows
     )
+    if dispatcher.totals.has_usage:
+        yield query_times.write_prompt_usage(
+            job.folder, dispatcher.issued, completions, dispatcher.usage_rows
+        )
     if job.has_starts:
         for name, times in (
             (START_RECORD_FILE, dispatcher.starts),

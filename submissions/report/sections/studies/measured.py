@@ -7,14 +7,19 @@ from submissions.report.sections.studies.cells import NO_RESULT_NOTE
 from submissions.report.shown_table import build_shown_table
 from suite.columns import Column
 from suite.studies.kind import StudiedRow
-from suite.studies.measured import MeasuredStudy, describe_idle_power, describe_subject
+from suite.studies.measured import (
+    MeasuredStudy,
+    describe_cached_prompts,
+    describe_idle_power,
+    describe_subject,
+)
 
 
 def build_measured_section(study: MeasuredStudy, name: str) -> Section:
     """Show a study: its table, its chart, and what its points say."""
     kind = study.kind
     told = kind.describe_answer(study.request, study.answer, study.points)
-    told = (*told, *describe_idle_power(study))
+    told = (*told, *describe_cached_prompts(study), *describe_idle_power(study))
     notes = [Note(text=each) for each in told]
     if not study.is_finished:
         notes.insert(

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import making
+import numpy
 from spoiling import MULTI, OFF, PERFORMANCE, Builder, put, run, setting, then
 from system_records import put_system
 
-from suite.files.layout import DETAIL_LOG
+from suite.files.layout import DETAIL_LOG, TOKEN_RECORD_FILE, USAGE_RECORD_FILE
 from suite.terms import NETWORK_FIELDS
 
 HOST: Final = "h1:8001"
@@ -77,6 +78,24 @@ def prompted(folder: Path) -> None:
         put(network=dict(PROMPTS))(path)
 
 
+def count_prompts(path: Path) -> None:
+    """Write what servers counted of the prompts of a run: 32 tokens each, 16 of them cached."""
+    tokens = path.with_name(TOKEN_RECORD_FILE)
+    if tokens.exists():
+        answers = len(numpy.load(tokens))
+    else:
+        answers = int(json.loads(path.read_text())["batches"]["count"])
+    numpy.save(path.with_name(USAGE_RECORD_FILE), numpy.full((answers, 2), (32, 16), "<i8"))
+    put(network__prompt_tokens=32 * answers, network__cached_tokens=16 * answers)(path)
+
+
+def cached(folder: Path) -> None:
+    """The same, whose servers counted the tokens of prompts."""
+    prompted(folder)
+    for path in folder.glob(PERFORMANCE + "run.json"):
+        count_prompts(path)
+
+
 def in_division(**fields: Any) -> Builder:
     """A campaign that claims the division network, with other fields of the network."""
 
@@ -95,12 +114,17 @@ def other_network(path: Path) -> None:
     put(network__nodes=["h2"])(path)
 
 
-BASES: Final[Mapping[str, Builder]] = {"networked": networked, "prompted": prompted}
+BASES: Final[Mapping[str, Builder]] = {
+    "networked": networked,
+    "prompted": prompted,
+    "cached": cached,
+}
 KINDS: Final = {"network": "networked"}
 VALID: Final = {
     "network.prompts": "prompted",
     "network.tokens": "prompted",
     "network.streams": "prompted",
+    "network.usage": "cached",
 }
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
@@ -119,6 +143,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         PERFORMANCE + "run.json",
         put(network__streamed=True, network__answers_in_one_read=11),
     ),
+    "network.usage": then(cached, PERFORMANCE + "run.json", put(network__cached_tokens=0)),
     "network.machines": in_division(network__loadgen_machine="1f" * 16),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),
     "network.fields": then(networked, SYSTEM, put(division="network", nic_sut=None)),

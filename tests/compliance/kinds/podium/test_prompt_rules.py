@@ -1,16 +1,22 @@
 """Rules about answers that came over an OpenAI-compatible API, on what Llama's Server writes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 from examples import result_of
-from kinds.network import PROMPTS
+from kinds.network import PROMPTS, count_prompts
 from kinds.tokens import Table, count_one_more, edit_table, write_generated
 from spoiling import SRV, first_answer, put
 
-from suite.files.layout import ACCURACY_LOG, RUN_RECORD, TOKEN_RECORD_FILE
+from suite.files.layout import (
+    ACCURACY_LOG,
+    RUN_RECORD,
+    TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
+)
 
 
 def list_found(folder: Path, rule: str) -> list[str]:
@@ -103,6 +109,30 @@ def test_answers_come_token_by_token(tmp_path: Path, over: bool) -> None:
     answers = len(numpy.load(next(tmp_path.rglob(TOKEN_RECORD_FILE))))
     write_prompted(tmp_path / "run", answers_in_one_read=answers // 4 + over)
     assert len(list_found(tmp_path / "run", "network.streams")) == over
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda rows: rows, []),
+        (lambda rows: rows[1:], ["answers", "prompt_tokens", "cached_tokens"]),
+        (lambda rows: rows + (0, 1), ["cached_tokens"]),
+        (lambda rows: rows * (1, 3), ["prompts with more tokens in a cache", "cached_tokens"]),
+        (lambda rows: rows * (0, 1) + (-1, 0), ["no prompt_tokens"]),
+    ],
+)
+def test_counts_of_prompts_are_those_of_their_record(
+    tmp_path: Path, change: Callable[[Any], Any], found: list[str]
+) -> None:
+    write_prompted(tmp_path)
+    count_prompts(next(tmp_path.rglob(RUN_RECORD)))
+    path = next(tmp_path.rglob(USAGE_RECORD_FILE))
+    numpy.save(path, change(numpy.load(path)))
+    told = list_found(tmp_path, "network.usage")
+    assert len(told) == len(found)
+    assert all(part in each for part, each in zip(found, told, strict=True))
+    path.unlink()
+    assert list_found(tmp_path, "network.usage") == ["no counts"]
 
 
 @pytest.mark.parametrize(("differing", "faults"), [(0, 1), (1, 0)])

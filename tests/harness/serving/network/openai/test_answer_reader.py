@@ -73,6 +73,34 @@ def test_a_count_that_is_none_is_named(told: dict[str, Any], why: str):
 
 
 @pytest.mark.parametrize(
+    ("told", "prompt", "cached"),
+    [
+        ({}, -1, -1),
+        ({"prompt_tokens": 9}, 9, -1),
+        ({"prompt_tokens": 9.0, "prompt_tokens_details": {"cached_tokens": 0}}, 9, 0),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, 9, 8),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": None}}, 9, -1),
+        ({"prompt_tokens": "9", "prompt_tokens_details": [8]}, -1, -1),
+        ({"prompt_tokens": -9, "prompt_tokens_details": {"cached_tokens": 10**30}}, -1, -1),
+    ],
+)
+def test_counts_of_prompts_are_taken_where_they_are_counts(
+    told: dict[str, Any], prompt: int, cached: int
+):
+    answer = read_counted(**told)
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.text) == (prompt, cached, TEXT)
+
+
+def test_the_last_count_of_a_prompt_is_taken():
+    """vLLM sends a count in each event, where it is asked to; the cached ones only at the end."""
+    early = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+    told = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}
+    late = event({"choices": [], "usage": {**told, "completion_tokens": 4}})
+    answer = read_stream(early, *stream()[:-1], late, early, DONE)
+    assert (answer.prompt_tokens, answer.cached_tokens) == (9, 8)
+
+
+@pytest.mark.parametrize(
     "changed",
     [
         {"object": None},

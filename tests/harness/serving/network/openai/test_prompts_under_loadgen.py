@@ -30,6 +30,7 @@ from podium_fakes.scripted import (
     sending,
     silent,
     stream,
+    usage,
 )
 
 from harness.serving import infer
@@ -39,6 +40,7 @@ from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import (
     QUERY_RECORD_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
 )
 from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers
@@ -101,6 +103,33 @@ def test_a_count_that_is_not_the_texts_is_recorded_beside_it(results: Path):
     answers = network.answers_differing
     assert (network.tokens_logged, network.tokens_recounted) == (6 * answers, 5 * answers)
     assert set(numpy.load(find_run(results) / TOKEN_RECORD_FILE)[:, 3]) == {6}
+
+
+@pytest.mark.slow
+def test_cached_tokens_of_prompts_are_kept_per_answer(
+    results: Path, capsys: pytest.CaptureFixture[str]
+):
+    told = event(usage(5, prompt_tokens_details={"cached_tokens": 8}))
+    with scripted(answering([*stream()[:-1], told, b"data: [DONE]\n\n"])) as server:
+        measure(results, server.url)
+    folder = find_run(results)
+    rows = numpy.load(folder / USAGE_RECORD_FILE)
+    assert rows.tolist() == [[9, 8]] * len(numpy.load(folder / TOKEN_RECORD_FILE))
+    network = run_record(folder).network
+    assert network is not None
+    assert (network.prompt_tokens, network.cached_tokens) == (9 * len(rows), 8 * len(rows))
+    wanted = f"{8 * len(rows):,} of {9 * len(rows):,} tokens of the prompts were in a cache"
+    assert wanted in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_server_that_counts_no_prompts_leaves_no_record_of_them(results: Path):
+    with scripted(answering(stream())) as server:
+        measure(results, server.url)
+    network = run_record(find_run(results)).network
+    assert network is not None
+    assert (network.prompt_tokens, network.cached_tokens) == (None, None)
+    assert not (find_run(results) / USAGE_RECORD_FILE).exists()
 
 
 @pytest.mark.slow

@@ -251,8 +251,21 @@ class TokenGenerator(Protocol):
 @runtime_checkable
 class PromptGenerator(TokenGenerator, Protocol):
     """What a TokenGenerator adds to answer anybody's prompts (`podium serve --api openai`): limits,
-    so that a prompt that it cannot take is refused before it waits for a slot.
+    so that a prompt that it cannot take is refused before it waits for a slot, and answers of the
+    length that is asked for.
     """
+
+    def admit(
+        self,
+        slot: int,
+        prompt: Sequence[int],
+        max_new_tokens: int | None = None,
+        *,
+        ignores_ends: bool = False,
+    ) -> None:
+        """Give a free slot a prompt, whose answer has so many tokens at most; None: as many as
+        `max_new_tokens` says. `ignores_ends`: a token that ends answers is one like others.
+        """
 
     @property
     def vocabulary_size(self) -> int:
@@ -264,7 +277,7 @@ class PromptGenerator(TokenGenerator, Protocol):
 
     @property
     def max_new_tokens(self) -> int:
-        """Most tokens of an answer."""
+        """Most tokens of an answer, unless more are asked for."""
 
 
 @runtime_checkable

@@ -36,6 +36,8 @@ class LiveSequence:
     """Tokens that may still be generated."""
     tokens: list[int]
     """Not cached yet: the prompt, then the newest token."""
+    ignores_ends: bool = False
+    """A token that ends answers is one like others."""
     cached: int = 0
     """Number of tokens in the cache."""
 
@@ -120,7 +122,14 @@ class LlamaGenerator:
                 self.release(slot)
                 released += 1
 
-    def admit(self, slot: int, prompt: Sequence[int], max_new_tokens: int | None = None) -> None:
+    def admit(
+        self,
+        slot: int,
+        prompt: Sequence[int],
+        max_new_tokens: int | None = None,
+        *,
+        ignores_ends: bool = False,
+    ) -> None:
         """Put a prompt into a free slot; the next step reads it.
 
         RequestError if the prompt is empty, has no room for an answer, or has a token that the
@@ -131,6 +140,7 @@ class LlamaGenerator:
             prompt: token ids.
             max_new_tokens: of this answer; None: the generator's limit. Both are cut where the
                 sequence would exceed the longest one.
+            ignores_ends: an answer goes on behind a token that ends answers.
         """
         if slot in self._used or not 0 <= slot < self.slots:
             raise ValueError(f"slot {slot} of {self.slots} is not free")
@@ -146,7 +156,7 @@ class LlamaGenerator:
             )
         limit = self.max_new_tokens if max_new_tokens is None else max_new_tokens
         self._used.add(slot)
-        self._waiting.append(LiveSequence(slot, min(limit, room), list(prompt)))
+        self._waiting.append(LiveSequence(slot, min(limit, room), list(prompt), ignores_ends))
 
     def release(self, slot: int) -> None:
         """Free a slot, whether or not its answer has ended; ValueError if nothing is in it."""
@@ -190,7 +200,7 @@ class LlamaGenerator:
         sequence.cached += len(sequence.tokens)
         sequence.tokens = [token]
         sequence.room -= 1
-        ended = token in self._ends or sequence.room == 0
+        ended = sequence.room == 0 or (token in self._ends and not sequence.ignores_ends)
         if ended:
             self._rows[row] = self._last = None
         return sequence.slot, token, ended

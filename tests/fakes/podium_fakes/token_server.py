@@ -61,8 +61,8 @@ def number_bytes() -> dict[str, int]:
 
 
 class EchoGenerator:
-    """Answers a prompt with its own tokens, then the end. `gate`: a step needs one permit; None:
-    steps come at once.
+    """Answers a prompt with its own tokens, then the end; where ends are ignored, again and again.
+    `gate`: a step needs one permit; None: steps come at once.
     """
 
     vocabulary_size, max_sequence_tokens, max_new_tokens = END + 1, CONTEXT, LONGEST
@@ -77,11 +77,19 @@ class EchoGenerator:
     def warm_up(self) -> None:
         """Nothing to do."""
 
-    def admit(self, slot: int, prompt: Sequence[int]) -> None:
+    def admit(
+        self,
+        slot: int,
+        prompt: Sequence[int],
+        max_new_tokens: int | None = None,
+        *,
+        ignores_ends: bool = False,
+    ) -> None:
         assert slot not in self.live, "a slot in use"
         if prompt == REFUSED:
             raise RequestError("echo: not this prompt")
-        self.live[slot] = [*prompt, END]
+        repeats = CONTEXT if ignores_ends else 1
+        self.live[slot] = [*prompt, END] * repeats
         self.admitted.append(list(prompt))
 
     def step(self) -> Sequence[tuple[int, int, bool]]:
@@ -90,7 +98,9 @@ class EchoGenerator:
         self.steps += 1
         if any(left == FAILING for left in self.live.values()):
             raise ValueError("a broken\nstep")
-        return [(slot, left[0], left.pop(0) == END) for slot, left in self.live.items()]
+        return [
+            (slot, left[0], left.pop(0) == END and not left) for slot, left in self.live.items()
+        ]
 
     def release(self, slot: int) -> None:
         del self.live[slot]

@@ -95,6 +95,20 @@ def test_a_slot_that_nobody_refills_leaves_the_batch(network: LlamaNetwork) -> N
     }
 
 
+def test_an_answer_goes_on_behind_an_end_where_ends_are_ignored(network: LlamaNetwork) -> None:
+    """Beside one that ends: its tokens are those of a network without ends."""
+    prompts, ends = draw_prompts(24), range(1, 8)
+    alone = [answer_without_cache(network, prompt, ends) for prompt in prompts]
+    place = next(place for place, answer in enumerate(alone) if len(answer) < LONGEST_ANSWER)
+    generator, answers = build_generator(network, 2, ends), dict[int, list[int]]()
+    generator.admit(0, prompts[place], ignores_ends=True)
+    generator.admit(1, prompts[place])
+    drain(generator, answers)
+    assert answers[1] == alone[place]
+    assert answers[0] == answer_without_cache(network, prompts[place], ())
+    assert len(answers[0]) == LONGEST_ANSWER
+
+
 def test_a_slot_is_released_before_its_prompt_is_read(network: LlamaNetwork) -> None:
     generator = build_generator(network, 2)
     generator.admit(1, [5, 6])

@@ -63,8 +63,12 @@ class EventWriter:
             b'{"index":0,"delta":' if head.is_chat else b'{"index":0,"text":'
         )
 
-    def write_text(self, text: str, finish: FinishReason | None) -> bytes:
-        """Return the event of a token's text; the first one has the role, too."""
+    def write_text(
+        self, text: str, finish: FinishReason | None, usage: dict[str, int] | None = None
+    ) -> bytes:
+        """Return the event of a token's text; the first one has the role, too. `usage`: the numbers
+        of tokens so far.
+        """
         content = encode_json(text)
         if self.is_chat:
             content = self.wrap_chat_text(content)
@@ -76,7 +80,7 @@ class EventWriter:
                 content,
                 b',"logprobs":null,"finish_reason":',
                 reason,
-                b"}]}",
+                b"}]}" if usage is None else b'}],"usage":' + encode_json(usage) + b"}",
                 EVENT_END,
             )
         )

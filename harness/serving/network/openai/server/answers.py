@@ -76,24 +76,38 @@ class TokenAnswer(ABC):
 
 
 class StreamedAnswer(TokenAnswer):
-    """An answer with an event for each token that has text: whoever sees an event sees text."""
+    """An answer with an event for each token that has text: whoever sees an event sees text. Where
+    tokens are asked for whatever they are, each has an event, as in vLLM.
+    """
 
     def __init__(self, head: AnswerHead, request: CompletionRequest, text: TextStream) -> None:
         super().__init__(head, request, text)
         self.events = EventWriter(head)
+        self.count = 0
+        """Tokens so far: the service may be ahead of what is written."""
 
     def write_event(self, event: TokenEvent) -> bytes:
         """Return the token's event; the last one with the numbers of tokens, if they were asked
         for, and the end.
         """
         text = self.text.add_token(require_token(event))
+        self.count += 1
         if event.finish is None:
-            return self.events.write_text(text, None) if text else b""
-        last = self.events.write_text(text + self.text.finish_text(), event.finish)
+            if not (text or self.request.ignores_ends):
+                return b""
+            return self.events.write_text(text, None, self.build_running_usage())
+        text += self.text.finish_text()
+        last = self.events.write_text(text, event.finish, self.build_running_usage())
         if not self.request.has_usage:
             return last + STREAM_END
-        usage = build_usage(len(self.request.prompt), event.call.count)
+        usage = build_usage(len(self.request.prompt), self.count)
         return last + self.events.write_usage(usage) + STREAM_END
+
+    def build_running_usage(self) -> dict[str, int] | None:
+        """Return the numbers of tokens so far; None if events do not tell them."""
+        if not self.request.has_running_usage:
+            return None
+        return build_usage(len(self.request.prompt), self.count)
 
 
 class WholeAnswer(TokenAnswer):

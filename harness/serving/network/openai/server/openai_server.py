@@ -293,6 +293,7 @@ class OpenAiServer:
             kind = StreamedAnswer if asked.is_streamed else WholeAnswer
             answer = kind(head, asked, model.text.open_stream())
             call.prompt, call.max_tokens, call.caller = asked.prompt, asked.max_tokens, answer
+            call.ignores_ends = asked.ignores_ends
             model.service.submit_prompt(call)
             if asked.is_streamed:
                 return await send_stream(request, answer)

@@ -22,7 +22,6 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "logprobs": (False,),
     "min_new_tokens": (0,),
     "min_p": (0,),
-    "min_tokens": (0,),
     "modalities": (["text"],),
     "n": (1,),
     "num_beams": (1,),
@@ -55,9 +54,11 @@ GREEDY_FIELDS: Final = frozenset({"seed", "top_k", "top_p"})
 """Fields that choose among tokens, of which a greedy answer takes the likeliest anyway."""
 READ_FIELDS: Final = frozenset(
     {
+        "ignore_eos",
         "max_completion_tokens",
         "max_tokens",
         "messages",
+        "min_tokens",
         "model",
         "prompt",
         "stream",
@@ -65,6 +66,8 @@ READ_FIELDS: Final = frozenset(
         "temperature",
     }
 )
+STREAM_OPTIONS: Final = ("include_usage", "continuous_usage_stats")
+"""Of OpenAI, and of vLLM."""
 ANSWERED_FIELDS: Final = READ_FIELDS | GREEDY_FIELDS | SILENT_FIELDS
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "name"})
 MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant")
@@ -95,9 +98,13 @@ class CompletionRequest:
     prompt: Sequence[int]
     """Token ids."""
     max_tokens: int
+    ignores_ends: bool
+    """Whether the answer goes on behind a token that ends answers."""
     is_streamed: bool
     has_usage: bool
     """Whether the numbers of tokens are told at the end of a stream."""
+    has_running_usage: bool
+    """Whether each event of a stream tells them as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +148,10 @@ def parse_completion_request(
     check_other_fields(fields, is_chat)
     check_sampling_fields(fields)
     is_streamed = require_bool(fields, "stream")
-    has_usage = read_stream_options(fields.get("stream_options"), is_streamed)
-    asked = read_max_tokens(fields, limits)
+    has_usage, has_running_usage = read_stream_options(fields.get("stream_options"), is_streamed)
+    asked = read_max_tokens(fields)
+    ignores_ends = require_bool(fields, "ignore_eos")
+    check_min_tokens(fields, asked or limits.max_new_tokens, ignores_ends)
     if is_chat:
         prompt = read_chat_prompt(fields.get("messages"), limits, encoders)
     else:
@@ -151,8 +160,10 @@ def parse_completion_request(
         is_chat=is_chat,
         prompt=prompt,
         max_tokens=choose_max_tokens(prompt, asked, limits),
+        ignores_ends=ignores_ends,
         is_streamed=is_streamed,
         has_usage=has_usage,
+        has_running_usage=has_running_usage,
     )
 
 
@@ -295,26 +306,44 @@ def require_bool(fields: Mapping[str, Any], name: str) -> bool:
     return bool(value)
 
 
-def read_stream_options(options: Any, is_streamed: bool) -> bool:
-    """Return whether a stream tells the numbers of tokens at its end; ApiError for an option that
-    is not supported.
+def read_stream_options(options: Any, is_streamed: bool) -> tuple[bool, bool]:
+    """Return whether a stream tells the numbers of tokens at its end, and whether each of its
+    events tells them, too; ApiError for an option that is not supported.
     """
     if options is None:
-        return False
+        return False, False
     if not isinstance(options, dict):
         raise build_field_error("stream_options: an object is wanted")
     if not is_streamed:
         raise build_field_error("stream_options: only with stream true")
     for name, value in options.items():
-        if name != "include_usage" and not is_value_among(value, (None, *EMPTY_VALUES)):
+        if name not in STREAM_OPTIONS and not is_value_among(value, (None, *EMPTY_VALUES)):
             raise build_field_error(f"stream_options.{name:.80}: it is not supported")
-    return require_bool(options, "include_usage")
+    has_usage, is_running = (require_bool(options, name) for name in STREAM_OPTIONS)
+    return has_usage, has_usage and is_running
 
 
-def read_max_tokens(fields: Mapping[str, Any], limits: PromptLimits) -> int | None:
-    """Return the longest answer that is asked for, None if no limit is; ApiError for more than the
-    server generates.
+def check_min_tokens(fields: Mapping[str, Any], most: int, ignores_ends: bool) -> None:
+    """ApiError for a shortest answer that is longer than the longest, or that the server cannot
+    promise: it would have to keep the generator from choosing a token that ends answers.
     """
+    least = fields.get("min_tokens")
+    if not is_integer_or_none(least) or (least or 0) < 0:
+        raise build_field_error("min_tokens: an integer from 0 is wanted")
+    if not least:
+        return
+    if least > most:
+        raise build_field_error(f"min_tokens: {least} is more than max_tokens, {most}")
+    if not ignores_ends:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "unsupported_parameter",
+            f"min_tokens: {least} is supported with ignore_eos alone",
+        )
+
+
+def read_max_tokens(fields: Mapping[str, Any]) -> int | None:
+    """Return the longest answer that is asked for, None if no limit is."""
     found = {
         name: fields[name]
         for name in ("max_completion_tokens", "max_tokens")
@@ -325,11 +354,6 @@ def read_max_tokens(fields: Mapping[str, Any], limits: PromptLimits) -> int | No
     for name, value in found.items():
         if not is_integer_or_none(value) or value < 1:
             raise build_field_error(f"{name}: an integer from 1 is wanted")
-        if value > limits.max_new_tokens:
-            raise build_field_error(
-                f"{name}: {value} is more than the {limits.max_new_tokens} tokens that this server"
-                " generates for an answer"
-            )
         return int(value)
     return None
 
@@ -415,7 +439,9 @@ def read_prompt(prompt: Any, limits: PromptLimits, encoders: PromptEncoders) -> 
 
 
 def choose_max_tokens(prompt: Sequence[int], asked: int | None, limits: PromptLimits) -> int:
-    """Return the longest answer to a prompt; ApiError if there is no room for it."""
+    """Return the longest answer to a prompt, which ends where the room behind the prompt does;
+    ApiError if there is none.
+    """
     if not prompt:
         raise build_field_error("the prompt has no tokens")
     if min(prompt) < 0 or max(prompt) >= limits.vocabulary_size:
@@ -430,11 +456,4 @@ def choose_max_tokens(prompt: Sequence[int], asked: int | None, limits: PromptLi
             f"the prompt has {len(prompt):,} tokens; this server takes up to"
             f" {limits.max_sequence_tokens - 1:,}",
         )
-    if asked is not None and asked > room:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST,
-            "context_length_exceeded",
-            f"a prompt of {len(prompt):,} tokens leaves room for {room:,} more, and {asked:,} are"
-            " asked for",
-        )
-    return min(room, limits.max_new_tokens) if asked is None else asked
+    return min(room, limits.max_new_tokens if asked is None else asked)

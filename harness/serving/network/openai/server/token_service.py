@@ -35,6 +35,8 @@ class TokenCall:
     max_tokens: int
     caller: Any
     """Whom the tokens are for; the service only passes it on."""
+    ignores_ends: bool = False
+    """A token that ends answers is one like others."""
     count: int = 0
     """Tokens of the answer so far."""
     is_cancelled: bool = False
@@ -159,13 +161,13 @@ class TokenService:
         del self.live[slot]
         self.free.append(slot)
 
-    def admit_waiting(self, generator: TokenGenerator) -> list[TokenEvent]:
+    def admit_waiting(self, generator: PromptGenerator) -> list[TokenEvent]:
         """Give free slots to what waits; return who was refused."""
         refused = []
         while self.free and self.waiting:
             slot, call = self.free.pop(), self.waiting.popleft()
             try:
-                generator.admit(slot, call.prompt)
+                generator.admit(slot, call.prompt, call.max_tokens, ignores_ends=call.ignores_ends)
             except Exception as error:
                 self.free.append(slot)
                 refused.append(TokenEvent(call, NO_TOKEN, None, error))
@@ -195,7 +197,8 @@ class TokenService:
         call.count += 1
         finish = None
         if is_end or call.count == call.max_tokens:
-            finish = FinishReason.STOP if token in self.ends else FinishReason.LENGTH
+            is_stopped = token in self.ends and not call.ignores_ends
+            finish = FinishReason.STOP if is_stopped else FinishReason.LENGTH
             self.release_slot(generator, slot)
             self.answered += 1
         return TokenEvent(call, token, finish)

@@ -116,6 +116,50 @@ def test_an_answer_without_text_has_its_end_alone(echo: EchoServer):
     assert [event["choices"][0]["finish_reason"] for event in events][-1] == "stop"
 
 
+def test_an_answer_is_as_long_as_asked_for_and_ends_with_the_context(echo: EchoServer):
+    """128 to 1,024 tokens are what tools ask for, whatever the server's own limit."""
+    long, room = "x" * (CONTEXT - 5), 5
+    asked = [(chat_fields(long, max_tokens=1024, ignore_eos=True), room)]
+    asked += [(text_fields(long, max_tokens=tokens), tokens) for tokens in (4, 5)]
+    for fields, tokens in asked:
+        path = CHAT if "messages" in fields else TEXT
+        document = echo.ask(path, fields).document
+        assert document["usage"]["completion_tokens"] == tokens
+        assert document["choices"][0]["finish_reason"] == "length"
+    longer = echo.ask(CHAT, chat_fields("y" * LONGEST, max_tokens=LONGEST + 1)).document
+    assert longer["usage"]["completion_tokens"] == LONGEST + 1
+    assert longer["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("more", [{}, {"min_tokens": 9}])
+def test_ends_are_ignored_where_a_client_asks_for_that(echo: EchoServer, more: dict[str, Any]):
+    """guidellm and `vllm bench serve` do: answers of a number of tokens, whatever they are. Each
+    token has an event, those without text, too.
+    """
+    fields = chat_fields("one", max_completion_tokens=9, ignore_eos=True, **more)
+    document = echo.ask(CHAT, fields).document
+    assert document["choices"][0]["message"]["content"] == "oneoneo"
+    assert document["usage"]["completion_tokens"] == 9
+    assert document["choices"][0]["finish_reason"] == "length"
+    *events, _ = echo.ask(CHAT, fields | {"stream": True}).events
+    assert len(events) == 9
+    reasons = [event["choices"][0]["finish_reason"] for event in events]
+    assert reasons == [None] * 8 + ["length"]
+
+
+def test_each_event_tells_the_numbers_of_tokens_where_a_client_asks_for_that(echo: EchoServer):
+    told = {"include_usage": True, "continuous_usage_stats": True}
+    fields = chat_fields("one", stream=True, stream_options=told)
+    *events, _ = echo.ask(CHAT, fields).events
+    counts = [event["usage"]["completion_tokens"] for event in events]
+    assert counts == [1, 2, 3, 4, 4]
+    assert all(event["usage"]["prompt_tokens"] == 3 for event in events)
+    assert events[-1]["choices"] == []
+    told["include_usage"] = False  # as in vLLM
+    *events, _ = echo.ask(CHAT, fields).events
+    assert not any("usage" in event for event in events)
+
+
 NEUTRAL = [
     {"temperature": 0},
     {"temperature": 0.0, "top_p": 0.9, "top_k": 5, "seed": 7},
@@ -125,6 +169,8 @@ NEUTRAL = [
     {"logprobs": False, "top_logprobs": 0, "response_format": {"type": "text"}},
     {"min_tokens": 0, "ignore_eos": False, "skip_special_tokens": True, "min_p": 0},
     {"max_completion_tokens": 9, "max_tokens": 9},
+    {"max_tokens": 1024},
+    {"ignore_eos": None, "min_tokens": None},
     {"an_unknown_field": None},
 ]
 
@@ -149,13 +195,12 @@ UNSUPPORTED = [
     ({"logit_bias": {"5": 1}}, "logit_bias: "),
     ({"tools": [{"type": "function"}]}, "tools: "),
     ({"response_format": {"type": "json_object"}}, "response_format: "),
-    ({"ignore_eos": True}, "ignore_eos: true"),
     ({"min_tokens": 5}, "min_tokens: 5"),
     ({"min_tokens": 1}, "min_tokens: 1"),  # an answer may begin with the token that ends it
     ({"skip_special_tokens": False}, "skip_special_tokens: false"),
     ({"add_special_tokens": True}, "add_special_tokens: true"),
     ({"an_unknown_field": 1}, "an_unknown_field: 1"),
-    ({"stream": True, "stream_options": {"continuous_usage_stats": True}}, "stream_options.con"),
+    ({"stream": True, "stream_options": {"include_obfuscation": True}}, "stream_options.inc"),
 ]
 
 
@@ -198,8 +243,10 @@ WRONG = [
     (chat_fields("x", max_tokens=0), 400, "max_tokens: an integer from 1"),
     (chat_fields("x", max_tokens=1.5), 400, "max_tokens: an integer from 1"),
     (chat_fields("x", max_tokens=True), 400, "max_tokens: an integer from 1"),
-    (chat_fields("x", max_tokens=LONGEST + 1), 400, f"max_tokens: {LONGEST + 1} is more than"),
     (chat_fields("x", max_tokens=1, max_completion_tokens=2), 400, "max_tokens and max_"),
+    (chat_fields("x", ignore_eos=1), 400, "ignore_eos: true or false"),
+    (chat_fields("x", min_tokens=-1), 400, "min_tokens: an integer from 0"),
+    (chat_fields("x", min_tokens=5, max_tokens=4, ignore_eos=True), 400, "min_tokens: 5 is more than max_tokens, 4"),
     (chat_fields("x", stream="yes"), 400, "stream: true or false"),
     (chat_fields("x", stream_options={"include_usage": True}), 400, "stream_options: only with"),
     (chat_fields("x", stream=True, stream_options=[]), 400, "stream_options: an object"),
@@ -208,7 +255,6 @@ WRONG = [
     (chat_fields("x", top_p=0), 400, "top_p: 0 is not above 0"),
     (chat_fields("x", top_k=1.5), 400, "top_k: an integer"),
     (chat_fields("x" * CONTEXT), 400, "the prompt has 2,048 tokens; this server takes up to 2,047"),
-    (chat_fields("x" * (CONTEXT - 5), max_tokens=6), 400, "leaves room for 5 more, and 6 are"),
     (chat_fields("refuse"), 400, "echo: not this prompt"),
 ]  # fmt: skip
 

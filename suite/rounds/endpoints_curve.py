@@ -117,6 +117,8 @@ class EndpointsModel:
     accuracy_scale: float = 1.0
     """Factor from the client's score to the row's unit."""
     accuracy_samples: int | None = None
+    most_tokens: int | None = None
+    """Tokens that the reference lets an answer have."""
     data_sets: Mapping[str, int] = field(default_factory=dict)
     """Performance data set -> samples; the first one is the benchmark's own."""
     accuracy_data_sets: tuple[str, ...] = ()

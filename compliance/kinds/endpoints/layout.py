@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from compliance.kinds.endpoints.documents.audit import read_endpoints_audit
 from compliance.kinds.endpoints.documents.run import EndpointsRun, read_endpoints_run
 from compliance.kinds.endpoints.recognition import find_endpoints_summary
 from compliance.recognition.path_kind import PathKind, RecognisedPath
@@ -35,9 +36,12 @@ def build_run_result(path: Path, run: EndpointsRun) -> ResultPart:
 
 
 def iterate_run(run: EndpointsRun) -> Iterator[Piece]:
-    """Open a run: the files that it was read from, and what they say."""
+    """Open a run: the files that it was read from, what they say, and its caching test."""
     yield from run.sources
     yield run
+    if audit := read_endpoints_audit(run):
+        yield audit.source
+        yield audit
 
 
 def build_endpoints_layout(_: str, aids: JudgingAids) -> EndpointsLayout:

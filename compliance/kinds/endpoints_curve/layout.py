@@ -7,7 +7,11 @@ from compliance.kinds.endpoints.documents.run import read_endpoints_run
 from compliance.kinds.endpoints.layout import build_run_result, iterate_run
 from compliance.kinds.endpoints.recognition import RESULTS_FOLDER, find_endpoints_summary
 from compliance.kinds.endpoints_curve.documents.curve import EndpointsCurve, read_endpoints_curve
-from compliance.kinds.endpoints_curve.documents.point import EndpointsPoint, read_endpoints_point
+from compliance.kinds.endpoints_curve.documents.point import (
+    EndpointsPoint,
+    measure_point,
+    read_endpoints_point,
+)
 from compliance.kinds.endpoints_curve.documents.submission import (
     EndpointsSubmission,
     EndpointsSubmissions,
@@ -105,6 +109,7 @@ def iterate_point(point: EndpointsPoint) -> Iterator[Piece]:
     if point.accuracy is not None:
         yield point.accuracy.source
         yield point.accuracy
+    yield measure_point(point)
     yield point
 
 

@@ -9,9 +9,9 @@ from typing import Final
 from compliance.empty_path import describe_empty_target
 from compliance.kinds.endpoints.layout import iterate_run
 from compliance.kinds.endpoints.recognition import find_endpoints_summary
-from compliance.kinds.inference_mllog.documents.endpoints_audit import read_endpoints_audit
 from compliance.kinds.inference_mllog.documents.endpoints_entry import (
     EndpointsEntry,
+    measure_entry,
     read_endpoints_entry,
 )
 from compliance.kinds.inference_mllog.documents.entry_documents import (
@@ -190,14 +190,12 @@ class InferenceMllogLayout:
     def iterate_endpoints_documents(
         self, entry: EndpointsEntry, place: TreePosition | None
     ) -> Iterator[Piece]:
-        """Open the run, the accuracy, the caching test and the documents of an entry."""
+        """Open the run with its caching test, the accuracy and the documents of an entry."""
         yield from iterate_run(entry.run)
         yield entry.accuracy.source
         yield entry.accuracy
         yield entry
-        if audit := read_endpoints_audit(entry.folder):
-            yield audit.source
-            yield audit
+        yield measure_entry(entry)
         if place and entry.is_closed:
             documents = read_entry_documents(entry.folder, place, self.round, loadgen=False)
             if documents.source:

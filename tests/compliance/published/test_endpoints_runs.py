@@ -344,6 +344,12 @@ FORGED_ENTRIES: dict[str, Edit] = {
     "another model's weights": in_text(
         "config.yaml", "  name: nvidia/Qwen3-VL-235B-A22B", "  name: openai/gpt-oss-120b"
     ),
+    "a smaller model of the same family": in_text(
+        "config.yaml", "Qwen3-VL-235B-A22B-Instruct", "Qwen3-VL-30B-A3B-Instruct"
+    ),
+    "answers shorter than asked for": in_text(
+        "config.yaml", "min_new_tokens: 1", "min_new_tokens: 128"
+    ),
     "performance data of no benchmark": in_text(
         "config.yaml", "- name: shopify_product_catalogue::q3vl", "- name: gsm8k"
     ),
@@ -403,6 +409,67 @@ def add_data_set(home: Path) -> None:
     found["accuracy_scores"] = [{**score, "score": 0.2}, invented]
     found["average_accuracy"] = (0.2 + 0.95) / 2
     (home / ACCURACY).write_text(json.dumps(found))
+
+
+DOUBTFUL_ENTRIES: dict[str, tuple[Edit, str]] = {
+    "accuracy in half a second": (
+        edited(ACCURACY, "accuracy_scores", 0, "duration_s", value=0.5),
+        "endpoints.accuracy_time",
+    ),
+    "accuracy of an unknown data set": (
+        edited(ACCURACY, "accuracy_scores", 0, "dataset_name", value="catalogue_easy"),
+        "endpoints.entry_data",
+    ),
+    "a shorter run than the round's": (
+        change_summary("duration_ns", value=500_000_000_000),
+        "endpoints.duration",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DOUBTFUL_ENTRIES)
+def test_what_only_looks_wrong_in_an_entry_is_a_warning(entry: Path, kind: str) -> None:
+    edit, rule = DOUBTFUL_ENTRIES[kind]
+    assert rule not in list_rules(judge(entry), Severity.WARNING)
+    edit(entry)
+    assert rule in list_rules(judge(entry), Severity.WARNING)
+
+
+def add_caching_test(run: Path, factor: float | None, rate: float) -> None:
+    """Add a caching test whose reference run is another run of the client's, and whose caching run
+    is that one with all times multiplied by a factor, or a third run.
+    """
+    others = PUBLISHED / "endpoints"
+    caching = others / ("c4" if factor else "offline")
+    for name, source in (("reference", others / "c4"), ("output_caching", caching)):
+        shutil.copytree(source, run / "audit" / name)
+    if factor:
+        scale_series("latency", factor)(run / "audit" / "output_caching")
+    outcome = {"passed": True, "ref_qps": rate, "audit_qps": rate, "threshold": 0.1}
+    (run / "audit" / "audit_output_caching_test.json").write_text(json.dumps(outcome))
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.9999, 0.5])
+def test_a_caching_run_that_is_the_reference_run_is_an_error(tmp_path: Path, factor: float) -> None:
+    """Of a run folder, too, which belongs to no round."""
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "poisson", tmp_path / "run"))
+    add_caching_test(run, factor, 1.0)
+    assert "endpoints.audit_copy" in list_rules(judge(run), Severity.ERROR)
+
+
+def test_the_rates_of_a_run_folders_caching_test_are_checked(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "poisson", tmp_path / "run"))
+    rates = [
+        json.loads((PUBLISHED / "endpoints" / name / SUMMARY).read_text())["qps"]
+        for name in ("c4", "offline")
+    ]
+    add_caching_test(run, None, rates[0])
+    outcome = run / "audit" / "audit_output_caching_test.json"
+    document = json.loads(outcome.read_text()) | {"audit_qps": rates[1], "threshold": 1e9}
+    outcome.write_text(json.dumps(document | {"passed": rates[1] < rates[0]}))
+    assert "endpoints.audit_copy" not in list_rules(judge(run), Severity.ERROR)
+    outcome.write_text(json.dumps(document | {"ref_qps": rates[0] * 2}))
+    assert "endpoints.audit" in list_rules(judge(run), Severity.ERROR)
 
 
 @pytest.mark.parametrize("kind", FORGED_ENTRIES)

@@ -34,13 +34,14 @@ UNNAMED_METRIC: Final = "score"
 """Key of a score whose metric the client does not name."""
 TOKENS_METRIC: Final = "TOKENS_PER_SAMPLE"
 """Mean length of the answers, which the client writes as a series beside the score."""
+CHARACTERS_METRIC: Final = "GEN_LEN"
+"""Characters of all answers."""
 OLDER_FIELDS: Final = {"num_samples": "unit_samples", "n_repeats": "num_repeats"}
 COUNT_FIELDS: Final = ("unit_samples", "num_repeats", "total_samples")
 UNREAD_FIELDS: Final = (
     "status",
     "extractor",
     "ground_truth_column",
-    "duration_s",
     "osl_tokenize_s",
 )
 MAX_LOG_BYTES: Final = 1 << 26
@@ -71,6 +72,7 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     complete: bool | None = None
     dataset_type: str | None = None
     breakdown: Mapping[str, Any] | None = None
+    duration_s: Any = None
     response_counts: ResponseCounts | None = None
     output_sequence_lengths: Series | None = None
 
@@ -83,6 +85,11 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     def lengths(self) -> Series:
         """Lengths of the answers, in tokens; without values if they are not stated."""
         return self.output_sequence_lengths or Series()
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took to issue the data set and to answer it; None if that is not stated."""
+        return parse_score(self.duration_s)
 
     def list_scores(self) -> dict[str, float]:
         """Return the scores by their metric; some of the client's scorers write numbers as text."""
@@ -206,6 +213,21 @@ class EndpointsAccuracy(FileDocument):
                 metric = named.get(fold_metric_name(name), only)
                 if metric:
                     yield metric, score * self.scale, each
+
+    def compute_mean_characters(self) -> float | None:
+        """Return the mean length of all answers in characters, of which the scorer of texts writes
+        the sum; None if it does not.
+        """
+        found = [
+            (value, each.total_samples)
+            for each in self.list_scores()
+            for name, value in each.list_scores().items()
+            if fold_metric_name(name) == fold_metric_name(CHARACTERS_METRIC)
+        ]
+        answers = sum(samples or 0 for _, samples in found)
+        if answers <= 0:
+            return None
+        return sum(value for value, _ in found) / answers
 
     def compute_mean_tokens(self) -> float | None:
         """Return the mean length of all answers in tokens, or else the one that scorers name; None

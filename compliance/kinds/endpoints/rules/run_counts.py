@@ -33,11 +33,8 @@ REISSUE_NS: Final = 1_000_000
 START_NS: Final = 1_000_000_000
 """Time that the client may take until the first requests are in flight."""
 CLOSED_LOOP_PATTERNS: Final = ("concurrency", AGENTIC_PATTERN)
-LENGTH_REASON: Final = "length"
 MIN_REACHED_SHARE: Final = 0.9
 """Smallest share of the longest time after which a run was stopped by it: no request was due."""
-MAX_LENGTH_FACTOR: Final = 1.25
-"""Answers may be a few tokens longer than allowed, since the client counts them again."""
 
 
 @rule("endpoints.evidence", EndpointsRun, severity=Severity.INFO, rounds=("endpoints",))
@@ -182,33 +179,6 @@ def finish(run: EndpointsRun) -> Iterator[Fault]:
             f"a reason for each of {whole}",
             severity=Severity.WARNING,
         )
-
-
-@rule("endpoints.length_ends", EndpointsRun, About.QUALITY, severity=Severity.WARNING)
-def length_ends(run: EndpointsRun) -> Iterator[Fault]:
-    """Not all answers end because they may be no longer: a model that answers ends some by itself.
-
-    Source: mlcommons/endpoints, finish_reason_counts; Endpoints rules, 9.2: reviewers look for
-    padded answers.
-    Advice: check max_new_tokens, and that the system stops at the model's own end.
-    """
-    summary = run.summary
-    reasons = (summary.finish_reason_counts if summary else None) or {}
-    ended, by_length = sum(reasons.values()), reasons.get(LENGTH_REASON, 0)
-    if not by_length or by_length < ended:
-        return
-    allowed = None
-    if run.config:
-        allowed = run.config.find_number("model_params", "max_new_tokens")
-    shortest = None
-    if summary:
-        shortest = summary.output_sequence_lengths.min
-    found = f"all {by_length} answers ended by their length"
-    required = "answers that end by themselves"
-    if allowed is not None and shortest is not None and shortest < allowed:
-        found += f", with {shortest:g} tokens and more"
-        required += f", or have {allowed:g} tokens"
-    yield run.build_fault(found, required)
 
 
 @rule("endpoints.rate", EndpointsRun, About.SCORE, doubt="the rate")
@@ -408,28 +378,6 @@ def find_held_requests(run: EndpointsRun) -> int | None:
     if isinstance(wanted, int) and wanted:
         return wanted
     return None
-
-
-@rule("endpoints.longer_than_allowed", EndpointsRun, About.RULES, doubt="how many tokens count")
-def longer_than_allowed(run: EndpointsRun) -> Iterator[Fault]:
-    """No answer is longer than the run's configuration allows.
-
-    Source: mlcommons/endpoints, model_params.max_new_tokens.
-    Advice: check that the system keeps max_new_tokens, and that both count tokens alike.
-    """
-    allowed = None
-    if run.config:
-        allowed = run.config.find_number("model_params", "max_new_tokens")
-    longest = None
-    if run.summary:
-        longest = run.summary.output_sequence_lengths.max
-    if not allowed or longest is None or longest <= allowed:
-        return
-    yield run.build_fault(
-        f"an answer of {longest:g} tokens",
-        f"at most {allowed:g}, max_new_tokens",
-        severity=None if longest > MAX_LENGTH_FACTOR * allowed else Severity.WARNING,
-    )
 
 
 @rule("endpoints.config_differs", EndpointsRun, About.RULES, doubt="how the run was made")

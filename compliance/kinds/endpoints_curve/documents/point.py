@@ -19,6 +19,7 @@ from compliance.kinds.endpoints.documents.accuracy import (
     read_endpoints_accuracy,
     read_logged_scores,
 )
+from compliance.kinds.endpoints.documents.measurement import EndpointsMeasurement
 from compliance.kinds.endpoints.documents.result_summary import ResultSummary
 from compliance.kinds.endpoints.documents.run import (
     AGENTIC_PATTERN,
@@ -186,6 +187,22 @@ class EndpointsPoint(Document):
             ttft_p90_ms=ttft,
             tpot_p90_ms=tpot,
         )
+
+
+def measure_point(point: EndpointsPoint) -> EndpointsMeasurement:
+    """Return what was measured at a point: an accuracy run may have more requests in flight, as
+    many as the system supports.
+    """
+    supported, held = point.find_integer("max_supported_concurrency"), point.concurrency
+    factor = 1.0
+    if supported and held and 0 < held < supported:
+        factor = supported / held
+    most_tokens = None
+    if point.model:
+        most_tokens = point.model.most_tokens
+    return EndpointsMeasurement(
+        run=point.run, accuracy=point.accuracy, most_tokens=most_tokens, concurrency_factor=factor
+    )
 
 
 def scale_to_ms(nanoseconds: float | None) -> float | None:

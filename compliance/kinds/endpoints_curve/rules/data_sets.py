@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from statistics import median_low
 from typing import Final
 
 from compliance.kinds.endpoints.documents.run import CONFIG_FILE
@@ -19,6 +20,7 @@ END_TOLERANCE: Final = 8.0
 """In tokens, by which the mean, and the shortest and longest prompt, differ between runs: each
 request has a salt of its own, of a few tokens more or less.
 """
+MAX_LENGTH_DIFFERENCE: Final = 0.1
 TOLERANCES: Final = (END_TOLERANCE, END_TOLERANCE, MEAN_TOLERANCE)
 
 
@@ -105,6 +107,41 @@ def input_lengths(curve: EndpointsCurve) -> Iterator[Fault]:
             file=point.run.summary_source.path,
             severity=None if alike else Severity.WARNING,
         )
+
+
+@rule("endpoints.output_lengths", EndpointsCurve, About.QUALITY, severity=Severity.WARNING)
+def output_lengths(curve: EndpointsCurve) -> Iterator[Fault]:
+    """Answers at all points of a curve are on average as long as at the middle one, within a tenth:
+    the model answers the same prompts at each. The rule skips agentic benchmarks, runs of a part of
+    the data set, and runs with failed requests.
+
+    Source: Endpoints rules, 9.2: reviewers look for answers of other lengths; a tenth is what
+    Inference allows around the reference's length. No curve is published.
+    Advice: explain why the answers differ; measure all points with one configuration of the model.
+    """
+    if curve.is_agentic:
+        return
+    known = [(each, found) for each in curve.points if (found := find_mean_output(each))]
+    if not known:
+        return
+    usual = median_low([found for _, found in known])
+    for point, found in known:
+        if not math.isclose(found, usual, rel_tol=0, abs_tol=MAX_LENGTH_DIFFERENCE * usual):
+            yield point.build_fault(
+                f"answers of {found:.6g} tokens on average",
+                f"about {usual:.6g}, as at the other points",
+                file=point.run.summary_source.path,
+            )
+
+
+def find_mean_output(point: EndpointsPoint) -> float | None:
+    """Return the mean length of a point's answers in tokens; None if it has none of the whole data
+    set.
+    """
+    summary = point.summary
+    if summary is None or summary.n_samples_failed or point.subset_size is not None:
+        return None
+    return summary.output_sequence_lengths.avg
 
 
 def summarise_inputs(point: EndpointsPoint) -> tuple[float, float, float] | None:

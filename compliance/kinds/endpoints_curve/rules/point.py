@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 from compliance.kinds.endpoints.documents.run import AGENTIC_PATTERN, CONFIG_FILE
+from compliance.kinds.endpoints.model_names import is_other_model
 from compliance.kinds.endpoints.rules.run_counts import (
     SUMMED_TOLERANCE,
     USUAL_HELD_SHARE,
@@ -156,9 +157,12 @@ def system_status(point: EndpointsPoint) -> Iterator[Fault]:
 
 @rule("endpoints.model_name", EndpointsPoint, About.IDENTITY, doubt="which benchmark was measured")
 def model_name(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point has a benchmark of the round, the same as its folder and its configuration.
+    """A point has a benchmark of the round, the same as its folder and its configuration. The model
+    that the configuration names states no other version or size than the benchmark's, and no
+    distilled model. A path or a name that states none of these may be any model.
 
-    Source: Endpoints rules, 3.2 and 8.5.
+    Source: Endpoints rules, 3.2 and 8.5. No curve is published; names of eight published entries of
+    Inference v6.1 were tried.
     Advice: use the benchmark's name of the round, in the folder and in model_name.
     """
     named, folder = point.find_text("model_name"), point.folder.parent.name
@@ -179,7 +183,9 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
     found = None
     if isinstance(configured, str):
         found = point.round.find_model(configured)
-    if found is not None and point.model is not None and found is not point.model:
+    other = found is not None and found is not point.model
+    contradicts = isinstance(configured, str) and is_other_model(named, configured)
+    if point.model is not None and (other or contradicts):
         yield point.build_fault(
             f"model_params.name {configured}",
             f"{named}, as disclosed",

@@ -12,6 +12,7 @@ from compliance.kinds.endpoints.documents.accuracy import (
     read_endpoints_accuracy,
     scale_fraction,
 )
+from compliance.kinds.endpoints.documents.measurement import EndpointsMeasurement
 from compliance.kinds.endpoints.documents.run import EndpointsRun, read_endpoints_run
 from compliance.kinds.inference_mllog.documents.run import parse_scenario_folder
 from compliance.kinds.inference_mllog.round import InferenceMllogModel, InferenceMllogRound
@@ -67,6 +68,16 @@ class EndpointsEntry(Document):
         if tokens is None:
             return found
         return {**found, TOKENS_METRIC: tokens}
+
+
+def measure_entry(entry: EndpointsEntry) -> EndpointsMeasurement:
+    """Return what was measured for an entry. Only the closed division limits the tokens."""
+    most_tokens = None
+    if entry.model and entry.is_closed:
+        most_tokens = entry.model.most_tokens
+    return EndpointsMeasurement(
+        run=entry.run, accuracy=entry.accuracy, most_tokens=most_tokens, concurrency_factor=1.0
+    )
 
 
 def read_endpoints_entry(

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.kinds.endpoints.documents.accuracy import TOKENS_METRIC
+from compliance.kinds.endpoints.documents.accuracy import TOKENS_METRIC, AccuracyScore
 from compliance.kinds.endpoints.documents.settings_table import select_tables
+from compliance.kinds.endpoints.model_names import is_other_model
 from compliance.kinds.endpoints.rules.accuracy import find_metric_limit
 from compliance.kinds.inference_mllog.documents.endpoints_entry import EndpointsEntry
 from compliance.rules import rule
@@ -204,9 +205,12 @@ def delays_tools(entry: EndpointsEntry) -> bool:
 
 @rule("endpoints.model", EndpointsEntry, About.IDENTITY, doubt="which benchmark was measured")
 def model(entry: EndpointsEntry) -> Iterator[Fault]:
-    """The configuration has the benchmark of the entry's folder, and no other benchmark's model.
+    """The configuration has the benchmark of the entry's folder, and no other benchmark's model. In
+    the closed division the model's name states no other version or size than the benchmark's, and
+    no distilled model. A path or a name that states none of these may be any model.
 
-    Source: mlcommons/endpoints, submission_ref.model and model_params.name.
+    Source: mlcommons/endpoints, submission_ref.model and model_params.name; tried on eight
+    published entries.
     Advice: submit the configuration that the run used.
     """
     yield from check_measured_model(entry)
@@ -226,8 +230,8 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
 
 
 def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
-    """Yield a model whose name is that of another benchmark. A path or a name that is no
-    benchmark's may be any model.
+    """Yield a model whose name is that of another benchmark or, in the closed division, contradicts
+    the benchmark's.
     """
     config, source = entry.run.config, entry.run.config_source
     named = None
@@ -239,7 +243,8 @@ def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
     others = (fold_data_set_name(each) for each in entry.round.models)
     # variants of one model are benchmarks of their own
     distinct = (each for each in others if not own.startswith(each) and not each.startswith(own))
-    if own not in text and any(each in text for each in distinct):
+    other = own not in text and any(each in text for each in distinct)
+    if other or (entry.is_closed and is_other_model(entry.benchmark, named)):
         yield entry.build_fault(
             f"model_params.name {named}"[:MAX_QUOTED_CHARACTERS],
             f"a model of {entry.benchmark}, as in the entry's folder",
@@ -250,9 +255,11 @@ def check_measured_model(entry: EndpointsEntry) -> Iterator[Fault]:
 @rule("endpoints.entry_data", EndpointsEntry, About.IDENTITY, doubt="what was measured")
 def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
     """A closed entry has no other data set than its benchmark's, in its configuration and as the
-    data that its accuracy run scored. Unknown names are accepted.
+    data that its accuracy run scored. An unknown name is a warning in the accuracy results, and
+    accepted in the configuration, where published entries have names of their own.
 
-    Source: mlcommons/endpoints, names of data sets in config.yaml and accuracy_results.json.
+    Source: mlcommons/endpoints, names of data sets in config.yaml and accuracy_results.json; tried
+    on eight published entries of v6.1.
     Advice: measure the entry with its benchmark's data.
     """
     if entry.model is None or not entry.is_closed:
@@ -271,6 +278,28 @@ def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
                 yield entry.accuracy.build_fault(
                     f"accuracy of {stated}"[:MAX_QUOTED_CHARACTERS], wanted
                 )
+        if not names_own_data_set(entry, score):
+            yield entry.accuracy.build_fault(
+                f"accuracy of {score.dataset_name or score.key}"[:MAX_QUOTED_CHARACTERS],
+                f"{wanted}: {', '.join(entry.model.endpoints_data_sets)}",
+                severity=Severity.WARNING,
+            )
+
+
+def names_own_data_set(entry: EndpointsEntry, score: AccuracyScore) -> bool:
+    """Return whether a score is of one of the benchmark's data sets by its name, or of another
+    known one, which is an error of its own. A score without a name, and a benchmark without names
+    of data sets, contradict nothing.
+    """
+    own = entry.model.endpoints_data_sets if entry.model else ()
+    names = [each for each in (score.dataset_name, score.key) if each]
+    if not own or not names:
+        return True
+    known = [fold_data_set_name(each) for each in own]
+    return any(
+        any(each in fold_data_set_name(name) for each in known) or find_other_data_set(entry, name)
+        for name in names
+    )
 
 
 def list_data_set_names(entry: EndpointsEntry) -> list[str]:

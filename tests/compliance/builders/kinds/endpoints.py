@@ -34,7 +34,7 @@ SCORES: Final[dict[str, Any]] = {
     "average_accuracy": 0.8,
     "accuracy_scores": [
         {
-            "dataset_name": "catalogue",
+            "dataset_name": "shopify_product_catalogue::q3vl",
             "score": 0.8,
             "unit_samples": 48289,
             "num_repeats": 1,
@@ -63,6 +63,8 @@ class Simulated:
     data_set: int = 100
     seeds: Mapping[str, int] = field(default_factory=lambda: dict(ROUND_SEEDS))
     latency_ms: tuple[float, float] = (150.0, 400.0)
+    tokens: tuple[int, int] = (20, 60)
+    """Tokens of the shortest and the longest answer."""
     upside_down: bool = False
     """All at once, and the request that came last is answered first."""
 
@@ -143,7 +145,7 @@ def simulate(folder: Path, run: Simulated, events: bool = True) -> None:
         latencies.append(latency)
         firsts.append(latency // 10)
         due += latency if one_at_a_time else 0
-    lengths = [drawn.randint(20, 60) for _ in range(run.samples)]
+    lengths = [drawn.randint(*run.tokens) for _ in range(run.samples)]
     tokens = [
         (latency - first) / (length - 1)
         for latency, first, length in zip(latencies, firsts, lengths, strict=True)
@@ -221,7 +223,11 @@ def write_config(folder: Path, run: Simulated) -> None:
     values = {
         "name": "simulated",
         "type": "online",
-        "model_params": {"name": "invented", "max_new_tokens": 64, "streaming": "on"},
+        "model_params": {
+            "name": "invented",
+            "max_new_tokens": run.tokens[1] + 4,
+            "streaming": "on",
+        },
         "datasets": [{"name": "invented", "type": "performance"}],
         "settings": settings,
     }
@@ -380,6 +386,7 @@ def cached_entry(**edits: Any) -> Builder:
         run = Simulated(samples=50, data_set=50, pattern=CLOSED_LOOP, latency_ms=(13e3, 15e3))
         simulate(home, run, events=False)
         scores = {**SCORES["accuracy_scores"][0], "score": 0.72, "unit_samples": 248}
+        scores["dataset_name"] = "wan22_prompts"
         scores["total_samples"] = 248
         scores["response_counts"] = {"issued": 248, "scored": 248, "empty": 0, "missing": 0}
         write_json(home / ACCURACY, {"average_accuracy": 0.72, "accuracy_scores": [scores]})
@@ -396,6 +403,85 @@ def cached_entry(**edits: Any) -> Builder:
             "audit_requested": 50,
         }
         write_json(home / "audit" / "audit_output_caching_test.json", {**outcome, **edits})
+
+    return build
+
+
+def add_test_runs(home: Path, slower: float, copied: bool) -> None:
+    """Add the two runs of a caching test to an entry of Wan, with their rates and counts: the
+    reference run slower by a factor than the entry's run, the caching run perhaps its copy with all
+    times a little shorter.
+    """
+    outcome = home / "audit" / "audit_output_caching_test.json"
+    document = json.loads(outcome.read_text())
+    for name, key, samples in (("reference", "ref", 48), ("output_caching", "audit", 47)):
+        run = Simulated(
+            samples=48 if copied else samples,
+            data_set=50,
+            pattern=CLOSED_LOOP,
+            latency_ms=(13e3 * slower, 15e3 * slower),
+        )
+        simulate(home / "audit" / name, run, events=False)
+        summary = json.loads((home / "audit" / name / SUMMARY).read_text())
+        if copied and key == "audit":
+            shorten_run(summary, 0.9999)
+            write_json(home / "audit" / name / SUMMARY, summary)
+        document[f"{key}_qps"] = summary["qps"]
+        document[f"{key}_completed"] = document[f"{key}_requested"] = run.samples
+    write_json(outcome, document)
+
+
+def shorten_run(summary: dict[str, Any], factor: float) -> None:
+    """Multiply all times of a run by a factor, and divide its rates by it."""
+    for name in ("latency", "ttft", "tpot"):
+        summary[name] = scaled(summary[name], factor)
+    summary["duration_ns"] = int(summary["duration_ns"] * factor)
+    for name in ("qps", "tps"):
+        summary[name] /= factor
+
+
+def tested_entry(slower: float = 1.0, copied: bool = False) -> Builder:
+    """An entry of Wan with the two runs of its caching test."""
+
+    def build(folder: Path) -> None:
+        cached_entry()(folder)
+        (home,) = folder.rglob("SingleStream")
+        add_test_runs(home, slower, copied)
+
+    return build
+
+
+def summarising_entry(
+    change: Callable[[Path], object] | None = None, tokens: tuple[int, int] = (120, 124)
+) -> Builder:
+    """An entry of llama3.1-8b, whose accuracy run counts the characters of its answers: 611 in each
+    on average.
+    """
+
+    def build(folder: Path) -> None:
+        home = folder / ENTRY.replace(MODEL, "llama3.1-8b")
+        simulate(home, Simulated(samples=12_200, data_set=13_368, tokens=tokens), events=False)
+        metrics = {
+            "rouge1": "38.7852",
+            "rouge2": "15.9412",
+            "rougeL": "24.5021",
+            "rougeLsum": "35.8103",
+            "gen_len": "8167644",
+            "gen_num": 13_368,
+        }
+        score = {
+            **SCORES["accuracy_scores"][0],
+            "dataset_name": "cnn_dailymail::llama3_8b",
+            "score": metrics,
+            "unit_samples": 13_368,
+            "total_samples": 13_368,
+            "duration_s": 610.5,
+            "response_counts": {"issued": 13_368, "scored": 13_368, "empty": 0, "missing": 0},
+        }
+        write_documents(home)
+        write_json(home / ACCURACY, {"average_accuracy": None, "accuracy_scores": [score]})
+        if change:
+            change(home)
 
     return build
 
@@ -601,6 +687,7 @@ def language_entry(tokens: int) -> Builder:
         counts = {"issued": 4395, "scored": 4395, "empty": 0, "missing": 0}
         score = {
             **SCORES["accuracy_scores"][0],
+            "dataset_name": "gptoss_120b_accuracy",
             "score": 83.0,
             "unit_samples": 4395,
             "total_samples": 4395,
@@ -629,6 +716,8 @@ BASES: Final[Mapping[str, Builder]] = {
     "endpoints-closed-loop": client_run(pattern=CLOSED_LOOP),
     "endpoints-entry": client_entry(),
     "endpoints-audit": cached_entry(),
+    "endpoints-audit-runs": tested_entry(),
+    "endpoints-summaries": summarising_entry(),
 }
 VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.in_flight": "endpoints-closed-loop",
@@ -642,6 +731,11 @@ VALID: Final[Mapping[str, Builder | str]] = {
     "endpoints.model": "endpoints-entry",
     "endpoints.entry_data": "endpoints-entry",
     "endpoints.audit": "endpoints-audit",
+    **dict.fromkeys(("endpoints.audit_copy", "endpoints.audit_speed"), "endpoints-audit-runs"),
+    **{
+        f"endpoints.{name}": "endpoints-summaries"
+        for name in ("characters", "accuracy_time", "token_limit")
+    },
     **{
         f"endpoints.{name}": "endpoints-entry"
         for name in (
@@ -738,4 +832,16 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.single_stream": slow_stream,
     "endpoints.audit_present": without_audit,
     "endpoints.audit": cached_entry(audit_qps=0.09),
+    "endpoints.audit_copy": tested_entry(copied=True),
+    "endpoints.audit_speed": tested_entry(slower=1.2),
+    "endpoints.shorter_than_asked": client_run(
+        in_text("config.yaml", "max_new_tokens: 64", "max_new_tokens: 64\n  min_new_tokens: 50")
+    ),
+    "endpoints.characters": summarising_entry(tokens=(700, 704)),
+    "endpoints.accuracy_time": summarising_entry(
+        edited(ACCURACY, "accuracy_scores", 0, "duration_s", value=0.5)
+    ),
+    "endpoints.token_limit": summarising_entry(
+        in_text("config.yaml", "max_new_tokens: 128", "max_new_tokens: 1024")
+    ),
 }

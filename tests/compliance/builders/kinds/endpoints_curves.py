@@ -52,6 +52,8 @@ class Curve:
     """`dedicated`: a run of its own; `elected`: the highest point."""
     slow_point: int | None = None
     """A point of half the speed."""
+    brief_point: int | None = None
+    """A point whose answers have half of the tokens, in half of the time."""
     speed: float = 1.0
     """Answers come this many times as fast, but for those of the Offline run."""
     division: str = "Standardized"
@@ -97,6 +99,8 @@ def write_point(home: Path, curve: Curve, concurrency: int, offline: str | None)
         wanted_s *= (curve.c_max / concurrency) ** SCALING / curve.speed
     if concurrency == curve.slow_point:
         wanted_s *= 2
+    if concurrency == curve.brief_point:
+        wanted_s /= 2
     summary = simulate_point(curve, concurrency, samples, wanted_s, own_run)
     write_compact(folder / "result_summary.json", summary)
     pattern = summary["run_config"]["load_pattern"]
@@ -121,6 +125,8 @@ def simulate_point(
     drawn = random.Random(concurrency)
     mean_ns = wanted_s * 1e9 * concurrency / samples
     low, high = (425, 515) if curve.agentic else (200, 600)
+    if concurrency == curve.brief_point:
+        low, high = low // 2, high // 2
     latencies, firsts, lengths, tokens = list[int](), list[int](), list[int](), list[float]()
     for number in range(samples):
         length = drawn.randint(low, high)
@@ -491,6 +497,7 @@ CURVES: Final[Mapping[str, Curve]] = {
     "dedicated": Curve(offline="dedicated"),
     "agentic": Curve(model="kimi-k3", offline=None),
     "slow": Curve(slow_point=128),
+    "brief": Curve(brief_point=64),
 }
 BASES: Final[Mapping[str, Builder]] = {
     "endpoints-curve": submission(),
@@ -510,6 +517,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.input_lengths": submission(
         edit_file(6, SUMMARY, "input_sequence_lengths", value=lambda each: scaled(each, 2))
     ),
+    "endpoints.output_lengths": submission(curve="brief"),
     "endpoints.point_name": submission(edit_point(6, "concurrency", value=7)),
     "endpoints.warm_up": submission(edit_point(6, "warmup", "duration_s", value=90_000)),
     "endpoints.seed_set": submission(

@@ -486,6 +486,24 @@ def test_a_curve_without_disclosures_does_not_disappear(tmp_path: Path) -> None:
     )
 
 
+def name_model(name: str) -> Edit:
+    """Configure a point with a model of this name."""
+
+    def change(root: Path) -> None:
+        path = root / CURVE / "r64" / "config.yaml"
+        document = yaml.safe_load(path.read_text())
+        document["model_params"]["name"] = name
+        path.write_text(yaml.safe_dump(document))
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["deepseek-ai/DeepSeek-V2-Lite", "DeepSeek-R1-Distill-Qwen-7B"])
+def test_a_configured_model_of_another_name_is_found(tmp_path: Path, name: str) -> None:
+    result = judge(submit(tmp_path, name_model(name)))
+    assert list_rules(result) == {"model_name"}
+
+
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
     edit, rule = EDITS[name]
@@ -522,7 +540,16 @@ def fail_requests(root: Path) -> None:
     change_summary("finish_reason_counts", "stop", value=DATA_SET - 30)(root)
 
 
+def test_briefer_answers_at_one_point_are_a_warning(tmp_path: Path) -> None:
+    """The same prompts, and half of the tokens in half of the time."""
+    result = judge(submit(tmp_path, curve="brief"))
+    (found,) = result.findings
+    assert (found.rule, found.severity) == ("endpoints.output_lengths", Severity.WARNING)
+    assert found.file.endswith(f"r64/{SUMMARY}")
+
+
 HARMLESS: dict[str, tuple[Edit, str]] = {
+    "an accuracy run in half a second": (edit_accuracy("duration_s", 0.5), "accuracy_time"),
     "failed requests": (fail_requests, "failed"),
     "no configuration": (remove(*CURVE.parts, "r64", "config.yaml"), "point_files"),
     "no warm-up": (edit_point(64, "warmup", value=None), "warm_up"),
@@ -617,6 +644,12 @@ ROUNDED: dict[str, Edit] = {
     "processors as text": describe_nodes("host_processors_per_node", "2"),
     "a part of the accuracy data": edit_accuracy("dataset_name", "livecodebench"),
     "accuracy data of an unknown name": edit_accuracy("dataset_name", "evaluation set"),
+    "an accuracy run that was not timed": edit_accuracy("duration_s", 0.0),
+    "a time that is text": edit_accuracy("duration_s", "some hours"),
+    "an accuracy run with more requests in flight": edit_file(
+        6, "accuracy_results.json", "accuracy_scores", 0, "duration_s", value=120.0
+    ),
+    "a model by its path": name_model("/models/DeepSeek-R1-NVFP4-v2-mlpinf"),
     "nodes in use": edit_point(
         64, "nodes_used", value=[{"system_node_ensemble_id": 0, "nodes": 1}]
     ),

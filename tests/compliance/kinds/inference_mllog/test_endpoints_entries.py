@@ -20,9 +20,11 @@ from kinds.endpoints import (
     Simulated,
     cached_entry,
     edited,
+    in_text,
     scaled,
     series,
     simulate,
+    summarising_entry,
     write_documents,
     write_json,
 )
@@ -41,7 +43,8 @@ SUBSETS = {"subset_scores": {"aime": 84.0, "gpqa": 71.25}, "total_samples": 4388
 def server_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of ten minutes that keeps every bound of a language model."""
     folder = tmp_path_factory.mktemp("run")
-    simulate(folder, Simulated(samples=12_200, latency_ms=(40.0, 100.0)), events=False)
+    run = Simulated(samples=12_200, latency_ms=(40.0, 100.0), tokens=(100, 124))
+    simulate(folder, run, events=False)
     write_documents(folder)
     return folder
 
@@ -286,3 +289,35 @@ def test_a_configuration_of_another_run_is_found(
 ) -> None:
     judged, _ = judge_older_entry(tmp_path, server_run, lambda text: re.sub(old, new, text))
     assert rule in {each.rule for each in judged.findings if each.severity is Severity.ERROR}
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (edited(ACCURACY, "accuracy_scores", 0, "duration_s", value=0.5), "accuracy_time"),
+        (in_text("config.yaml", "max_new_tokens: 128", "max_new_tokens: 1024"), "token_limit"),
+        (
+            edited(ACCURACY, "accuracy_scores", 0, "dataset_name", value="cnn_easy"),
+            "entry_data",
+        ),
+        (
+            edited(ACCURACY, "accuracy_scores", 0, "score", "gen_len", value="7600000"),
+            None,
+        ),
+    ],
+)
+def test_what_an_entry_says_twice_is_compared(
+    tmp_path: Path, edit: Callable[[Path], object], rule: str | None
+) -> None:
+    summarising_entry(edit)(tmp_path)
+    found = {(each.rule, each.severity) for each in Judge().judge_path(str(tmp_path)).findings}
+    wanted = set() if rule is None else {(f"endpoints.{rule}", Severity.WARNING)}
+    assert found == wanted
+
+
+def test_answers_of_a_third_of_their_characters_tokens_are_a_warning(tmp_path: Path) -> None:
+    """Forty tokens, where the accuracy run's answers have 611 characters."""
+    summarising_entry(tokens=(38, 42))(tmp_path)
+    (found,) = Judge().judge_path(str(tmp_path)).findings
+    assert (found.rule, found.severity) == ("endpoints.characters", Severity.WARNING)
+    assert found.found.startswith("answers of 40")

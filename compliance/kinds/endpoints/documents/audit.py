@@ -1,4 +1,4 @@
-"""Read the caching test that the Endpoints client makes of an entry (TEST04).
+"""Read the caching test that the Endpoints client makes beside a run (TEST04).
 
 Source: mlcommons/endpoints, compliance, output caching test: two run folders and their outcome.
 """
@@ -11,6 +11,7 @@ import msgspec
 
 from compliance.documents.base import FileDocument
 from compliance.kinds.endpoints.documents.result_summary import ResultSummary, read_result_summary
+from compliance.kinds.endpoints.documents.run import EndpointsRun
 from compliance.kinds.endpoints.recognition import find_endpoints_summary
 from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.recognition.tree_path import is_file
@@ -39,7 +40,7 @@ OUTCOME_DECODER: Final = msgspec.json.Decoder(AuditOutcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EndpointsAudit(FileDocument):
-    """A caching test: its outcome, and the summaries of its two runs."""
+    """A caching test: its outcome, and the summaries of its two runs and of the run beside it."""
 
     document_name: ClassVar[str] = "a caching test of the Endpoints client"
 
@@ -47,11 +48,13 @@ class EndpointsAudit(FileDocument):
     reference: ResultSummary | None
     """None if the run was not submitted."""
     caching: ResultSummary | None
+    performance: ResultSummary | None
+    """Summary of the run that the test was made beside."""
 
 
-def read_endpoints_audit(entry: Path) -> EndpointsAudit | None:
-    """Read the caching test of an entry; None if it has none."""
-    folder = entry / AUDIT_FOLDER
+def read_endpoints_audit(run: EndpointsRun) -> EndpointsAudit | None:
+    """Read the caching test beside a run; None if there is none."""
+    folder = run.folder / AUDIT_FOLDER
     path = next((path for path in folder.rglob(AUDIT_OUTCOME) if is_file(path)), None)
     if path is None:
         return None
@@ -61,6 +64,7 @@ def read_endpoints_audit(entry: Path) -> EndpointsAudit | None:
         outcome=read_json_document(source, OUTCOME_DECODER),
         reference=read_audit_run(folder / REFERENCE_RUN),
         caching=read_audit_run(folder / CACHING_RUN),
+        performance=run.summary,
     )
 
 

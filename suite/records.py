@@ -7,7 +7,7 @@ Written by the harness, read by the judge and by bundles.
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.human_numbers import format_whole_digits
 from suite.rounds import HyperValue
+from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +68,16 @@ class SystemUnderTest:
     """Of the system: host-engine-precision."""
     framework: str
     engine: str
+    """As framework, precision and device: `not stated` of a server, if nobody stated it."""
     engine_package: str
-    """Distribution and version of the engine, and the SHA-256 of its module."""
+    """Distribution and version of the engine, and the SHA-256 of its module; empty if podium does
+    not know them.
+    """
     input: str
     precision: str
     device: str
     threads: int
+    """CPU threads; 0 if nobody stated them."""
     checkpoint_sha256: str
     nonce: str
     settings: Mapping[str, HyperValue]
@@ -81,18 +86,60 @@ class SystemUnderTest:
     """Size of the accuracy set."""
     version: str
     """Version of podium."""
+    served: ServedIdentity | None = None
+    """What servers behind a network run, and who said it; None of a system in LoadGen's own
+    process, where podium knows, and in older records.
+    """
+
+    @property
+    def identity(self) -> ServedIdentity:
+        """Return what serves, and who said it."""
+        if self.served is not None:
+            return self.served
+        return state_all(
+            Speaker.PODIUM,
+            SYSTEM_RECORD,
+            engine=self.engine,
+            precision=self.precision,
+            device=self.device,
+            weights=self.checkpoint_sha256,
+        )
 
     def compute_digest(self) -> str:
         """Return the SHA-256 of its file, by which its runs name it."""
-        return hashlib.sha256(format_json_document(asdict(self)).encode()).hexdigest()
+        return hashlib.sha256(
+            format_json_document(convert_system_to_json(self)).encode()
+        ).hexdigest()
+
+    def forget_inventions(self) -> "SystemUnderTest":
+        """Return the record without what podium wrote of servers before it asked who says it: the
+        engine, the number format and the device that it would have used itself.
+        """
+        return replace(
+            self,
+            engine=NOT_STATED,
+            framework=NOT_STATED,
+            precision=NOT_STATED,
+            device=NOT_STATED,
+            threads=0,
+            served=ServedIdentity(),
+        )
 
 
 SYSTEM_RECORD_DECODER: Final = msgspec.json.Decoder(SystemUnderTest)
 
 
+def convert_system_to_json(system: SystemUnderTest) -> dict[str, object]:
+    """Return a system's record as JSON types, without `served` of one in LoadGen's process."""
+    found = asdict(system)
+    if system.served is None:
+        del found["served"]
+    return found
+
+
 def write_system_record(folder: Path, system: SystemUnderTest) -> None:
     """Write `system.json` into the folder of an entry, a study or a compliance test."""
-    write_json(folder / SYSTEM_RECORD, asdict(system))
+    write_json(folder / SYSTEM_RECORD, convert_system_to_json(system))
 
 
 def read_system_record(folder: Path) -> SystemUnderTest:
@@ -264,6 +311,12 @@ class NetworkRecord:
     """Of those, how many the servers had in a cache (`prompt_tokens_details`); None as above."""
     server: Mapping[str, str] | None = None
     """What podium's servers say of themselves; None of others."""
+    statements: tuple[Mapping[str, str], ...] = ()
+    """What each other server says of itself, by where it was read; empty in older records."""
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """The `system_fingerprint` of answers -> how many of them had it; without those that had
+    none.
+    """
 
     @property
     def states_what_it_serves(self) -> bool:
@@ -352,6 +405,22 @@ class ServedRun(RunRecord):
         return RunRecord(**{each.name: getattr(self, each.name) for each in fields(RunRecord)})
 
     @property
+    def is_of_foreign_server(self) -> bool:
+        """Return whether servers answered that are not podium's, which knows of them only what
+        somebody states.
+        """
+        return self.network is not None and not self.network.states_what_it_serves
+
+    @property
+    def stated_system(self) -> SystemUnderTest:
+        """Return the system's record as it is to be read and shown: of servers only what somebody
+        stated.
+        """
+        if self.is_of_foreign_server and self.system.served is None:
+            return self.system.forget_inventions()
+        return self.system
+
+    @property
     def settings(self) -> Mapping[str, HyperValue]:
         """Return the settings of the system and of LoadGen."""
         return {**self.system.settings, **self.changed}
@@ -425,6 +494,8 @@ RARE_RECORD_FIELDS: Final = (
     "per_token_j",
     "telemetry_sha256",
     "began_idle",
+    "statements",
+    "fingerprints",
 )
 """Left out where empty: most records have none of them."""
 

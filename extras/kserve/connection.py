@@ -4,6 +4,7 @@ ever asked twice.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from harness.serving.network.access import ClientCredentials
 from harness.serving.network.reachability import CONNECT_TIMEOUT_S, check_server_reachable
 from harness.serving.network.wire import SERVER_DESCRIPTION_DECODER, Endpoint, ServerDescription
 from suite.errors import JudgedError, MissingError, PodiumError
+from suite.served_identity import ServedIdentity, Speaker, Statement, state_all
 
 MAX_REPLY_ELEMENTS: Final = 16
 """Answers that are counted in a reply that may have one."""
@@ -134,6 +136,28 @@ class ServerConnection:
             timeout=CONNECT_TIMEOUT_S,
         )
         return f"{server_metadata.name} at {self.endpoint.target}"
+
+    def identify_model(self, model: str) -> ServedIdentity:
+        """Request what the server states of a model: its platform, and the server's version."""
+        messages, stub = import_kserve_messages(), self.build_stub()
+        try:
+            server = stub.ServerMetadata(
+                messages.ServerMetadataRequest(),
+                metadata=self.access.metadata,
+                timeout=CONNECT_TIMEOUT_S,
+            )
+            served = stub.ModelMetadata(
+                messages.ModelMetadataRequest(name=model),
+                metadata=self.access.metadata,
+                timeout=CONNECT_TIMEOUT_S,
+            )
+        except self.grpc.RpcError as error:
+            raise MissingError(f"{self.endpoint.url}: {self.explain_refusal(error)}") from error
+        said = state_all(Speaker.SERVER, "ModelMetadata", engine=served.platform, weights=model)
+        named = f"{server.name} {server.version}".strip()
+        return replace(
+            said, version=Statement(value=named, said_by=Speaker.SERVER, source="ServerMetadata")
+        )
 
     def send_with_callback(self, request: bytes, done: Callable[[Any], None]) -> None:
         """Send a request; `done` gets its future on gRPC's thread."""

@@ -24,7 +24,9 @@ from harness.serving.network.setup import (
     check_server_matches,
     describe_foreign_server,
     get_positive_setting,
+    identify_own_server,
 )
+from harness.serving.network.statements.user_words import join_words, read_user_identity
 from harness.serving.network.wire import (
     Endpoint,
     ServerDescription,
@@ -37,6 +39,7 @@ from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
 from suite.records import OPAQUE_FORM, TENSORS_FORM, NetworkRecord
+from suite.served_identity import ServedIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,7 @@ class KServeSite:
             ]
             for connection in connections:
                 connection.check_server()
+            user = read_user_identity(request.options.system_file)
             chosen = choose()
             is_opaque = isinstance(form, OpaqueForm)
             if is_opaque:
@@ -91,6 +95,11 @@ class KServeSite:
                 )
             check_servers_agree(self.endpoints, descriptions)
             check_server_matches(request, chosen, self.endpoints[0], descriptions[0])
+            if is_opaque:
+                stated = identify_own_server(descriptions[0])
+            else:
+                stated = connections[0].identify_model(form.model)
+            identity = join_words(stated, user, self.endpoints[0].url)
             remote = RemoteServers(
                 endpoints=self.endpoints,
                 access=self.access,
@@ -100,10 +109,14 @@ class KServeSite:
                 timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
                 record=measure_network(connections, descriptions, form.model, is_opaque),
             )
-        return self.build_system(asked, chosen, remote)
+        return self.build_system(asked, chosen, remote, identity)
 
     def build_system(
-        self, asked: ServingRequest, chosen: ExportedCheckpoint, remote: RemoteServers
+        self,
+        asked: ServingRequest,
+        chosen: ExportedCheckpoint,
+        remote: RemoteServers,
+        identity: ServedIdentity,
     ) -> BoundSystem:
         """Build LoadGen's side."""
         request = adopt_remote_settings(asked.request, remote.description)
@@ -119,7 +132,7 @@ class KServeSite:
             driver=run_loadgen_over_network,
             remote=remote,
         )
-        host = ServerHost(description=remote.description, network=remote.record)
+        host = ServerHost(description=remote.description, network=remote.record, identity=identity)
         return bind_to_servers(replace(asked, request=request), chosen, system, host)
 
 

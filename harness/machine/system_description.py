@@ -41,6 +41,8 @@ FRAMEWORK_DISTRIBUTIONS: Final = {
 """Package -> the distributions that may provide it, if not only one of its own name."""
 NAME_LINE: Final = re.compile(r"^Name:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 VERSION_LINE: Final = re.compile(r"^Version:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+SERVED_TABLE: Final = "served"
+"""Of the user's file: what serves behind a network."""
 COMMIT_PREFIX: Final = "# branch.oid "
 NO_COMMIT: Final = "(initial)"
 """What `git status --porcelain=v2` says of a branch without a commit."""
@@ -156,8 +158,10 @@ def describe_system(entry: ResultsEntry, run: DescriptionContext) -> dict[str, A
     }
 
 
-def read_system_file(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the user's TOML file; RequestError for a field that the description does not have."""
+def read_system_table(path: Path | None) -> dict[str, Any]:
+    """Read the user's TOML file, of whatever fields; nothing without one. RequestError if that
+    fails.
+    """
     if path is None:
         return {}
     try:
@@ -167,6 +171,17 @@ def read_system_file(path: Path | None, fields: Mapping[str, Any]) -> dict[str, 
         raise RequestError(f"--system-file {error}") from error
     except (TypeError, ValueError) as error:  # dates and infinite numbers
         raise RequestError(f"--system-file {path}: not a JSON value: {error}") from error
+    return table
+
+
+def read_system_file(
+    path: Path | None, fields: Mapping[str, Any], beside: str = ""
+) -> dict[str, Any]:
+    """Read the description's fields in the user's TOML file, without the table `beside`;
+    RequestError for a field that the description does not have.
+    """
+    table = read_system_table(path)
+    table.pop(beside, None)
     for key in table:
         if key not in fields:
             raise build_unknown_name_error("field of the system description", key, fields)

@@ -73,20 +73,20 @@ def record_attempt(
 
 def describe_serving_request(serving_setup: ServingSetup) -> dict[str, object]:
     """Return the request as JSON types."""
-    request = serving_setup.request
+    request, identity = serving_setup.request, serving_setup.identity
     chosen = {
         f"setting {key}": list(value) if isinstance(value, tuple) else value
         for key, value in sorted(request.chosen.items())
     }
     named = {
-        "engine": request.engine,
-        "framework": request.framework,
+        "engine": identity.engine.text,
+        "framework": serving_setup.framework,
         "input": request.options.input,
         "device": serving_setup.device,
     }
     return {
         **named,
-        "precision": serving_setup.precision.value,
+        "precision": identity.precision.text,
         "profile": request.profile.value,
         "system": serving_setup.entry.system,
         "threads": serving_setup.threads,

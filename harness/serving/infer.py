@@ -61,6 +61,8 @@ from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.served_identity import NOT_STATED
+from suite.terms import Precision
 from suite.workload import Mode
 
 
@@ -252,14 +254,18 @@ def write_measurements(
 ) -> None:
     """Write the measurements file: MLCommons' fields, then podium's."""
     request, record = serving_setup.request, serving_setup.checkpoint.record
+    identity = serving_setup.identity
+    precision = identity.precision.text
     transformations = "none"
-    if serving_setup.precision != "fp32":
-        transformations = f"{serving_setup.precision} where the engine computes in it"
+    if not identity.precision.is_known:
+        transformations = NOT_STATED
+    elif precision != Precision.FP32:
+        transformations = f"{precision} where the engine computes in it"
     official: dict[str, object] = {
         "input_data_types": "fp32",
         "retraining": "no",
         "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
-        "weight_data_types": serving_setup.precision.value,
+        "weight_data_types": precision,
         "weight_transformations": transformations,
     }
     own: dict[str, object] = {
@@ -267,9 +273,9 @@ def write_measurements(
         "round": request.round.name,
         "profile": request.profile.value,
         "scenario": scenario.label,
-        "engine": request.engine,
-        "precision": serving_setup.precision.value,
-        "framework": request.framework,
+        "engine": identity.engine.text,
+        "precision": precision,
+        "framework": serving_setup.framework,
         "device": serving_setup.device,
         "threads": serving_setup.threads,
         "checkpoint_sha256": record.sha256,

@@ -191,6 +191,7 @@ def write_accuracy_text(folder: Path, scores: Scores) -> None:
 def build_system_record(serving_setup: ServingSetup, sample_count: int) -> SystemUnderTest:
     """Describe what all runs of an entry have in common."""
     request, record = serving_setup.request, serving_setup.checkpoint.record
+    identity = serving_setup.identity
     return SystemUnderTest(
         workload=request.name,
         round=request.round.name,
@@ -198,12 +199,12 @@ def build_system_record(serving_setup: ServingSetup, sample_count: int) -> Syste
         division=serving_setup.entry.division,
         org=serving_setup.entry.org,
         name=serving_setup.entry.system,
-        framework=request.framework,
-        engine=request.engine,
+        framework=serving_setup.framework,
+        engine=identity.engine.text,
         engine_package=serving_setup.engine_package,
         input=request.options.input,
-        precision=serving_setup.precision,
-        device=serving_setup.device,
+        precision=identity.precision.text,
+        device=identity.device.text,
         threads=serving_setup.threads,
         checkpoint_sha256=record.sha256,
         nonce=record.nonce,
@@ -214,6 +215,7 @@ def build_system_record(serving_setup: ServingSetup, sample_count: int) -> Syste
         },
         sample_count=sample_count,
         version=__version__,
+        served=identity if serving_setup.host.network else None,
     )
 
 

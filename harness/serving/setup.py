@@ -41,7 +41,7 @@ from suite.cli import RunOptions
 from suite.engine import ServingTask, TaskCheckingEngine
 from suite.errors import RequestError
 from suite.files.cache import ENGINE_CACHE_FOLDER
-from suite.files.layout import ResultsEntry, compute_bound_seed
+from suite.files.layout import SYSTEM_RECORD, ResultsEntry, compute_bound_seed
 from suite.ledger.book import Ledger, build_ledger
 from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_POWER_S
@@ -57,6 +57,7 @@ from suite.rounds import (
     ScenarioRow,
 )
 from suite.rounds.legality import check_served_settings
+from suite.served_identity import ServedIdentity, Speaker, state_all
 from suite.terms import Precision
 from suite.workload import Run
 
@@ -123,9 +124,19 @@ class ServingSetup:
         return build_ledger(self.entry, self.request.name, self.request.row)
 
     @property
+    def identity(self) -> ServedIdentity:
+        """Return what serves, and who says so."""
+        return self.host.identify_served(self.request, self.system)
+
+    @property
     def device(self) -> str:
-        """Return the device that computes: the servers' behind a network."""
-        return self.host.name_device(self.system)
+        """Return the device that computes, as records have it: the servers' behind a network."""
+        return self.identity.device.text
+
+    @property
+    def framework(self) -> str:
+        """Return the framework of the network that runs, as records have it."""
+        return self.host.name_framework(self.request)
 
     @property
     def engine_package(self) -> str:
@@ -202,9 +213,19 @@ class LocalHost:
 
     network: NetworkRecord | None = None
 
-    def name_device(self, system: LoadedSystem) -> str:
-        """Return the device that computes."""
-        return system.device
+    def identify_served(self, request: RunRequest, system: LoadedSystem) -> ServedIdentity:
+        """Return what podium runs itself."""
+        return state_all(
+            Speaker.PODIUM,
+            SYSTEM_RECORD,
+            engine=request.engine,
+            precision=request.precision.value,
+            device=system.device,
+        )
+
+    def name_framework(self, request: RunRequest) -> str:
+        """Return the framework of the network."""
+        return request.framework
 
     def describe_engine_package(self, engine: str) -> str:
         """Return the distribution of the engine."""

@@ -14,6 +14,7 @@ from harness.serving.loadgen.session import LoadedSystem
 from suite.cli import RunOptions
 from suite.files.layout import ResultsEntry
 from suite.records import NetworkRecord
+from suite.served_identity import ServedIdentity
 
 if TYPE_CHECKING:
     from harness.serving.setup import ServingSetup
@@ -27,8 +28,12 @@ class SystemHost(Protocol):
         """Return the network in front of it; None if it is in LoadGen's process."""
         ...
 
-    def name_device(self, system: LoadedSystem) -> str:
-        """Return the device that computes."""
+    def identify_served(self, request: RunRequest, system: LoadedSystem) -> ServedIdentity:
+        """Return engine, precision, device and weights, and who states them."""
+        ...
+
+    def name_framework(self, request: RunRequest) -> str:
+        """Return the framework of the network that runs there, as records have it."""
         ...
 
     def describe_engine_package(self, engine: str) -> str:

@@ -84,7 +84,7 @@ class MeasuredStudy:
         if self.first is None:
             return UNMEASURED_SUBJECT
         several = self.kind.has_several_systems
-        return build_study_subject(self.first.record.system, self.record.origin, several)
+        return build_study_subject(self.first.record.stated_system, self.record.origin, several)
 
     @property
     def rows(self) -> Sequence[StudiedRow]:

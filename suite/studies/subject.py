@@ -1,10 +1,13 @@
-"""What was measured, on what: computed from the record of a run's system, which states it."""
+"""What was measured, on what: computed from the record of a run's system, which states it, or says
+that nobody did.
+"""
 
 from dataclasses import dataclass
 from typing import Final
 
 from suite.files.layout import convert_to_slug
 from suite.records import SystemUnderTest
+from suite.served_identity import ServedIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +29,20 @@ class StudySubject:
     system: str
     version: str
     """Version of podium."""
+    served: ServedIdentity | None = None
+    """What serves, and who says so; None of a study of several systems."""
 
     def describe_system(self) -> str:
-        """Name what was measured: workload, profile, engine and number format; of several systems
-        their machine.
+        """Name what was measured: workload, profile, engine and number format, of servers with who
+        states them; of several systems their machine.
         """
         if self == UNMEASURED_SUBJECT:
             return "nothing measured"
         what = f"{self.workload} ({self.profile})"
-        if not self.engine:
+        if self.served is None:
             threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
             return f"{what} on {self.system}, {self.device}, {threads}"
-        return f"{what}, {self.engine} {self.precision}"
+        return f"{what}, {self.served.describe_engine()}"
 
 
 UNMEASURED_SUBJECT: Final = StudySubject(
@@ -76,6 +81,7 @@ def build_study_subject(
         threads=system.threads,
         system=name,
         version=system.version,
+        served=None if has_several_systems else system.identity,
     )
 
 

@@ -217,6 +217,7 @@ class AnsweredTokens:
     answers_in_one_read: int | None
     prompt_tokens: int | None
     cached_tokens: int | None
+    fingerprints: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

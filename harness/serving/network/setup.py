@@ -11,7 +11,11 @@ from typing import Any, Final
 from harness.engine_choice import ServingRequest
 from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
 from harness.machine.power.selection import choose_power_sources
-from harness.machine.system_description import describe_system, read_system_file
+from harness.machine.system_description import (
+    SERVED_TABLE,
+    describe_system,
+    read_system_file,
+)
 from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.loadgen.session import LoadedSystem
@@ -32,6 +36,7 @@ from suite.files.layout import ResultsEntry, convert_to_slug
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
+from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
 from suite.terms import NETWORK_FIELDS, Precision
 
 CLIENT_SETTING_PREFIXES: Final = (*PERFORMANCE_PREFIXES, "endpoint.", "power.")
@@ -41,6 +46,7 @@ SERVER_SETTING_PREFIXES: Final = ("batching.", "engine.")
 DEFAULT_IN_FLIGHT: Final = 1024
 MEASURED_ROUND_TRIPS: Final = 100
 UNKNOWN_SOFTWARE: Final = "unknown"
+OWN_SOURCE: Final = "podium serve"
 GRPC_SETTINGS: Final = ("endpoint.input", "endpoint.output")
 HTTP_SETTINGS: Final = (
     "endpoint.api",
@@ -64,10 +70,16 @@ class ServerHost:
     description: ServerDescription
     """What they say of themselves."""
     network: NetworkRecord
+    identity: ServedIdentity
+    """What serves, and who says so."""
 
-    def name_device(self, system: LoadedSystem) -> str:
-        """Return the servers' device."""
-        return self.description.device
+    def identify_served(self, request: RunRequest, system: LoadedSystem) -> ServedIdentity:
+        """Return what serves, by the servers' and the user's word."""
+        return self.identity
+
+    def name_framework(self, request: RunRequest) -> str:
+        """Return the framework of the servers' network, if they are podium's."""
+        return self.description.framework
 
     def describe_engine_package(self, engine: str) -> str:
         """Return the distribution of the servers' engine."""
@@ -90,7 +102,7 @@ class ServerHost:
             "number_of_nodes": len(self.network.endpoints),
             **build_network_fields(self.network, self.description),
         }
-        return {**found, **read_system_file(request.options.system_file, found)}
+        return {**found, **read_system_file(request.options.system_file, found, SERVED_TABLE)}
 
     def check_precision(self, setup: ServingSetup) -> None:
         """Do nothing: the servers have answered in it."""
@@ -173,20 +185,20 @@ def check_server_matches(
 def describe_foreign_server(
     request: RunRequest, chosen: ExportedCheckpoint, endpoint: Endpoint, name: str
 ) -> ServerDescription:
-    """Describe another server, which does not say what it serves: the checkpoint is the user's
-    word. `name`: what it calls itself.
+    """Describe another server, of which podium invents nothing: the checkpoint is the user's word.
+    `name`: what it calls itself.
     """
     return ServerDescription(
         workload=request.name,
         round=request.round.name,
         profile=request.profile.value,
         checkpoint_sha256=chosen.record.sha256,
-        engine=request.engine,
+        engine=NOT_STATED,
         engine_package="",
-        precision=request.precision.value,
-        framework=request.framework,
-        device="cpu",
-        threads=1,
+        precision=NOT_STATED,
+        framework=NOT_STATED,
+        device=NOT_STATED,
+        threads=0,
         settings={
             key: list(value) if isinstance(value, tuple) else value
             for key, value in request.settings.items()
@@ -247,7 +259,9 @@ def bind_to_servers(
 
 
 def adopt_server_settings(request: RunRequest, description: ServerDescription) -> RunRequest:
-    """Return the request with the engine, the precision and the settings of its servers."""
+    """Return the request with the settings of its servers and, of podium's, their engine and
+    precision. Of others the request keeps its own, by which the workload makes its samples here.
+    """
     served = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in description.settings.items()
@@ -258,12 +272,36 @@ def adopt_server_settings(request: RunRequest, description: ServerDescription) -
         for key, value in request.settings.items()
         if not key.startswith(SERVER_SETTING_PREFIXES)
     }
+    request = replace(request, settings=own | served)
+    if not description.is_of_podium:
+        return request
     return replace(
         request,
         engine=description.engine,
         framework=description.framework,
         precision=Precision(description.precision),
-        settings=own | served,
+    )
+
+
+def find_described_version(description: ServerDescription) -> str:
+    """Return the version of the engine's package, as a server of podium's describes itself; "" if
+    it does not list it.
+    """
+    own = description.description.get("podium")
+    packages = own.get("packages") if isinstance(own, dict) else None
+    return str(packages.get(description.engine, "")) if isinstance(packages, dict) else ""
+
+
+def identify_own_server(description: ServerDescription) -> ServedIdentity:
+    """Return what one of podium's servers states of what serves."""
+    return state_all(
+        Speaker.SERVER,
+        OWN_SOURCE,
+        engine=description.engine,
+        version=find_described_version(description),
+        precision=description.precision,
+        device=description.device,
+        weights=description.checkpoint_sha256,
     )
 
 

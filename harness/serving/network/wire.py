@@ -70,6 +70,11 @@ class ServerDescription(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Of podium."""
 
+    @property
+    def is_of_podium(self) -> bool:
+        """Return whether it is one of podium's servers: they name the package of their engine."""
+        return bool(self.engine_package)
+
 
 SERVER_DESCRIPTION_DECODER: Final = msgspec.json.Decoder(ServerDescription)
 

@@ -359,7 +359,7 @@ def is_system_of_study(
     """
     kind, system = session.kind, session.system
     wanted = describe_study_subject(kind, system)
-    found = build_study_subject(run.system, wanted.origin, kind.has_several_systems)
+    found = build_study_subject(run.stated_system, wanted.origin, kind.has_several_systems)
     if found != wanted or run.system.name != system.name_planned_system(planned):
         return False
     if point not in kind.list_all_points(session.request):

@@ -80,13 +80,13 @@ class ServedSystem:
 
     @property
     def engine(self) -> str:
-        """Return the engine's name."""
-        return self.setup.request.engine
+        """Return the engine's name, as records have it."""
+        return self.setup.identity.engine.text
 
     @property
     def precision(self) -> str:
-        """Return the number format."""
-        return self.setup.precision.value
+        """Return the number format, as records have it."""
+        return self.setup.identity.precision.text
 
     @property
     def name(self) -> str:

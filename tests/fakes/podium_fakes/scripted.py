@@ -151,6 +151,35 @@ def usual_pages() -> dict[str, bytes]:
     return {"/v1/models": reply(200, models)}
 
 
+def vllm_pages(version: str = "0.32.0") -> dict[str, bytes]:
+    """Write the pages by which vLLM 0.32 says what it is: its ModelCard, its version, and the HTTP
+    library in the header.
+    """
+    card = {
+        "id": MODEL,
+        "object": "model",
+        "created": 1_764_460_800,
+        "owned_by": "vllm",
+        "root": "/models/llama",
+        "parent": None,
+        "max_model_len": 128,
+        "permission": [],
+    }
+    models = json.dumps({"object": "list", "data": [card]}).encode()
+    header = "server: uvicorn"
+    return {
+        "/v1/models": reply(200, models, header),
+        "/version": reply(200, json.dumps({"version": version}).encode(), header),
+    }
+
+
+def fingerprinted(events: Iterable[bytes], fingerprint: object) -> list[bytes]:
+    """Put a fingerprint into the last event before the end, where vLLM has it."""
+    *others, last, end = events
+    document = json.loads(last.removeprefix(b"data: "))
+    return [*others, event(document | {"system_fingerprint": fingerprint}), end]
+
+
 @contextmanager
 def scripted(behave: Behaviour, **facts: Any) -> Iterator[Scripted]:
     """Run a server in threads of this process."""

@@ -10,6 +10,7 @@ from podium_fakes.drive import options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness.engine_choice import ServingRequest
+from harness.request import RunRequest
 from harness.serving.audits.command import audit_workload
 from harness.serving.checkpoint_selection import ExportedCheckpoint
 from harness.serving.dry_run import try_serving
@@ -22,6 +23,7 @@ from harness.serving.studies.round_peak import ROUND_PEAK_VALUES
 from harness.serving.studies.system import StudyOptions
 from suite.loadgen.scenario import Scenario
 from suite.records import read_served_run
+from suite.served_identity import ServedIdentity
 from suite.studies import peak_search
 
 pytestmark = pytest.mark.slow
@@ -31,8 +33,9 @@ OFFLINE = (Scenario.OFFLINE,)
 class FridgeHost(LocalHost):
     """Says that a refrigerator answers, and how many threads it has."""
 
-    def name_device(self, system: LoadedSystem) -> str:
-        return "fridge"
+    def identify_served(self, request: RunRequest, system: LoadedSystem) -> ServedIdentity:
+        said = super().identify_served(request, system)
+        return replace(said, device=replace(said.device, value="fridge"))
 
     def describe_system(self, setup: ServingSetup) -> Mapping[str, Any]:
         return {**super().describe_system(setup), "hw_notes": "a refrigerator"}

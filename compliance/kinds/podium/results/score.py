@@ -24,6 +24,7 @@ from suite.measurement.metrics import (
 )
 from suite.result import Figure, MadeWith, Quality, Result
 from suite.rounds.quality import select_worst_scores
+from suite.served_identity import drop_unstated
 
 
 def read_podium_values(result: IndexedResult, round_name: str) -> Result:
@@ -115,6 +116,6 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
             accuracy=log_values.read_served_accuracy(result.accuracy_folder),
             target=log_values.compute_required_accuracy(result.folder, record),
         ),
-        made_with=MadeWith(precision=record.system.precision),
+        made_with=MadeWith(precision=drop_unstated(record.stated_system.precision)),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)], scenario),
     )

@@ -26,6 +26,7 @@ from suite.records import ServedRun
 from suite.result import MadeWith
 from suite.rounds import TOKEN_BOUNDS_SETTING
 from suite.rounds.settings import GLOBAL_BATCH_SIZE
+from suite.served_identity import drop_unstated
 from suite.units import S_PER_MINUTE
 
 TASK_EVENTS: Final = {
@@ -94,7 +95,7 @@ def read_served_traits(result: IndexedResult) -> MadeWith:
     in_tree = result.organisation_folder is not None
     lists = log_values.format_calibration_lists(result.folder) if in_tree else None
     return MadeWith(
-        engine=record.system.engine,
+        engine=drop_unstated(record.stated_system.engine),
         task={"sample_count": record.system.sample_count} | select_task_settings(record.settings),
         checkpoint_quality=log_values.read_reference_accuracy(result.folder) if in_tree else {},
         campaign=record.system.nonce,
@@ -106,11 +107,12 @@ def read_served_traits(result: IndexedResult) -> MadeWith:
 def collect_served_system_traits(record: ServedRun) -> dict[str, Any]:
     """Return the properties of the system under test that may differ."""
     batching = {key: value for key, value in record.settings.items() if key.startswith("batching.")}
+    system = record.stated_system
     run_traits = {
-        "framework": record.system.framework,
-        "device": record.system.device,
-        "threads": record.system.threads,
-        "podium": record.system.version,
+        "framework": drop_unstated(system.framework),
+        "device": drop_unstated(system.device),
+        "threads": system.threads or None,
+        "podium": system.version,
     }
     return (
         run_traits | {"checkpoint": record.system.checkpoint_sha256[:SHOWN_HASH_DIGITS]} | batching

@@ -224,6 +224,7 @@ def devices(tree: Submission) -> Iterator[Fault]:
         description = find_submitted_description(tree, entry.place.system if entry.place else None)
         if (
             entry.record
+            and not entry.record.is_of_foreign_server
             and description
             and not has_described_device(description, entry.record.system.device)
         ):
@@ -452,14 +453,14 @@ def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
     """An engine with the name of a podium engine comes from podium's own package, and the engine of
     the record built each network. A record without the package is a warning, because podium's first
-    version did not record it.
+    version did not record it. Of servers that are not podium's nobody knows the package.
 
     Source: house rule: each podium engine describes what it built under its own name and version;
     engine_package of system.json.
     Advice: keep the files that podium infer wrote; rename an engine of another package.
     """
     record, measurements = entry.record, entry.measurements
-    if record is None or record.system.engine not in OWN_ENGINES:
+    if record is None or record.is_of_foreign_server or record.system.engine not in OWN_ENGINES:
         return
     if not record.system.engine_package:
         fault = build_system_fault(

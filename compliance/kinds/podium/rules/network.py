@@ -3,7 +3,7 @@ Network Division allows.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
@@ -21,12 +21,16 @@ from suite.loadgen.token_record import (
 )
 from suite.loadgen.usage_record import NOT_STATED, USAGE_RECORD_FIELDS, sum_stated_counts
 from suite.records import PROMPTS_FORM, NetworkRecord
+from suite.served_identity import Speaker
 from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
 PROMPT_APIS: Final = ("chat", "completions")
 SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
+STATED_FIELDS: Final = ("engine", "precision", "device")
+"""Fields of system.json that are statements about servers."""
+WITNESSES: Final = (Speaker.SERVER, Speaker.USER)
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -251,6 +255,85 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
             f"{network.answers_in_one_read} of {answers:.0f} answers with all tokens at once",
             f"at most {MAX_SHARE_IN_ONE_READ:.0%}",
         )
+
+
+@rule("network.served", LoadGenRun, About.IDENTITY)
+def served(run: LoadGenRun) -> Iterator[Fault]:
+    """system.json names engine, precision and device of a server that is not podium's only as the
+    server or the user states them, and says which of the two. A system without a network has no
+    such statements. An older record without statements counts as one of a server that nobody
+    described.
+
+    Source: house rule: podium cannot know what runs behind an address.
+    Advice: keep the system.json that podium wrote; state what the server does not say in the table
+    [served] of --system-file.
+    """
+    record = run.record
+    if record is None or record.system.served is None:
+        return
+    stated = record.system.served
+    if record.network is None:
+        yield build_record_fault(run, "statements of servers", "none: run.json has no network")
+    for name, said in stated.list_statements().items():
+        if said.is_known != (said.said_by in WITNESSES):
+            yield build_record_fault(
+                run,
+                f"{name} {said.value!r} stated by {said.said_by.value or 'nobody'}",
+                "a value, and the server or the user who states it; or neither",
+            )
+    for name in STATED_FIELDS:
+        found, wanted = getattr(record.system, name), getattr(stated, name).text
+        if found != wanted:
+            yield build_record_fault(run, f"{name} {found!r}", f"{wanted!r}, as it was stated")
+
+
+@rule("network.replicas", LoadGenRun, About.IDENTITY, severity=Severity.WARNING)
+def replicas(run: LoadGenRun) -> Iterator[Fault]:
+    """One system answers a run: all answers that have a system_fingerprint have the same. At most
+    as many answers have one as there are answers.
+
+    Source: house rule: a server whose fingerprint changes was restarted with other settings or
+    another version, or replicas that differ answer behind one address.
+    Advice: measure one server, or replicas of one configuration; name each with --endpoint.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None:
+        return
+    if len(network.fingerprints) > 1:
+        yield build_record_fault(run, describe_fingerprints(network.fingerprints), "one of them")
+    told, answers = sum(network.fingerprints.values()), run.record.batches.get("count", 0.0)
+    if told > answers:
+        yield build_record_fault(
+            run, f"fingerprints of {told} answers", f"of at most {answers:.0f}"
+        )
+
+
+def describe_fingerprints(fingerprints: Mapping[str, int]) -> str:
+    """List the fingerprints of answers, and how many answers have each."""
+    counts = sorted(fingerprints.items(), key=lambda each: (-each[1], each[0]))
+    return "system_fingerprint " + ", ".join(f"{name} ({count})" for name, count in counts)
+
+
+@rule("network.restarts", InferenceEntry, About.IDENTITY, severity=Severity.WARNING)
+def restarts(entry: InferenceEntry) -> Iterator[Fault]:
+    """One system answers all runs of an entry: their answers have the same system_fingerprint.
+
+    Source: house rule, as network.replicas.
+    Advice: serve both modes of a scenario with one command, by one server that stays as it is.
+    """
+    first: str | None = None
+    for run in entry.runs:
+        network = run.record.network if run.record else None
+        if network is None or len(network.fingerprints) != 1:
+            continue
+        (found,) = network.fingerprints
+        first = first or found
+        if found != first:
+            yield build_record_fault(
+                run,
+                f"system_fingerprint {found}",
+                f"{first}, as in the runs before it",
+            )
 
 
 @rule("network.machines", LoadGenRun, About.IDENTITY)

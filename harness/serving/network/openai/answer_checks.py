@@ -4,7 +4,7 @@ before anything counts, or later in a run, which then ends.
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from harness.serving.network.openai.answer_reader import ReadAnswer, UnfitAnswerError
@@ -19,6 +19,9 @@ from suite.loadgen.token_record import (
 from suite.loadgen.usage_record import NOT_STATED
 
 NOTHING_COUNTS: Final = "nothing of that run counts"
+MAX_FINGERPRINTS: Final = 16
+"""House rule: that are counted apart; a server that makes a new one for each answer has none."""
+OTHER_FINGERPRINTS: Final = "others"
 
 
 @dataclass(slots=True)
@@ -36,6 +39,8 @@ class AnswerTotals:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     """Tokens of prompts, and of those in a cache, where the servers state them."""
+    fingerprints: dict[str, int] = field(default_factory=dict)
+    """What answers say of the system behind them -> how many say it."""
 
     def add_usage(self, answer: ReadAnswer) -> None:
         """Add what the server counts of a prompt."""
@@ -48,6 +53,14 @@ class AnswerTotals:
     def has_usage(self) -> bool:
         """Whether a server has stated something of its prompts."""
         return self.prompt_tokens is not None or self.cached_tokens is not None
+
+    def add_fingerprint(self, said: str) -> None:
+        """Count what an answer says of the system behind it; nothing if it says nothing."""
+        if not said:
+            return
+        if said not in self.fingerprints and len(self.fingerprints) >= MAX_FINGERPRINTS:
+            said = OTHER_FINGERPRINTS
+        self.fingerprints[said] = self.fingerprints.get(said, 0) + 1
 
 
 def encode_fit_answer(tokenizer: AnswerTokenizer, answer: ReadAnswer) -> "array[int]":

@@ -86,6 +86,7 @@ class AnswerDocument(msgspec.Struct):
 
     choices: list[AnswerChoice] | None = None
     usage: TokenUsage | None = None
+    system_fingerprint: Any = None
     error: Any = None
     object: Any = None
     message: Any = None
@@ -129,6 +130,8 @@ class ReadAnswer:
     misplaced: str = ""
     """Where the answer may be instead, as the end of a sentence."""
     calls_tools: bool = False
+    fingerprint: str = ""
+    """`system_fingerprint`: what the server says of the system behind it; "" if it says nothing."""
 
     @property
     def has_begun(self) -> bool:
@@ -179,6 +182,11 @@ class ReadAnswer:
         details = usage.prompt_tokens_details
         if isinstance(details, dict):
             self.cached_tokens = find_count(details.get("cached_tokens"), self.cached_tokens)
+
+    def add_fingerprint(self, said: object) -> None:
+        """Take what the server says of its system, in one line; null is as good as absent."""
+        if isinstance(said, str):
+            self.fingerprint = shorten_text(said)
 
     def check_complete(self) -> None:
         """BrokenAnswerError if the answer is not a whole one."""
@@ -251,6 +259,8 @@ class AnswerReader:
         document = decode_document(event)
         if document.usage is not None:
             answer.add_usage(document.usage)
+        if document.system_fingerprint and not answer.fingerprint:
+            answer.add_fingerprint(document.system_fingerprint)
         for choice in document.choices or ():
             if choice.index:
                 raise BrokenAnswerError(
@@ -295,6 +305,7 @@ class AnswerReader:
         if choice.message is None and choice.delta is not None:
             answer.misplaced = ": it has `delta`, where `message` is wanted"
         answer.finish_reason = choice.finish_reason or ""
+        answer.add_fingerprint(document.system_fingerprint)
         if document.usage is not None:
             answer.add_usage(document.usage)
         answer.check_complete()

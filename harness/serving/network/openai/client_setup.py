@@ -17,7 +17,7 @@ from harness.serving.network.access import (
     read_option_file,
 )
 from harness.serving.network.openai.answer_tokens import CLIENT_EXTRA, AnswerTokenizer
-from harness.serving.network.openai.first_answer import find_closing_forms
+from harness.serving.network.openai.first_answer import FirstFindings, ask_first_answers
 from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
 from harness.serving.network.openai.prompt_requests import (
     MAX_TOKENS_FIELD,
@@ -42,7 +42,10 @@ from harness.serving.network.setup import (
     check_server_matches,
     describe_foreign_server,
     get_positive_setting,
+    identify_own_server,
 )
+from harness.serving.network.statements.server_words import FINGERPRINT, identify_server
+from harness.serving.network.statements.user_words import join_words, read_user_identity
 from harness.serving.network.wire import (
     Endpoint,
     ServerDescription,
@@ -59,6 +62,7 @@ from suite.files.tokenizer_files import TOKENIZER_FILE, import_tokenizers
 from suite.loadgen.scenario import Scenario
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.rounds import HyperValue, InferenceRow
+from suite.served_identity import ServedIdentity
 from suite.terms import Division
 
 HEADER_PREFIX: Final = "endpoint.header."
@@ -144,6 +148,7 @@ class PromptSite:
             for endpoint in self.endpoints
         ]
         chosen = choose()
+        user = read_user_identity(request.options.system_file)
         descriptions = [
             each.description or describe_foreign_server(request, chosen, endpoint, each.name)
             for endpoint, each in zip(self.endpoints, checked, strict=True)
@@ -161,9 +166,12 @@ class PromptSite:
             description=descriptions[0],
             ends=frozenset(registry.list_end_tokens(request.name, request.profile.value)),
         )
-        servers, tokenizer = ask_servers_first(request, chosen, servers, self.scenarios)
+        first, tokenizer = ask_servers_first(request, chosen, servers, self.scenarios)
+        servers = replace(servers, closing=first.closing)
+        checked = add_fingerprints(checked, self.endpoints, first)
+        identity = identify_servers(self.endpoints, checked, user)
         record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
-        return self.build_system(asked, chosen, servers, record)
+        return self.build_system(asked, chosen, servers, record, identity)
 
     def build_system(
         self,
@@ -171,6 +179,7 @@ class PromptSite:
         chosen: ExportedCheckpoint,
         servers: PromptServers,
         record: NetworkRecord,
+        identity: ServedIdentity,
     ) -> BoundSystem:
         """Build LoadGen's side: neither a network nor what serves one."""
         request = adopt_remote_settings(asked.request, servers.description)
@@ -185,7 +194,7 @@ class PromptSite:
             driver=run_loadgen_over_http,
             servers=servers,
         )
-        host = ServerHost(description=servers.description, network=record)
+        host = ServerHost(description=servers.description, network=record, identity=identity)
         return bind_to_servers(replace(asked, request=request), chosen, system, host)
 
 
@@ -194,9 +203,9 @@ def ask_servers_first(
     chosen: ExportedCheckpoint,
     servers: PromptServers,
     scenarios: Collection[Scenario],
-) -> tuple[PromptServers, AnswerTokenizer]:
-    """Ask each server a first prompt in all forms that will be used; return the servers with how
-    they ended, and the tokenizer.
+) -> tuple[FirstFindings, AnswerTokenizer]:
+    """Ask each server a first prompt in all forms that will be used; return what the answers show,
+    and the tokenizer.
     """
     source = request.workload.build_prompts(
         request.build_run(chosen.record.seed, request.precision), chosen.folder
@@ -204,8 +213,39 @@ def ask_servers_first(
     tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token, servers.ends)
     ACTIVITY.mark_shown(f"{request.name}: waiting for a first answer")
     forms = {servers.style.streamed, *map(servers.is_streamed_in, scenarios)}
-    closing = find_closing_forms(servers, source, tokenizer, forms)
-    return replace(servers, closing=closing), tokenizer
+    return ask_first_answers(servers, source, tokenizer, forms), tokenizer
+
+
+def add_fingerprints(
+    checked: Sequence[CheckedServer], endpoints: Sequence[Endpoint], first: FirstFindings
+) -> list[CheckedServer]:
+    """Return what servers say of themselves, with the fingerprints of their first answers."""
+    said = [first.fingerprints.get(each) for each in endpoints]
+    return [
+        replace(server, words={**server.words, FINGERPRINT: word}) if word else server
+        for server, word in zip(checked, said, strict=True)
+    ]
+
+
+def identify_servers(
+    endpoints: Sequence[Endpoint], checked: Sequence[CheckedServer], user: ServedIdentity
+) -> ServedIdentity:
+    """Return what serves, by the words of the servers and of the user; RequestError for servers
+    that state different systems, or something else than the user.
+    """
+    stated = [
+        identify_own_server(each.description) if each.description else identify_server(each.words)
+        for each in checked
+    ]
+    for endpoint, other in zip(endpoints[1:], stated[1:], strict=True):
+        for name, said in other.list_statements().items():
+            first = stated[0].list_statements()[name]
+            if said.value != first.value:
+                raise RequestError(
+                    f"the endpoints are not one system: {name} is {said.text} at {endpoint.url},"
+                    f" {first.text} at {endpoints[0].url}"
+                )
+    return join_words(stated[0], user, endpoints[0].url)
 
 
 def require_prompt_row(request: RunRequest) -> InferenceRow:
@@ -333,6 +373,7 @@ def describe_prompt_network(
         tokenizer=tokenizer,
         in_flight=servers.in_flight,
         server={name: f"{getattr(first, name)}" for name in SERVER_FACTS} if first else None,
+        statements=tuple(each.words for each in checked if each.description is None),
     )
 
 

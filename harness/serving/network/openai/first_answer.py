@@ -4,7 +4,7 @@ read and judged, and whether the server closes the connection behind it.
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from harness.serving.network.openai.answer_checks import encode_fit_answer
@@ -13,6 +13,7 @@ from harness.serving.network.openai.answer_tokens import AnswerTokenizer
 from harness.serving.network.openai.prompt_requests import RequestStyle
 from harness.serving.network.openai.prompt_system import PromptServers
 from harness.serving.network.openai.server_pool import PooledServer, SentRequest
+from harness.serving.network.wire import Endpoint
 from suite.workload import PromptSource
 
 FIRST_SAMPLE: Final = 0
@@ -21,12 +22,23 @@ SETTLING_S: Final = 0.1
 SETTLING_STEP_S: Final = 0.01
 
 
+@dataclass(slots=True)
+class FirstFindings:
+    """What the first answers show of servers."""
+
+    closing: frozenset[bool] = frozenset()
+    """Behind which answers a server closes connections: streamed ones (True), others (False)."""
+    fingerprints: dict[Endpoint, str] = field(default_factory=dict)
+    """What each server says of its system in an answer; servers that say nothing are left out."""
+
+
 class FirstAnswer:
     """Takes one answer, and checks it."""
 
     def __init__(self, tokenizer: AnswerTokenizer) -> None:
         self.tokenizer = tokenizer
         self.failure: Exception | None = None
+        self.fingerprint = ""
 
     def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
         """Do nothing: nothing is timed."""
@@ -34,34 +46,40 @@ class FirstAnswer:
     def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
         """Check the answer."""
         encode_fit_answer(self.tokenizer, answer)
+        self.fingerprint = answer.fingerprint
 
     def handle_failure(self, error: Exception) -> None:
         """Keep it for the caller, who raises it."""
         self.failure = error
 
 
-def find_closing_forms(
+def ask_first_answers(
     servers: PromptServers,
     source: PromptSource,
     tokenizer: AnswerTokenizer,
     forms: Collection[bool],
-) -> frozenset[bool]:
-    """Return behind which answers a server closes connections: streamed ones (True), others
-    (False). `forms`: those that will be asked for. JudgedError for an answer that is none, or that
-    the judge would not take.
+) -> FirstFindings:
+    """Ask each server for an answer in each of `forms`, streamed (True) or not; return what the
+    answers show. JudgedError for an answer that is none, or that the judge would not take.
     """
-    found = set[bool]()
+    found = FirstFindings()
     for streamed in sorted(forms, reverse=True):
         style = replace(servers.style, streamed=streamed)
-        if asyncio.run(ask_first_prompts(servers, style, source, tokenizer)):
-            found.add(streamed)
-    return frozenset(found)
+        if asyncio.run(ask_first_prompts(servers, style, source, tokenizer, found)):
+            found.closing |= {streamed}
+    return found
 
 
 async def ask_first_prompts(
-    servers: PromptServers, style: RequestStyle, source: PromptSource, tokenizer: AnswerTokenizer
+    servers: PromptServers,
+    style: RequestStyle,
+    source: PromptSource,
+    tokenizer: AnswerTokenizer,
+    found: FirstFindings,
 ) -> bool:
-    """Ask each server one prompt; return whether one of them closes the connection behind it."""
+    """Ask each server one prompt; return whether one of them closes the connection behind it. What
+    a server says of its system goes to `found`.
+    """
     closes = False
     for endpoint in servers.endpoints:
         handler = FirstAnswer(tokenizer)
@@ -74,6 +92,8 @@ async def ask_first_prompts(
             pool.submit_requests([SentRequest(FIRST_SAMPLE, FIRST_SAMPLE, 0, body)])
             await wait_for_response(pool.servers[0], handler)
             closes |= style.reuses_connections and await watch_for_close(pool.servers[0])
+            if handler.fingerprint:
+                found.fingerprints[endpoint] = handler.fingerprint
         finally:
             await pool.close_connections()
     return closes

@@ -128,6 +128,7 @@ class PromptDispatcher:
         totals.recounted += len(tokens)
         totals.in_one_read += counted > 1 and answer.content_reads == 1
         totals.add_usage(answer)
+        totals.add_fingerprint(answer.fingerprint)
         if counted != len(tokens) or tokens.tobytes()[: len(request.first_token)] != (
             request.first_token
         ):
@@ -210,6 +211,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
             answers_in_one_read=dispatcher.totals.in_one_read if streamed else None,
             prompt_tokens=dispatcher.totals.prompt_tokens,
             cached_tokens=dispatcher.totals.cached_tokens,
+            fingerprints=dict(dispatcher.totals.fingerprints),
         ),
     )
 

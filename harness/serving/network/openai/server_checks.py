@@ -6,8 +6,8 @@ import http.client
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import msgspec
 
@@ -20,8 +20,10 @@ from harness.serving.network.openai.refusal_text import (
     shorten_text,
 )
 from harness.serving.network.reachability import CONNECT_TIMEOUT_S, check_server_reachable
+from harness.serving.network.statements import server_words as words
 from harness.serving.network.tls import build_client_context
 from harness.serving.network.wire import (
+    ROUTE_PREFIX,
     SERVER_DESCRIPTION_DECODER,
     Endpoint,
     ServerDescription,
@@ -42,9 +44,13 @@ REDIRECTS: Final = range(300, 400)
 
 
 class ListedModel(msgspec.Struct):
-    """A model of a server."""
+    """A model of a server; what podium quotes alone may have any form."""
 
     id: str
+    owned_by: Any = None
+    root: Any = None
+    max_model_len: Any = None
+    meta: Any = None
 
 
 class ModelList(msgspec.Struct):
@@ -54,6 +60,15 @@ class ModelList(msgspec.Struct):
 
 
 MODEL_LIST_DECODER: Final = msgspec.json.Decoder(ModelList)
+
+
+class VersionPage(msgspec.Struct):
+    """The answer of /version."""
+
+    version: str
+
+
+VERSION_DECODER: Final = msgspec.json.Decoder(VersionPage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +91,8 @@ class CheckedServer:
     description: ServerDescription | None
     """None of servers that are not podium's."""
     name: str
+    words: Mapping[str, str]
+    """Of servers that are not podium's: what they say, by where it was read."""
 
 
 def check_prompt_server(
@@ -97,23 +114,69 @@ def check_prompt_server(
         else:
             why = "the server wants a token: --token-file"
         raise MissingError(f"{endpoint.url}: {why}")
+    listed: ListedModel | None = None
     if reply.status == OK_STATUS:
-        check_model_served(endpoint, reply, model)
+        listed = find_served_model(endpoint, reply, model)
     elif reply.status not in LACKING:
         raise JudgedError(
             f"{endpoint.url} answers {reply.status} to GET {MODELS_ROUTE}"
             f"{describe_refusal(reply.body, reply.coding)}"
         )
     description = request_podium_description(endpoint, access, headers)
+    if description:
+        return CheckedServer(description=description, name=description.server, words={})
+    version = request_stated_version(endpoint, access, headers)
     return CheckedServer(
-        description=description,
-        name=description.server if description else shorten_text(reply.server) or "unknown",
+        description=None,
+        name=shorten_text(reply.server) or "unknown",
+        words=collect_server_words(listed, version, reply.server),
     )
 
 
-def check_model_served(endpoint: Endpoint, reply: HttpReply, model: str) -> None:
-    """RequestError if a list of models lacks the one that is asked for; JudgedError if it is no
-    list.
+def collect_server_words(
+    listed: ListedModel | None, version: str, header: str
+) -> Mapping[str, str]:
+    """Collect what a server says of itself, in lines of limited length; what it does not say is
+    left out.
+    """
+    meta = listed.meta if listed and isinstance(listed.meta, dict) else {}
+    said = {
+        words.OWNER: listed and listed.owned_by,
+        words.MODEL: listed and listed.id,
+        words.ROOT: listed and listed.root,
+        words.CONTEXT: listed and listed.max_model_len,
+        words.FORMAT: meta.get("ftype"),
+        words.VERSION_PAGE: version,
+        words.SERVER_HEADER: header,
+    }
+    quoted = {name: quote_value(value) for name, value in said.items()}
+    return {name: value for name, value in quoted.items() if value}
+
+
+def quote_value(value: object) -> str:
+    """Return a server's word as one line; "" for what is neither text nor a number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return shorten_text(f"{value}")
+
+
+def request_stated_version(
+    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str]
+) -> str:
+    """Return the version on a server's page of it; "" of a server without one."""
+    page = replace(endpoint, base=endpoint.base.removesuffix(ROUTE_PREFIX))
+    try:
+        reply = request_page(page, access, headers, words.VERSION_PAGE)
+        if reply.status == OK_STATUS:
+            return VERSION_DECODER.decode(reply.body).version
+    except (JudgedError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # a word less: the server need not say it
+    return ""
+
+
+def find_served_model(endpoint: Endpoint, reply: HttpReply, model: str) -> ListedModel:
+    """Return the model that is asked for, from a list of models; RequestError if it is not in the
+    list, JudgedError if that is none.
     """
     if reply.coding not in PLAIN_CODINGS:
         raise JudgedError(
@@ -121,7 +184,7 @@ def check_model_served(endpoint: Endpoint, reply: HttpReply, model: str) -> None
             " that off at the proxy"
         )
     try:
-        served = [each.id for each in MODEL_LIST_DECODER.decode(reply.body).data]
+        served = {each.id: each for each in MODEL_LIST_DECODER.decode(reply.body).data}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         shown = shorten_text(reply.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace"))
         raise JudgedError(
@@ -133,6 +196,7 @@ def check_model_served(endpoint: Endpoint, reply: HttpReply, model: str) -> None
             f"{endpoint.url} does not serve the model {model!r}; it serves"
             f" {shorten_text(', '.join(served)) or 'none'}: --set endpoint.model=NAME"
         )
+    return served[model]
 
 
 def request_podium_description(

@@ -96,6 +96,21 @@ def cached(folder: Path) -> None:
         count_prompts(path)
 
 
+def stated(folder: Path) -> None:
+    """The same, by a server that says what it is, to a client that records who said it."""
+    prompted(folder)
+    nobody = {"value": "", "said_by": "", "source": ""}
+    served = dict.fromkeys(("engine", "version", "precision", "device", "weights"), nobody)
+    said = {"engine": "torch", "version": "2.13.0", "precision": "fp32", "device": "cpu"}
+    for name, value in said.items():
+        served[name] = {"value": value, "said_by": "server", "source": "system_fingerprint"}
+    for path in folder.glob("**/system.json"):
+        put_system(served=served)(path)
+    for path in folder.glob(RUNS):
+        counts = json.loads(path.read_text())["batches"]
+        put(network__fingerprints={FINGERPRINT: int(counts["count"])})(path)
+
+
 def in_division(**fields: Any) -> Builder:
     """A campaign that claims the division network, with other fields of the network."""
 
@@ -114,10 +129,12 @@ def other_network(path: Path) -> None:
     put(network__nodes=["h2"])(path)
 
 
+FINGERPRINT: Final = "vllm-0.32.0-8820c290"
 BASES: Final[Mapping[str, Builder]] = {
     "networked": networked,
     "prompted": prompted,
     "cached": cached,
+    "stated": stated,
 }
 KINDS: Final = {"network": "networked"}
 VALID: Final = {
@@ -125,6 +142,9 @@ VALID: Final = {
     "network.tokens": "prompted",
     "network.streams": "prompted",
     "network.usage": "cached",
+    "network.served": "stated",
+    "network.replicas": "stated",
+    "network.restarts": "stated",
 }
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
@@ -144,6 +164,17 @@ INVALID: Final[Mapping[str, Builder]] = {
         put(network__streamed=True, network__answers_in_one_read=11),
     ),
     "network.usage": then(cached, PERFORMANCE + "run.json", put(network__cached_tokens=0)),
+    "network.served": then(stated, "**/system.json", put_system(precision="fp8")),
+    "network.replicas": then(
+        stated,
+        PERFORMANCE + "run.json",
+        put(network__fingerprints={FINGERPRINT: 11, "vllm-0.32.0-1f2e3d4c": 11}),
+    ),
+    "network.restarts": then(
+        stated,
+        PERFORMANCE + "run.json",
+        put(network__fingerprints={"vllm-0.32.0-1f2e3d4c": 22}),
+    ),
     "network.machines": in_division(network__loadgen_machine="1f" * 16),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),
     "network.fields": then(networked, SYSTEM, put(division="network", nic_sut=None)),

@@ -26,14 +26,15 @@ MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
 @rule("entry.calibrated", InferenceEntry, About.RULES)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     """A quantised result states list, samples, method and resulting ranges for each network with
-    ranges. Any other result has no calibration.
+    ranges. Any other result has no calibration. How another program's server was calibrated,
+    nobody knows.
 
     Source: inference_rules.adoc v0.7, Quantization: the submission documents the calibration set
     and the method; house rule: it does so in figures.
     Advice: keep the measurements file that podium infer wrote.
     """
     measurements, record = entry.measurements, entry.record
-    if measurements is None or record is None:
+    if measurements is None or record is None or record.is_of_foreign_server:
         return
     precision = record.system.precision
     quantised = precision in QUANTISED

@@ -353,6 +353,8 @@ def system(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.system is None or record is None:
         return
     framework = entry.system.description.framework
+    if record.is_of_foreign_server:
+        framework = None  # nobody states that of the network, whatever the description says
     if framework is not None and fold_name(record.system.framework) not in fold_name(framework):
         yield entry.system.build_fault(
             f"framework {framework!r}", f"{record.system.framework}, as in {SYSTEM_RECORD}"

@@ -174,13 +174,14 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
 @rule("entry.precision", InferenceEntry, About.RULES)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
     """MLPerf allows the precision, and the engine reports it for each network. Nonce and checkpoint
-    are digests.
+    are digests. The precision of another program's server may be anything that is stated of it.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule for nonce and checkpoint.
     Advice: serve in one of podium's precisions.
     """
     system = entry.record.system if entry.record else None
-    if system and system.precision not in [*Precision]:
+    is_own = entry.record is not None and not entry.record.is_of_foreign_server
+    if system and is_own and system.precision not in [*Precision]:
         yield build_system_fault(entry, f"precision {system.precision}", " or ".join(Precision))
     if system and not is_sha256(system.checkpoint_sha256):
         yield build_system_fault(entry, f"checkpoint {system.checkpoint_sha256!r}", "a SHA-256")

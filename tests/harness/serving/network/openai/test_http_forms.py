@@ -29,7 +29,7 @@ from podium_fakes.scripted import (
 
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.openai.answer_tokens import AnswerTokenizer
-from harness.serving.network.openai.first_answer import find_closing_forms
+from harness.serving.network.openai.first_answer import ask_first_answers
 from harness.serving.network.openai.prompt_requests import PromptApi, RequestStyle
 from harness.serving.network.openai.prompt_system import PromptServers
 from harness.serving.network.openai.server_pool import AnswerTimeout
@@ -300,7 +300,8 @@ def find_forms(url: str, folder: Path, reuses: bool = True) -> frozenset[bool]:
         ends=frozenset({END_ID}),
     )
     tokenizer = AnswerTokenizer(path, END_ID, servers.ends)
-    return find_closing_forms(servers, OnePrompt(), tokenizer, {True, False})  # type: ignore[arg-type]
+    found = ask_first_answers(servers, OnePrompt(), tokenizer, {True, False})  # type: ignore[arg-type]
+    return found.closing
 
 
 def answering_both(events: list[bytes], text: str = TEXT) -> Behaviour:

@@ -13,6 +13,7 @@ from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenR
 from compliance.kinds.podium.documents.power import build_idle_power_before_run, build_run_power
 from compliance.kinds.podium.documents.submission import Submission, UninstalledResult
 from compliance.kinds.podium.documents.training import TrainingSet
+from compliance.kinds.podium.facts import sheets
 from compliance.kinds.podium.parts import OrganisationParts
 from compliance.kinds.podium.reader import DocumentLibrary
 from compliance.logs.source_file import ParseErrorKind as FlawKind
@@ -237,6 +238,10 @@ class PodiumLayout:
                 yield WorkloadDocument(powered, group.logs[0].workload)
         if not is_unknown and not any(log.is_unread for log in group.logs):
             yield WorkloadDocument(group, group.logs[0].workload if group.logs else None)
+            system = None
+            if place and place.system_file:
+                system = self.library.read_system(place.system_file, place)
+            yield from (sheets.build_log_sheet(log, system) for log in group.logs)
 
     def excuse_missed_target(self, runs: int, finding: Finding) -> Finding:
         """Downgrade the finding that one of several runs missed its target to a warning that says
@@ -316,6 +321,7 @@ class PodiumLayout:
             yield from self.report_unknown_workload(entry.folder, entry.workload, parts)
             return
         yield WorkloadDocument(entry, entry.workload)
+        yield from sheets.iterate_entry_sheets(entry)
         if not place:
             return
         for path in find_audit_folders(place):
@@ -350,6 +356,7 @@ class PodiumLayout:
         yield from self.library.sources[folder]
         if found and not self.is_unknown_workload(folder.parent.name):
             yield found
+            yield from sheets.iterate_checkpoint_sheets(found)
 
     def build_study(self, folder: Path) -> ResultPart:
         """Build the result of a study."""
@@ -411,6 +418,7 @@ class PodiumLayout:
             parts.build_submission(place.organisation_folder, self.round, tuple(submissions))
         )
         yield submissions[-1]
+        yield from sheets.iterate_scenario_sheets(parts.entries)
         if place.system is None:
             yield from self.iterate_ledgers(submissions[-1], sealed)
 
@@ -420,6 +428,7 @@ class PodiumLayout:
             ledger = self.library.read_ledger(path, submission, sealed)
             yield from [ledger.source]
             yield ledger
+            yield from sheets.iterate_ledger_sheets(ledger)
 
     def iterate_benchmark(
         self, place: TreePosition, folder: Path, parts: OrganisationParts

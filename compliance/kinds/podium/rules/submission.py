@@ -241,12 +241,12 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.systems", Submission, About.IDENTITY)
 def systems(tree: Submission) -> Iterator[Fault]:
-    """Every system with results has a description with the framework of its training runs.
+    """Every system with results has a description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: keep the description that podium wrote.
     """
-    described = {system.path.stem: system for system in tree.systems}
+    described = {system.path.stem for system in tree.systems}
     places = {
         place.system: place
         for place in (
@@ -261,21 +261,6 @@ def systems(tree: Submission) -> Iterator[Fault]:
                 f"system {name}",
                 f"systems/{name}.json",
                 file=place.organisation_folder / "results" / name,
-            )
-    for group in (group for group in tree.sets if group.place and group.logs):
-        system, used = (
-            described.get(str(group.place.system if group.place else None)),
-            group.logs[0].find_value(events.FRAMEWORK),
-        )
-        stated = system.description.framework if system else None
-        if (
-            system
-            and stated is not None
-            and isinstance(used, str)
-            and fold_name(used) not in fold_name(stated)
-        ):
-            yield system.build_fault(
-                f"framework {stated!r}", f"{used}, as in {group.logs[0].path.name}"
             )
 
 

@@ -17,16 +17,6 @@ from suite.files.untrusted_files import parse_document_count
 from suite.records import CheckpointRecord
 from suite.terms import COUNTED_FIELDS, NETWORK_FIELDS, Division, Profile
 
-LOGGED_RECORD_FIELDS: Final = {
-    "workload": events.WORKLOAD,
-    "round": events.ROUND,
-    "profile": events.PROFILE,
-    "framework": events.FRAMEWORK,
-    "nonce": events.NONCE,
-    "seed": events.SEED,
-    "run_index": events.RUN_INDEX,
-}
-"""Field of a checkpoint's record -> the event with the same value."""
 UNWEIGHED_FILES: Final = (CHECKPOINT_RECORD, "model.json")
 """Files of a checkpoint that stay where somebody left its weights out: the record, and the
 description that every workload writes (workloads/common/weights_description.py), which the judge
@@ -116,8 +106,8 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
 
 @rule("checkpoint.record", CheckpointFile, About.IDENTITY)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
-    """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and
-    scores.
+    """The record beside a checkpoint names its folder and its training log, and has all settings
+    and scores of the log.
 
     Source: house rule: scores must match the checkpoint's record; suite/records.py,
     CheckpointRecord.
@@ -190,8 +180,6 @@ def iterate_record_claims(
     record: CheckpointRecord, log: TrainingLog
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield (field, value in the record, value in the log)."""
-    for field, key in LOGGED_RECORD_FIELDS.items():
-        yield field, getattr(record, field), log.find_value(key)
     table = log.find_value(events.SETTINGS)
     yield (
         "settings",

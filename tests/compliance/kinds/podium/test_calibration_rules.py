@@ -193,7 +193,7 @@ def test_a_network_in_another_format_than_the_result_s_is_refused(
     folder = write()
     for path in folder.glob(MEASURED):
         put(engine_description={"resnet50": {"precision": "fp32", **RANGES}})(path)
-    assert errors(folder) == {"entry.precision": "engine_description: network resnet50 in fp32"}
+    assert errors(folder) == {"facts.agree": "precision 'fp32' in engine_description of resnet50"}
 
 
 def test_two_scenarios_with_two_lists_are_refused() -> None:

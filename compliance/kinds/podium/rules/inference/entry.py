@@ -1,12 +1,10 @@
 """Check an inference entry as a whole: its runs, their records, and the checkpoint they served."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from compliance.kinds.podium.documents.inference import InferenceEntry
-from compliance.kinds.podium.documents.system_description import SystemFile
 from compliance.kinds.podium.rules.inference.run_record import (
     build_record_fault,
     build_system_fault,
@@ -14,25 +12,10 @@ from compliance.kinds.podium.rules.inference.run_record import (
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite import events
-from suite.files.layout import CHECKPOINTS_FOLDER, SYSTEM_RECORD, fold_name
+from suite.files.layout import CHECKPOINTS_FOLDER, SYSTEM_RECORD
 from suite.loadgen.headline import LATENCY_METRIC, convert_to_ceiling_unit, get_rate_unit
 from suite.loadgen.scenario import Scenario
-from suite.records import ServedRun
-from suite.rounds.legality import is_within_tolerance
 from suite.terms import Precision, Profile
-
-MEASURED_SYSTEM_FIELDS: Final = (
-    "workload",
-    "round",
-    "profile",
-    "engine",
-    "precision",
-    "framework",
-    "device",
-    "threads",
-    "checkpoint_sha256",
-)
-"""Fields that are equal in the system's record and in measurements."""
 
 
 @rule("entry.runs", InferenceEntry, About.RULES)
@@ -175,8 +158,8 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.checkpoint", InferenceEntry, About.QUALITY)
 def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
-    """A training run in the same tree, campaign and profile brought the served checkpoint to the
-    target.
+    """A training run in the same tree brought the served checkpoint to the target. That both have
+    one campaign and profile is checked by facts.agree.
 
     Source: house rule: a served checkpoint has its own training run; reference_accuracy and
     checkpoint_sha256 of the training log.
@@ -197,15 +180,6 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
                 f"a checkpoint from {log.path.name}, which missed its target",
                 "a run that reached its target",
             )
-        for key, stated in (
-            ("campaign_nonce", record.system.nonce),
-            ("podium_profile", record.system.profile),
-            ("podium_workload", record.system.workload),
-        ):
-            if log.find_value(key) != stated:
-                yield log.build_fault(
-                    f"{key} {log.find_value(key)!r}", f"{stated!r}, as in {SYSTEM_RECORD}", key
-                )
 
 
 @rule("entry.evaluated", InferenceEntry, About.QUALITY)
@@ -288,8 +262,8 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.measurements", InferenceEntry, About.IDENTITY)
 def measurements(entry: InferenceEntry) -> Iterator[Fault]:
-    """The measurements file matches the system's record and the folder, and its reference accuracy
-    matches the training log.
+    """The measurements file has the scenario of its folder, and states in MLCommons' fields what
+    podium serves: the checkpoint as it was exported, on inputs in fp32.
 
     Source: submission_rules.adoc, measurements; house rule for podium's fields.
     Advice: keep the file that podium infer wrote.
@@ -298,110 +272,19 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     if stated is None or record is None:
         return
     file = entry.measurements_path
-    for field in MEASURED_SYSTEM_FIELDS:
-        if getattr(stated, field) != getattr(record.system, field):
-            yield entry.build_fault(
-                f"{field} {getattr(stated, field)!r}",
-                f"{getattr(record.system, field)!r}, as in {SYSTEM_RECORD}",
-                file=file,
-            )
     if entry.scenario and stated.scenario != entry.scenario.label:
         yield entry.build_fault(f"scenario {stated.scenario!r}", entry.scenario.label, file=file)
-    weights = f"{CHECKPOINTS_FOLDER}/{record.system.workload}/{record.system.checkpoint_sha256}"
     served = {
         "retraining": "no",
-        "starting_weights_filename": weights,
-        "weight_data_types": record.system.precision,
+        "starting_weights_filename": (
+            f"{CHECKPOINTS_FOLDER}/{record.system.workload}/{record.system.checkpoint_sha256}"
+        ),
         "input_data_types": "fp32",
     }
-    served |= (
-        {"weight_transformations": "none"} if record.system.precision == Precision.FP32 else {}
-    )
+    if record.system.precision == Precision.FP32:
+        served["weight_transformations"] = "none"
     for field, wanted in served.items():
         if getattr(stated, field) != wanted:
             yield entry.build_fault(
                 f"{field} {getattr(stated, field)!r}", f"{wanted!r}, which podium serves", file=file
             )
-    for log in entry.origins:
-        if not has_equal_reference_scores(stated.reference_accuracy, log.reference):
-            yield entry.build_fault(
-                f"reference_accuracy {dict(stated.reference_accuracy)}",
-                f"{dict(log.reference)}, as in {log.path.name}",
-                file=file,
-            )
-
-
-def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
-    """Compare scores metric by metric."""
-    return left.keys() == right.keys() and all(
-        is_within_tolerance(left[name], right[name]) for name in left
-    )
-
-
-@rule("entry.system", InferenceEntry, About.IDENTITY)
-def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's system has a description with the framework that served and the versions that the
-    engine reports. Different versions are a warning: a package may have been upgraded between two
-    runs.
-
-    Source: submission_rules.adoc, systems; engine_description of the measurements and
-    podium.packages of the description.
-    Advice: keep the file that podium infer wrote into systems/; after an upgrade, use another
-    system name or repeat all runs.
-    """
-    record = entry.record
-    if entry.system is None or record is None:
-        return
-    framework = entry.system.description.framework
-    if record.is_of_foreign_server:
-        framework = None  # nobody states that of the network, whatever the description says
-    if framework is not None and fold_name(record.system.framework) not in fold_name(framework):
-        yield entry.system.build_fault(
-            f"framework {framework!r}", f"{record.system.framework}, as in {SYSTEM_RECORD}"
-        )
-    if entry.system.description.podium.profile != record.system.profile:
-        yield entry.system.build_fault(
-            f"profile {entry.system.description.podium.profile}",
-            f"{record.system.profile}, as in {SYSTEM_RECORD}",
-        )
-    yield from check_package_versions(entry, record, entry.system)
-
-
-def check_package_versions(
-    entry: InferenceEntry, record: ServedRun, system: SystemFile
-) -> Iterator[Fault]:
-    """Yield statements about framework and engine that differ from the package versions in the
-    description.
-    """
-    packages, framework = system.description.podium.packages, system.description.framework
-    installed = packages.get(record.system.framework)
-    if (
-        installed
-        and framework
-        and framework.partition(" ")[0] == record.system.framework
-        and not is_same_version(framework.partition(" ")[2], installed)
-    ):
-        yield system.build_fault(
-            f"framework {framework!r}",
-            f"{record.system.framework} {installed}, as listed in the packages",
-            severity=Severity.WARNING,
-        )
-    networks = entry.measurements.engine_description if entry.measurements else {}
-    installed = packages.get(record.system.engine)
-    if not installed:
-        return
-    for network, description in networks.items():
-        built = description.get(record.system.engine) if isinstance(description, Mapping) else None
-        if installed and isinstance(built, str) and not is_same_version(built, installed):
-            found = f"network {network} built by {record.system.engine} {built}"
-            yield entry.build_fault(
-                found,
-                f"{installed}, as listed in the packages in systems/",
-                file=entry.measurements_path,
-                severity=Severity.WARNING,
-            )
-
-
-def is_same_version(one: str, other: str) -> bool:
-    """Compare two versions without build suffixes: 2.13.0 is 2.13.0+cpu."""
-    return not one or one.startswith(other) or other.startswith(one)

@@ -173,10 +173,10 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
 
 @rule("entry.precision", InferenceEntry, About.RULES)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """MLPerf allows the precision, and the engine reports it for each network. Nonce and checkpoint
-    are digests. The precision of another program's server may be anything that is stated of it.
+    """MLPerf allows the precision, and the checkpoint is a digest. The precision of another program's
+    server may be anything that is stated of it.
 
-    Source: inference_rules.adoc v0.7, Numerics; house rule for nonce and checkpoint.
+    Source: inference_rules.adoc v0.7, Numerics; house rule for the checkpoint.
     Advice: serve in one of podium's precisions.
     """
     system = entry.record.system if entry.record else None
@@ -185,16 +185,6 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
         yield build_system_fault(entry, f"precision {system.precision}", " or ".join(Precision))
     if system and not is_sha256(system.checkpoint_sha256):
         yield build_system_fault(entry, f"checkpoint {system.checkpoint_sha256!r}", "a SHA-256")
-    served = entry.record.system.precision if entry.record else None
-    if not (entry.measurements and served):
-        return
-    for network, description in entry.measurements.engine_description.items():
-        if isinstance(description, Mapping) and description.get("precision", served) != served:
-            yield entry.build_fault(
-                f"engine_description: network {network} in {description['precision']}",
-                f"{served}, as in {SYSTEM_RECORD}",
-                file=entry.measurements_path,
-            )
 
 
 @rule("entry.settings", InferenceEntry, About.RULES)

@@ -617,7 +617,7 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     (
         "a framework of another version",
         in_system(framework="torch 9.9.9"),
-        "entry.system",
+        "facts.agree",
         Severity.WARNING,
     ),
     (
@@ -629,7 +629,7 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
             ]
             and None
         ),
-        "entry.system",
+        "facts.agree",
         Severity.WARNING,
     ),
     ("a run without the date of its test", undated, "loadgen.keys", Severity.ERROR),

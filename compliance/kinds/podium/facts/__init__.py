@@ -1,0 +1,3 @@
+"""What several documents of podium's results state, and which documents are held against one
+another.
+"""

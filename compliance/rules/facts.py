@@ -8,7 +8,13 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault
 
 
-@rule("facts.agree", StatedFacts, About.IDENTITY, former="entry.system")
+@rule(
+    "facts.agree",
+    StatedFacts,
+    About.IDENTITY,
+    doubt="which system and settings gave the result",
+    former="entry.system",
+)
 def agree(stated: StatedFacts) -> Iterator[Fault]:
     """Documents that state one fact agree on it: engine, provider, device, threads, settings,
     versions, weights, nonce, seed. One that leaves a fact out contradicts nothing. Versions of

@@ -173,8 +173,8 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
 
 @rule("entry.precision", InferenceEntry, About.RULES)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """MLPerf allows the precision, and the checkpoint is a digest. The precision of another program's
-    server may be anything that is stated of it.
+    """MLPerf allows the precision, and the checkpoint is a digest. The precision of another
+    program's server may be anything that is stated of it.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule for the checkpoint.
     Advice: serve in one of podium's precisions.

@@ -219,6 +219,9 @@ def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
 
 def resolve_result_kind(result: IndexedResult) -> PathKind:
     """Return the kind that a result is judged as."""
+    found = recognise_path(result.folder).kind
+    if found is PathKind.ENDPOINTS_RUN:
+        return found
     if result.scenario:
         return PathKind.ENTRY
     if result.single_log:

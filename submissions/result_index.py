@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle.archive import unpack_bundle
+from compliance.judge import Judge
 from compliance.kinds.podium.results import log_values
 from compliance.recognition import path_kind, tree_path
 from compliance.recognition.first_record import is_training_log
 from compliance.recognition.tree_bounds import find_tree_excess
 from compliance.results.indexed_result import IndexedResult
+from submissions.round_readers import load_result_reader
 from suite import registry
 from suite.errors import JudgedError, PodiumError, build_unknown_name_error
 from suite.events import WORKLOAD
@@ -78,9 +80,25 @@ def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
                 for benchmark_folder in tree_path.iterate_subfolders(path)
                 for result in find_benchmark_results(None, path.name, benchmark_folder)
             )
+        case path_kind.PathKind.ENDPOINTS_RUN:
+            found = iter([index_loose_run(path)])
+        case path_kind.PathKind.TREES:
+            runs = map(path_kind.recognise_path, path_kind.find_results_trees(path))
+            return [
+                index_loose_run(run.path)
+                for run in runs
+                if run.kind is path_kind.PathKind.ENDPOINTS_RUN
+            ]
         case _:
             return []
     return [result for result in found if result.folder.is_relative_to(path)]
+
+
+def index_loose_run(folder: Path) -> IndexedResult:
+    """Return the result of a run that is in no tree, by the reader of its kind of round."""
+    round_name = Judge().resolve_round_name(path_kind.recognise_path(folder))
+    result: IndexedResult = load_result_reader(round_name, "index_run")(folder)
+    return result
 
 
 def find_results(path: Path) -> list[IndexedResult]:

@@ -55,6 +55,10 @@ class RoundKind:
     """Function of (IndexedResult, name of a round) that returns a Result with what its logs state,
     JudgedError if they cannot be read; None if its results have no score of their own.
     """
+    index_run: Annotated[Part | None, PartFunction(("folder",))] = None
+    """Function of (folder of a run that is in no tree) that returns its IndexedResult; None if
+    there are no such runs.
+    """
     describe_system: Annotated[Part | None, PartFunction(("file", "position", "name"))] = None
     """Function of (file, TreePosition, name of a round) that returns the fields of a system's
     description, empty if it cannot be read.

@@ -2,36 +2,25 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from compliance.kinds.endpoints.documents.result_summary import (
-    ResultSummary,
-    Series,
-    read_result_summary,
-)
+from compliance.kinds.endpoints.figures import read_client_figures
 from compliance.kinds.endpoints.recognition import ENDPOINTS_SUMMARY_FILES, find_endpoints_summary
 from compliance.kinds.inference_mllog.documents.entry_documents import read_mllog_system
 from compliance.kinds.inference_mllog.documents.run import read_mllog_run
 from compliance.kinds.inference_mllog.round import load_inference_mllog_round
-from compliance.logs.source_file import SourceFile
 from compliance.recognition.loadgen_folders import find_performance_folders
 from compliance.recognition.path_kind import has_loadgen_logs
 from compliance.recognition.tree_path import TreePosition
 from compliance.results.run_figures import (
-    FIRST_TOKEN_NAME,
-    LOADGEN_PERCENTILES,
     NO_VERDICT,
-    OUTPUT_TOKEN_NAME,
     PERCENTILE_LOG_KEYS,
     LoadGenFigures,
     select_latencies,
     select_token_latencies,
 )
 from suite.loadgen.headline import VERDICT_KEY
-from suite.units import NS_PER_MS
 from suite.workload import Mode
-
-ENDPOINTS_CLIENT: Final = "the Endpoints client"
 
 
 def describe_mllog_system(path: Path, place: TreePosition, round_name: str) -> Mapping[str, Any]:
@@ -72,25 +61,3 @@ def find_client_summary(folder: Path) -> Path | None:
         return None
     paths = (folder / name for name in ENDPOINTS_SUMMARY_FILES)
     return next((path for path in paths if path.is_file()), None)
-
-
-def read_client_figures(folder: Path, path: Path) -> LoadGenFigures:
-    """Read a run of the Endpoints client, which prints no verdict."""
-    summary = read_result_summary(SourceFile(path)) or ResultSummary()
-    tokens = {FIRST_TOKEN_NAME: summary.ttft, OUTPUT_TOKEN_NAME: summary.tpot}
-    return LoadGenFigures(
-        folder=folder,
-        measured_by=ENDPOINTS_CLIENT,
-        percentiles=select_client_latencies(summary.latency),
-        token_latencies={
-            name: found for name, each in tokens.items() if (found := select_client_latencies(each))
-        },
-    )
-
-
-def select_client_latencies(series: Series) -> dict[float, float]:
-    """Return percentile -> latency in ms, of the percentiles that LoadGen has; those that are not
-    above 0 are left out.
-    """
-    found = {percent: series.percentiles.get(f"{percent:.1f}") for percent in LOADGEN_PERCENTILES}
-    return {percent: value / NS_PER_MS for percent, value in found.items() if value and value > 0}

@@ -76,6 +76,8 @@ PREPARING_SETTINGS: Final = ("train.compile", "train.graphs")
 """The settings that ask for it."""
 TELEMETRY: Final = "telemetry_sha256"
 """SHA-256 of the file of power readings beside the log, from which the run's energy is computed."""
+TELEMETRY_LOST: Final = "telemetry_lost"
+"""That the run's file of telemetry could not be kept; one sentence."""
 
 RUN_EVENTS: Final = frozenset(
     {

@@ -73,6 +73,6 @@ class Observation:
             self.sampler.discard_samples()
 
     def report_lost_telemetry(self) -> None:
-        """Report lost telemetry; the run counts without it."""
+        """Report why telemetry is lost; the log then says that it is."""
         for sentence in self.sampler.lost:
             click.echo(f"{self.workload}: run {self.index}: {sentence}")

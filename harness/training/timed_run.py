@@ -66,36 +66,44 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             relative_to=job.working_entry.results,
         )
     run = add_survey_results_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
-    with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
-        with handle_setup_failures(job, index, log, fresh):
-            observation = stack.enter_context(observe_training_run(job, index, fresh))
-            training = set_up_training(job, campaign, index, log, run, fresh)
-            keeper = CheckpointKeeper(
-                job.get_state_folder(index),
-                log,
-                job.ranks,
-                job.signals,
-                float(str(run.settings["checkpoint.interval_s"])),
-            )
-            progress = announce_training_run(job, training)
-        with (
-            handle_timed_failures(job, campaign, index, log, observation),
-            job.signals.postpone(),
-            progress,
-        ):
-            goal = TrainingGoal(
-                targets=job.training.row.target,
-                metrics=job.request.row.metrics,
-                lower_is_better=job.request.row.lower_is_better,
-                evaluations_below=job.request.row.evaluations_below,
-                counts_samples=job.request.row.counts_samples,
-            )
-            outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
+    with MllogWriter(path if job.ranks.leads else None) as log:
+        with ExitStack() as stack:
+            with handle_setup_failures(job, index, log, fresh):
+                observation = stack.enter_context(observe_training_run(job, index, fresh))
+                training = set_up_training(job, campaign, index, log, run, fresh)
+                keeper = CheckpointKeeper(
+                    job.get_state_folder(index),
+                    log,
+                    job.ranks,
+                    job.signals,
+                    float(str(run.settings["checkpoint.interval_s"])),
+                )
+                progress = announce_training_run(job, training)
+            with (
+                handle_timed_failures(job, campaign, index, log, observation),
+                job.signals.postpone(),
+                progress,
+            ):
+                outcome = train_to_quality(
+                    training, build_training_goal(job), log, keeper, job.ranks, progress
+                )
+        # telemetry has ended with the clock: an export may take as long as the run
         if outcome.ending is not RunEnding.NOT_A_NUMBER:
             export_trained_weights(job, index, training, outcome, log)
         elif job.ranks.leads:
             attempts.record_run_end(job, campaign, index, log, outcome.ending)
     return outcome
+
+
+def build_training_goal(job: TrainingJob) -> TrainingGoal:
+    """Return what ends a run."""
+    return TrainingGoal(
+        targets=job.training.row.target,
+        metrics=job.request.row.metrics,
+        lower_is_better=job.request.row.lower_is_better,
+        evaluations_below=job.request.row.evaluations_below,
+        counts_samples=job.request.row.counts_samples,
+    )
 
 
 def export_trained_weights(

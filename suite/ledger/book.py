@@ -138,7 +138,8 @@ class Ledger:
     def iterate_earlier_results(self) -> Iterator[Path]:
         """Yield the existing result files of this workload."""
         for name in self.names:
-            yield from sorted(self.organisation_folder.glob(f"results/*/{name}/result_*.txt"))
+            for pattern in ("result_*.txt", "telemetry_*.jsonl"):
+                yield from sorted(self.organisation_folder.glob(f"results/*/{name}/{pattern}"))
             for pattern in ("accuracy", "performance/run_*"):
                 yield from sorted(
                     path

@@ -2,6 +2,7 @@
 a result was attempted.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
@@ -13,6 +14,8 @@ FileHashes: TypeAlias = Mapping[str, str]
 """Path in the results folder -> SHA-256."""
 RUN_FOLDERS: Final = (AttemptKind.ACCURACY, AttemptKind.PERFORMANCE)
 """Folders of a scenario that contain its runs."""
+TRAINING_TELEMETRY: Final = re.compile(r"/telemetry_([0-9]+)\.jsonl$")
+"""The telemetry of a training run, by the number of its log."""
 AUDIT_TEST_DEPTH: Final = 5
 """Levels of a compliance test's folder: compliance/<system>/<benchmark>/<Scenario>/<test>."""
 
@@ -37,7 +40,7 @@ def collect_standing_files(steps: Iterable[LedgerStep]) -> Mapping[int, FileHash
 
 def group_superseded_units(files: FileHashes) -> Iterator[FileHashes]:
     """Split files into units that are created and superseded together: the files of a LoadGen run,
-    those of a compliance test, or any other single file.
+    those of a compliance test, a training log and its telemetry, or any other single file.
     """
     found: dict[str, dict[str, str]] = {}
     for name, sha256 in files.items():
@@ -48,7 +51,8 @@ def group_superseded_units(files: FileHashes) -> Iterator[FileHashes]:
             ] = sha256
             continue
         of_run = folder.name in RUN_FOLDERS or folder.parent.name in RUN_FOLDERS
-        found.setdefault(str(folder) if of_run else name, {})[name] = sha256
+        key = str(folder) if of_run else TRAINING_TELEMETRY.sub(r"/result_\1.txt", name)
+        found.setdefault(key, {})[name] = sha256
     yield from found.values()
 
 
@@ -72,7 +76,13 @@ def has_attempt_ended(begin_step: LedgerStep, later: Sequence[LedgerStep]) -> bo
     ]
     if begin_step.what != AttemptKind.TRAINING:
         return any(step.step in (StepKind.SERVED, StepKind.ABORTED) for step in own)
-    runs = {path for step in own if step.step in RESULT_STEPS for path in step.files}
+    runs = {
+        path
+        for step in own
+        if step.step in RESULT_STEPS
+        for path in step.files
+        if TRAINING_TELEMETRY.search(path) is None
+    }
     given_up = any(step.step is StepKind.ABORTED and not step.files for step in own)
     wanted = begin_step.options.get("runs")
     return given_up or (isinstance(wanted, int) and len(runs) >= wanted)

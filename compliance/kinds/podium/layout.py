@@ -1,6 +1,6 @@
 """Open results of round podium-v1: run sets, inference entries and results trees."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,10 @@ from compliance.kinds.podium.documents.audit import Audit, find_audit_folders, f
 from compliance.kinds.podium.documents.conditions import build_serving_conditions
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.kinds.podium.documents.power import build_idle_power_before_run, build_run_power
+from compliance.kinds.podium.documents.recorded_run import (
+    build_recorded_serving,
+    build_recorded_training,
+)
 from compliance.kinds.podium.documents.submission import Submission, UninstalledResult
 from compliance.kinds.podium.documents.training import TrainingSet
 from compliance.kinds.podium.facts import sheets
@@ -229,10 +233,15 @@ class PodiumLayout:
         is_unknown = any(
             self.is_unknown_workload(log.find_value(events.WORKLOAD)) for log in group.logs
         )
+        readable: list[Path] = []
         for source, conditions in self.library.read_set_telemetry(group):
             yield source
+            if conditions and conditions.segments:
+                readable.append(source.path)
             if conditions and not is_unknown:
                 yield conditions
+        if not is_unknown:
+            yield from self.iterate_recorded_training(group, readable)
         for powered in self.library.read_run_powers(group):
             if not is_unknown:
                 yield WorkloadDocument(powered, group.logs[0].workload)
@@ -242,6 +251,15 @@ class PodiumLayout:
             if place and place.system_file:
                 system = self.library.read_system(place.system_file, place)
             yield from (sheets.build_log_sheet(log, system) for log in group.logs)
+
+    def iterate_recorded_training(
+        self, group: TrainingSet, readable: Sequence[Path]
+    ) -> Iterator[Piece]:
+        """Open each log of a set with the telemetry beside it, as far as it is readable."""
+        for log in group.logs:
+            counted_by = self.library.find_counting_ledger(log.path, log.workload)
+            if recorded := build_recorded_training(log, readable, counted_by):
+                yield WorkloadDocument(recorded, log.workload)
 
     def excuse_missed_target(self, runs: int, finding: Finding) -> Finding:
         """Downgrade the finding that one of several runs missed its target to a warning that says
@@ -280,6 +298,9 @@ class PodiumLayout:
     def iterate_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Piece]:
         """Open a run and the telemetry recorded with it."""
         yield WorkloadDocument(run, workload)
+        counted_by = self.library.find_counting_ledger(run.path, workload)
+        if recorded := build_recorded_serving(run, counted_by):
+            yield WorkloadDocument(recorded, workload)
         if conditions := build_serving_conditions(run):
             yield WorkloadDocument(conditions, workload)
         if powered := build_run_power(run):
@@ -337,8 +358,10 @@ class PodiumLayout:
         workload = audit.system.workload if audit.system else None
         for run in audit.runs:
             yield from run.sources
+            counted_by = self.library.find_counting_ledger(run.path, workload)
+            recorded = build_recorded_serving(run, counted_by)
             yield Part(
-                contents=[WorkloadDocument(run, workload)],
+                contents=[WorkloadDocument(each, workload) for each in (run, recorded) if each],
                 revise=partial(revise_audit_finding, audit, list_replaced_rules(audit, run)),
             )
         yield WorkloadDocument(audit, workload)

@@ -20,7 +20,11 @@ from compliance.kinds.podium.documents.inference import (
     read_loadgen_run,
     read_measurements_file,
 )
-from compliance.kinds.podium.documents.ledger import LedgerFile, read_ledger
+from compliance.kinds.podium.documents.ledger import (
+    LedgerFile,
+    read_counted_files,
+    read_ledger,
+)
 from compliance.kinds.podium.documents.power import RunPower
 from compliance.kinds.podium.documents.power_session import MeasuredSession
 from compliance.kinds.podium.documents.submission import Submission
@@ -38,12 +42,21 @@ from compliance.recognition.tree_path import (
     iterate_training_telemetry,
     iterate_unfinished_results,
     list_training_logs,
+    locate_in_tree,
+    match_organisation_folder,
     match_scenario_folder,
 )
 from compliance.verdict import Severity
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS_FOLDER
+from suite.files.layout import (
+    ACCURACY_TEXT,
+    CHECKPOINT_RECORD,
+    CHECKPOINTS_FOLDER,
+    find_owning_results,
+    is_inside_folder,
+    locate_ledger_file,
+)
 from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import SESSION_FILES, find_imported_session
 from suite.rounds import Round
@@ -71,6 +84,8 @@ class DocumentLibrary:
         self.logs: dict[Path, TrainingLog] = {}
         self.sources: dict[Path, list[SourceFile]] = {}
         self.ledgers: dict[Path, LedgerFile] = {}
+        self.counted_files: dict[Path, frozenset[str]] = {}
+        """Ledger -> the files that its steps made."""
 
     def iterate_read_files(self) -> Iterator[Path]:
         """Yield every file that was read or looked for, except those of LoadGen runs."""
@@ -253,6 +268,22 @@ class DocumentLibrary:
         self.sources[path] = [source]
         self.ledgers[path] = read_ledger(source, submission, sealed)
         return self.ledgers[path]
+
+    def find_counting_ledger(self, path: Path, workload: str | None) -> str:
+        """Return the name of the ledger by which a file of a run is a result; empty if it names no
+        such file, and outside of a tree.
+        """
+        place = locate_in_tree(path, False, match_organisation_folder)
+        if place is None or not workload or not is_inside_folder(workload):
+            return ""
+        results = place.organisation_folder.parent.parent
+        home = find_owning_results(results) / place.organisation_folder.relative_to(results)
+        ledger = locate_ledger_file(home, workload)
+        if ledger not in self.counted_files:
+            self.counted_files[ledger] = read_counted_files(ledger)
+        if path.relative_to(results).as_posix() not in self.counted_files[ledger]:
+            return ""
+        return ledger.name
 
     def iterate_checkpoint_folders(self, tree: Path) -> Iterator[Path]:
         """Yield the checkpoint folders of a results folder."""

@@ -9,6 +9,7 @@ from harness.training.loop import RunEnding
 from harness.training.mllog_writer import LogError, MllogWriter
 from harness.training.run_context import TrainingJob
 from harness.training.state.set_state import TrainingSetState
+from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, compute_file_sha256, locate_checkpoint_folder
 from suite.ledger.book import compute_json_sha256
 from suite.ledger.steps import AttemptKind, StepKind
@@ -43,12 +44,19 @@ def record_set_start(job: TrainingJob, campaign: TrainingSetState) -> None:
 def record_run_end(
     job: TrainingJob, campaign: TrainingSetState, index: int, log: MllogWriter, ending: RunEnding
 ) -> None:
-    """Record how a run ended, then give its log its final name; LogError or LedgerError if the disk
-    is full.
+    """Record how a run ended, with its telemetry, then give its log its final name; LogError or
+    LedgerError if the disk is full. The log says if telemetry was lost; that of a broken run is
+    still being written.
     """
+    telemetry, named = job.get_telemetry_path(index), {}
     try:
+        if telemetry.is_file():
+            named = {f"{campaign.logs}/{telemetry.name}": compute_file_sha256(telemetry)}
+        elif ending is not RunEnding.BROKEN:
+            sentence = f"{telemetry.name} is lost; the command that trained said why"
+            log.log_point(events.TELEMETRY_LOST, sentence)
         log.sync_log()
-        files = {f"{campaign.logs}/result_{index}.txt": compute_file_sha256(log.partial)}
+        files = {f"{campaign.logs}/result_{index}.txt": compute_file_sha256(log.partial)} | named
     except OSError as error:
         raise LogError(f"cannot finish the log {log.partial}: {error.strerror}") from error
     kind = ENDING_STEPS.get(ending, StepKind.MISSED)

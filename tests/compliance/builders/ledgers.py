@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import making
-from making import SHA256
+from kinds.records import add_run_records, add_training_telemetry
+from making import LOADS, SHA256, written_by
+from spoiling import LOG
 
+from compliance.kinds.podium.documents.recorded_run import FIRST_VERSION
 from suite.files.layout import compute_file_sha256
 from suite.ledger.steps import (
     AttemptKind,
@@ -21,6 +24,7 @@ from suite.ledger.steps import (
     encode_ledger_step,
     parse_ledger,
 )
+from suite.loadgen.scenario import Scenario
 
 UTC = "2023-11-14T23:00:00Z"
 CHALLENGE, RANDOM = "1f0c" * 8, "5a" * 32
@@ -84,7 +88,7 @@ def steps_of(root: Path) -> list[LedgerStep]:
     found.append(
         step(
             StepKind.TRAINED,
-            hashed(root, [log]),
+            hashed(root, [log, *log.parent.glob("telemetry_0.jsonl")]),
             utc=last,
             what=AttemptKind.TRAINING,
             of=at,
@@ -166,6 +170,33 @@ def challenged(steps: list[LedgerStep], random: str = RANDOM) -> list[LedgerStep
     return [replace(steps[0], challenge=CHALLENGE, random=random), *steps[1:]]
 
 
+def recorded_tree(folder: Path) -> Path:
+    """A tree as podium leaves it: a ledger, and beside each run its records."""
+    with written_by(FIRST_VERSION):
+        making.write_tree(folder, Scenario.SERVER)
+    (log,) = folder.glob(f"open/acme/results/*/resnet/{LOG}")
+    add_training_telemetry(log)
+    for place in folder.glob("open/acme/results/*/resnet50/*/performance/run_1"):
+        add_run_records(place, LOADS[Scenario.SERVER])
+    return keep(folder)
+
+
+def relinked(
+    pattern: str, change: Callable[[Path], object], edit: Edit = list
+) -> Callable[[Path], None]:
+    """Such a tree with files changed or removed, and with a ledger of what is left."""
+
+    def build(folder: Path) -> None:
+        recorded_tree(folder)
+        found = sorted(folder.glob(pattern))
+        assert found, pattern
+        for path in found:
+            change(path)
+        keep(folder, edit)
+
+    return build
+
+
 def fresh(folder: Path) -> None:
     """A tree whose nonce was made from a challenge."""
     nonce = compute_campaign_nonce(CHALLENGE, RANDOM)
@@ -174,6 +205,14 @@ def fresh(folder: Path) -> None:
         keep(making.write_tree(folder), challenged)
     finally:
         making.NONCE = before
+
+
+def adopted(steps: list[LedgerStep]) -> list[LedgerStep]:
+    """A ledger that begins behind all results: its first line names them as older."""
+    made = {
+        path: sha256 for step in steps for path, sha256 in step.files.items() if sha256 != "0b" * 32
+    }
+    return [replace(steps[0], files=made)]
 
 
 def put_back(steps: list[LedgerStep]) -> list[LedgerStep]:

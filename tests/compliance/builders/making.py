@@ -7,6 +7,7 @@ rule reads are left out.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -58,6 +59,8 @@ ROUND = registry.load_round("podium-v1")
 WORKLOAD = "resnet50"
 ROW = ROUND.benchmark(WORKLOAD)
 NONCE = "0123456789abcdef" * 2
+VERSION = "0.1.0"
+"""Of a podium that wrote no record beside a run, and no ledger; `written_by` writes as another."""
 SHA256 = "5a" * 32
 ORG, TRAINER, SERVER = "acme", "box-torch-bf16", "box-torch-fp32"
 START_MS = 1_700_000_000_250
@@ -155,7 +158,7 @@ def stamps(index: int, profile: Profile, system: str, subject: Subject) -> dict[
         "podium_round": ROUND.name,
         "podium_profile": profile.value,
         "podium_workload": subject.workload,
-        "podium_version": "0.1.0",
+        "podium_version": VERSION,
         "campaign_nonce": NONCE,
         "run_index": index,
         "seed": 100 + index,
@@ -952,7 +955,7 @@ def system_under_test(load: Load, where: ResultsEntry | None) -> SystemUnderTest
         name=where.system if where else SERVER,
         framework="torch",
         engine="torch",
-        engine_package="podium-suite 0.1.0, SHA-256 " + "5e" * 32,
+        engine_package=f"podium-suite {VERSION}, SHA-256 {'5e' * 32}",
         input="default",
         precision="fp32",
         device="cpu",
@@ -961,7 +964,7 @@ def system_under_test(load: Load, where: ResultsEntry | None) -> SystemUnderTest
         nonce=NONCE,
         settings=settings(Profile.SMOKE, load.subject),
         sample_count=load.samples,
-        version="0.1.0",
+        version=VERSION,
     )
 
 
@@ -983,6 +986,17 @@ def record(load: Load, mode: str, served: SystemUnderTest) -> RunRecord:
 
 
 # ---- trees ----
+
+
+@contextmanager
+def written_by(version: str) -> Iterator[None]:
+    """Write what follows as that version of podium."""
+    global VERSION
+    before, VERSION = VERSION, version
+    try:
+        yield
+    finally:
+        VERSION = before
 
 
 def entry_of(root: Path, system: str = SERVER) -> ResultsEntry:
@@ -1103,7 +1117,7 @@ def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
         scores={next(iter(subject.row.metrics)): subject.trained[-1]},
         reference_accuracy=subject.reference,
         settings=settings(Profile.SMOKE, subject),
-        version="0.1.0",
+        version=VERSION,
     )
     write_record(folder / "record.json", found)
     return folder

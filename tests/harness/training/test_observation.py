@@ -3,6 +3,7 @@
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from podium_fakes.drive import (
@@ -17,10 +18,18 @@ from podium_fakes.drive import (
 )
 from warm import Warm
 
+from compliance.judge import Judge
+from compliance.verdict import Verdict
+from harness.machine.telemetry.process import RunSampler
+from harness.training import timed_run
+from harness.training.export import export_weights
 from harness.training.observation import Observation
 from harness.training.run_set import train_run_set
 from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.errors import JudgedError
+from suite.files.layout import compute_file_sha256
+from suite.ledger.history import find_unended_attempts
+from suite.ledger.steps import StepKind, parse_ledger
 
 
 def telemetry(results: Path, run: int = 0) -> Path:
@@ -28,11 +37,26 @@ def telemetry(results: Path, run: int = 0) -> Path:
 
 
 @pytest.mark.slow
-def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
+def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It covers the run: sampling begins before the log's first event and ends after its last
-    inside the clock.
+    inside the clock, before the export, which may take long. The ledger names it.
     """
+    ended: list[bool] = []
+
+    def export_later(*given: Any) -> Any:
+        ended.append(telemetry(tmp_path, len(ended)).exists())
+        return export_weights(*given)
+
+    monkeypatch.setattr(timed_run, "export_weights", export_later)
     train_run_set("fake", options(tmp_path), seed=1, runs=2)
+    assert ended == [True, True]
+    (book,) = tmp_path.glob("open/*/ledger/fake.jsonl")
+    trained = [each for each in parse_ledger(book.read_bytes()) if each.step is StepKind.TRAINED]
+    for run, step in enumerate(trained):
+        found = {log_path(tmp_path, run), telemetry(tmp_path, run)}
+        assert {tmp_path / name for name in step.files} == found
+        assert set(step.files.values()) == set(map(compute_file_sha256, found))
+    assert not list(find_unended_attempts(list(parse_ledger(book.read_bytes()))))
     for run in range(2):
         lines = [json.loads(line) for line in telemetry(tmp_path, run).read_text().splitlines()]
         times = {event["key"]: event["time_ms"] for event in events(log_path(tmp_path, run))}
@@ -101,6 +125,22 @@ def test_an_aborted_run_keeps_its_telemetry(tmp_path: Path):
     with pytest.raises(JudgedError):
         train_run_set("fake", options(tmp_path, "fake.fault=epoch", "fake.gain=0.01"), seed=1)
     assert heads_and_ends(telemetry(tmp_path)) == ["telemetry", "end"]
+
+
+@pytest.mark.slow
+def test_a_run_that_lost_its_telemetry_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Else the judge would miss the file."""
+
+    def lose(sampler: RunSampler) -> None:
+        sampler.give_up("the disk is full")
+
+    monkeypatch.setattr(RunSampler, "finish", lose)
+    train_run_set("fake", options(tmp_path), seed=1)
+    lost = [each for each in events(log_path(tmp_path)) if each["key"] == "telemetry_lost"]
+    assert [each["value"].partition(";")[0] for each in lost] == ["telemetry_0.jsonl is lost"]
+    judged = Judge().judge_path(str(tmp_path))
+    told = [each.found for each in judged.findings if each.rule == "records.present"]
+    assert judged.verdict is Verdict.VALID and len(told) == 1
 
 
 def test_a_run_that_never_began_leaves_no_telemetry(tmp_path: Path):

@@ -331,7 +331,7 @@ def read_loadgen_run(
     detail = list(mllog_lines.read_mllog_records(sources[DETAIL_LOG]))
     index = LogIndex(detail)
     system_source = SourceFile(find_system_folder(folder) / SYSTEM_RECORD)
-    # a run counts without these, so their parse errors do not void it
+    # rules/records.py says what one that cannot be read means for the run
     optional_files = [
         name
         for name in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE)

@@ -17,7 +17,7 @@ from compliance.kinds.podium.documents.submission import Submission
 from compliance.kinds.podium.documents.training import TrainingSet
 from compliance.kinds.podium.documents.unjudged_files import LOADGEN_RUN_FILES
 from compliance.logs.source_file import ParseErrorKind, SourceFile, decode_strict_json
-from compliance.recognition.tree_path import is_file
+from compliance.recognition.tree_path import is_file, iterate_training_telemetry
 from compliance.verdict import Severity
 from suite.files.layout import (
     ACCURACY_TEXT,
@@ -31,7 +31,7 @@ from suite.files.layout import (
 )
 from suite.files.untrusted_files import open_regular_file
 from suite.ledger.book import compute_cached_sha256
-from suite.ledger.history import FileHashes, collect_standing_files
+from suite.ledger.history import FileHashes, collect_standing_files, group_superseded_units
 from suite.ledger.steps import MAX_LEDGER_FILE_BYTES, RESULT_STEPS, LedgerStep, compute_line_sha256
 
 HashedPath: TypeAlias = tuple[str, str]
@@ -109,17 +109,40 @@ class LedgerFile(FileDocument):
         )
 
     def iterate_result_files(self) -> Iterator[Sequence[Path]]:
-        """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a
-        checkpoint record.
+        """Yield the files that make up results, grouped by step: a training log with the telemetry
+        that its step names, a LoadGen run, a checkpoint record.
         """
         for group in self.sets:
             for log in group.logs:
-                yield [log.path]
+                yield [log.path, *self.list_named_telemetry(log.path)]
                 if log.checkpoint and "/" not in log.checkpoint:
                     yield [self.resolve_checkpoint_record(log.checkpoint)]
         for entry in self.entries:
             yield from (list_run_files(run) for run in entry.runs)
         yield from (list(audit.files) for audit in self.audits)
+
+    def list_named_telemetry(self, log: Path) -> Sequence[Path]:
+        """Return the telemetry beside a training log that the steps name which made the log."""
+        named = {name for step in self.find_making_steps([log]) for name in step.files}
+        return [
+            path
+            for path in iterate_training_telemetry(log.parent)
+            if path.relative_to(self.root).as_posix() in named
+        ]
+
+    def list_missing_files(self, step: LedgerStep, paths: Sequence[Path]) -> Sequence[str]:
+        """Return the files that a step made together with some of these, and that are gone: not
+        there, or superseded alone.
+        """
+        standing = self.standing_files.get(step.n, {})
+        names = {path.relative_to(self.root).as_posix() for path in paths}
+        units = (unit for unit in group_superseded_units(step.files) if names & unit.keys())
+        return [
+            name
+            for unit in units
+            for name in sorted(unit)
+            if name not in standing or not is_file(self.root / name)
+        ]
 
     def resolve_checkpoint_record(self, sha256: str) -> Path:
         """Return the path of a checkpoint's record."""
@@ -187,6 +210,20 @@ def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> Led
         root=submission.organisation_folder.parent.parent,
         submission=submission,
         sealed=sealed,
+    )
+
+
+def read_counted_files(path: Path) -> frozenset[str]:
+    """Return the files that the steps of a ledger made, as paths in its results folder; empty
+    without a ledger.
+    """
+    if not is_file(path):
+        return frozenset()
+    return frozenset(
+        name
+        for line in read_ledger_lines(SourceFile(path))
+        if line.step is not None and line.step.step in RESULT_STEPS
+        for name in line.step.files
     )
 
 

@@ -19,10 +19,14 @@ from compliance.kinds.podium.documents.power import (
     build_run_power,
     build_study_idle_power,
 )
+from compliance.kinds.podium.documents.recorded_run import RecordedRun, build_recorded_serving
 from compliance.logs.source_file import SourceFile
 from suite.rounds import Round
+from suite.studies.documents import STUDY_FILE
 
-StudyDocument: TypeAlias = JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions
+StudyDocument: TypeAlias = (
+    JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions | RecordedRun
+)
 
 
 def read_study_documents(
@@ -44,6 +48,8 @@ def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
     if (curve := find_curve(study)) is not None:
         yield curve
     for each in study.runs:
+        if (recorded := build_recorded_serving(each.run, STUDY_FILE)) is not None:
+            yield recorded
         conditions = build_serving_conditions(each.run)
         if study.holds_to_round(each):
             yield each.run

@@ -51,8 +51,15 @@ INIT_EVENTS: Final = (
 """Events that belong between init_start and init_stop."""
 OPTIONAL_INIT_EVENTS: Final = (events.CORPUS_SAMPLES,)
 """Additional facts, for workloads that drop samples because of their length."""
-AFTER_RUN_EVENTS: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.TELEMETRY)
-"""Events after run_stop, of a run that succeeded; energy only if power was read."""
+AFTER_RUN_EVENTS: Final = (
+    events.TELEMETRY_LOST,
+    events.CHECKPOINT,
+    events.REFERENCE_ACCURACY,
+    events.TELEMETRY,
+)
+"""Events after run_stop: the second and third of a run that succeeded, the last only if power was
+read, the first only if telemetry could not be kept.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

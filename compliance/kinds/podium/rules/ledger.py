@@ -106,18 +106,21 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 @rule("ledger.kept", LedgerFile, About.IDENTITY)
 def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
     """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
-    checkpoint record, with all its files, and no later step superseded it. A result that podium
-    restore brought back is a warning, because it replaces a later one, which the ledger counts too.
+    checkpoint record, and no later step superseded it. All files that the step made with it are
+    there: of a training log its telemetry, of a run its records. A result that podium restore
+    brought back is a warning, because it replaces a later one, which the ledger counts too.
 
     Source: house rule: neither a superseded result nor one from another program can replace a kept
-    result.
-    Advice: bring superseded results back with podium restore, or repeat the run.
+    result, and no file of a kept one is left out.
+    Advice: copy the whole folder again from the results folder, bring superseded results back with
+    podium restore, or repeat the run.
     """
     for paths in ledger.iterate_result_files():
         there = [path for path in paths if is_file(path)]
         made, retained = ledger.find_making_steps(there), ledger.find_effective_steps(there)
         if len(retained) == 1 or not there:
             yield from check_restored_result(ledger, retained, there)
+            yield from check_whole_result(ledger, retained, there)
             continue
         if retained:
             found = f"made by steps {', '.join(str(step.n) for step in retained)}"
@@ -145,6 +148,20 @@ def check_restored_result(
                 "the result of the last attempt",
                 file=there[0] if len(there) == 1 else there[0].parent,
                 severity=Severity.WARNING,
+            )
+
+
+def check_whole_result(
+    ledger: LedgerFile, retained: Sequence[LedgerStep], there: Sequence[Path]
+) -> Iterator[Fault]:
+    """Yield the files that a step made together with those that are there, and that are gone."""
+    for step in retained:
+        for name in ledger.list_missing_files(step, there):
+            yield ledger.build_fault(
+                f"no {PurePosixPath(name).name}",
+                f"what step {step.n} of {ledger.source.path.name} made",
+                file=ledger.root / name,
+                about=About.SCORE,
             )
 
 

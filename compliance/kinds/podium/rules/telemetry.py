@@ -1,5 +1,5 @@
-"""Check a run's telemetry: in order, complete, and over the whole run. A run counts without
-telemetry, so all findings are warnings.
+"""Check a run's telemetry: in order, complete, and over the whole run. Whether it is there is a
+rule of its own (records.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ def time(run: RunConditions) -> Iterator[Fault]:
 
     Source: house rule; harness/machine/telemetry stamps each reading with the monotonic clock, in
     one thread; it reads UTC for the first line and for the last one.
-    Advice: keep the file that belongs to the run, or remove it: the run counts without it.
+    Advice: keep the file that belongs to the run: podium writes one beside each.
     """
     for segment in run.segments:
         for name, times in segment.iterate_channel_times():
@@ -81,7 +81,7 @@ def whole(run: RunConditions) -> Iterator[Fault]:
     lack it.
 
     Source: house rule; harness/machine/telemetry names a file when it has written its last line.
-    Advice: keep the file that belongs to the run, or remove it: the run counts without it.
+    Advice: keep the file that belongs to the run: podium writes one beside each.
     """
     for number, segment in enumerate(run.segments):
         last = number == len(run.segments) - 1

@@ -125,14 +125,19 @@ def recorded(scenario: Scenario = SRV, **sampled: Any) -> Builder:
     def build(folder: Path) -> None:
         run(scenario)(folder)
         (place,) = folder.glob("*/performance/run_1")
-        rows = table(LOADS[scenario])
-        numpy.save(place / QUERY_RECORD_FILE, rows)
-        seconds = 4 + int(rows["done_ns"].max() - BEGIN_NS) // SECOND_NS
-        (place / TELEMETRY_FILE).write_text(
-            telemetry(BEGIN_NS - 2 * SECOND_NS, UTC_NS, seconds, **sampled)
-        )
+        add_run_records(place, LOADS[scenario], **sampled)
 
     return build
+
+
+def add_run_records(place: Path, load: Load, **sampled: Any) -> None:
+    """Write the records of a performance run into its folder."""
+    rows = table(load)
+    numpy.save(place / QUERY_RECORD_FILE, rows)
+    seconds = 4 + int(rows["done_ns"].max() - BEGIN_NS) // SECOND_NS
+    (place / TELEMETRY_FILE).write_text(
+        telemetry(BEGIN_NS - 2 * SECOND_NS, UTC_NS, seconds, **sampled)
+    )
 
 
 def observed(**sampled: Any) -> Builder:
@@ -140,21 +145,24 @@ def observed(**sampled: Any) -> Builder:
 
     def build(folder: Path) -> None:
         log(training_events())(folder)
-        times = {
-            line["key"]: line["time_ms"]
-            for line in (
-                json.loads(text[9:]) for text in (folder / "result_0.txt").read_text().splitlines()
-            )
-        }
-        span_s = (times[events.RUN_STOP] - times[events.RUN_START]) // 1000
-        begin_ms = times[events.RUN_START] - 2000
-        (folder / "telemetry_0.jsonl").write_text(
-            telemetry(
-                (begin_ms - START_MS + 10**6) * 10**6, begin_ms * 10**6, int(span_s) + 4, **sampled
-            )
-        )
+        add_training_telemetry(folder / "result_0.txt", **sampled)
 
     return build
+
+
+def add_training_telemetry(log: Path, **sampled: Any) -> None:
+    """Write the telemetry of a training run beside its log."""
+    times = {
+        line["key"]: line["time_ms"]
+        for line in (json.loads(text[9:]) for text in log.read_text().splitlines())
+    }
+    span_s = (times[events.RUN_STOP] - times[events.RUN_START]) // 1000
+    begin_ms = times[events.RUN_START] - 2000
+    log.with_name("telemetry_0.jsonl").write_text(
+        telemetry(
+            (begin_ms - START_MS + 10**6) * 10**6, begin_ms * 10**6, int(span_s) + 4, **sampled
+        )
+    )
 
 
 def longer(folder: Path) -> None:

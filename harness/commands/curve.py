@@ -5,6 +5,12 @@ from typing import Any, Final
 
 import click
 
+from harness.commands.prompt_options import (
+    add_prompt_options,
+    is_server_address,
+    measure_own_prompts,
+    refuse_prompt_options,
+)
 from harness.commands.study import (
     REPEATS_OPTION,
     STUDY_RUN_OPTIONS,
@@ -26,6 +32,9 @@ EVERYDAY_OPTIONS: Final = (
     "device",
     "checkpoint",
     "endpoints",
+    "prompts",
+    "first_token_ms",
+    "per_token_ms",
     "output_format",
 )
 """Parameters that `--help` shows; `--help-all` shows all."""
@@ -49,7 +58,7 @@ def parse_concurrencies(
 
 
 @click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD|URL")
 @add_run_options(*STUDY_RUN_OPTIONS)
 @click.option(
     "--points",
@@ -67,6 +76,7 @@ def parse_concurrencies(
 @CHECKPOINT_OPTION
 @REPEATS_OPTION
 @add_endpoint_options
+@add_prompt_options
 @build_format_option("text", "json", "csv")
 def curve(
     workload: str,
@@ -79,11 +89,18 @@ def curve(
     """Trace throughput against latency of WORKLOAD over the number of requests in flight.
 
     Each point is a LoadGen run in which the next prompt begins when an answer ends. The curve is a
-    study, and not an MLPerf Endpoints result. With --endpoint, podium measures servers. To resume
-    an interrupted curve, run the same command again.
+    study, and not an MLPerf Endpoints result. With --endpoint, podium measures servers. A URL in
+    the place of WORKLOAD measures any model behind it with your own --prompts. To resume an
+    interrupted curve, run the same command again.
 
     Example: podium curve llama --points 1,2,4,8
     """
+    if is_server_address(workload):
+        measure_own_prompts(
+            "curve", workload, options, values, repeats=repeats, output_format=output_format
+        )
+        return
+    refuse_prompt_options(values)
     check_server_options(values)
     run_study(
         "curve",

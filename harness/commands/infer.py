@@ -13,6 +13,13 @@ from harness.commands.onnx_options import (
     check_file_options,
     measure_onnx_option,
 )
+from harness.commands.prompt_options import (
+    add_prompt_options,
+    is_server_address,
+    measure_own_prompts,
+    parse_prompt_scenarios,
+    refuse_prompt_options,
+)
 from harness.missing_modules import report_missing_modules
 from harness.serving.network.endpoint_options import (
     add_endpoint_options,
@@ -46,12 +53,13 @@ EVERYDAY_OPTIONS: Final = (
     "dry_run",
     "onnx",
     "endpoints",
+    "prompts",
 )
 """Parameters that `--help` shows; `--help-all` shows all."""
 
 
 @click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="[WORKLOAD]", required=False)
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="[WORKLOAD|URL]", required=False)
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
@@ -102,6 +110,7 @@ EVERYDAY_OPTIONS: Final = (
 @VALUE_OPTION
 @WITHIN_OPTION
 @add_endpoint_options
+@add_prompt_options
 def infer(
     workload: str | None,
     options: RunOptions,
@@ -116,11 +125,20 @@ def infer(
     The slowest of several performance runs counts. Three or more give comparisons a confidence
     interval. --peak first searches for the highest rate of Server, and the best run of that search
     becomes the first performance run. --endpoint measures servers, in Offline and Server. --onnx
-    measures the speed of any ONNX file, without a workload.
+    measures the speed of any ONNX file, without a workload; a URL in the place of WORKLOAD that of
+    any model behind it, with your own --prompts.
 
     Example: podium infer resnet50 --scenario offline
     """
     weights, peak = values["weights"], values["peak"]
+    if workload is not None and is_server_address(workload):
+        scenarios = parse_prompt_scenarios(scenario)
+        values |= {"scenarios": scenarios, "bound_ns": None}
+        measure_own_prompts(
+            "speed", workload, options, values, scenarios=scenarios, repeats=runs or 1
+        )
+        return None
+    refuse_prompt_options(values)
     check_file_options(workload, values)
     if workload is None:
         measure_onnx_option(options, scenario, runs, values)

@@ -7,13 +7,21 @@ from typing import Any, Final
 
 import click
 
+from harness.commands.prompt_options import (
+    add_prompt_options,
+    is_server_address,
+    measure_own_prompts,
+    refuse_prompt_options,
+)
 from harness.commands.study import REPEATS_OPTION, run_study
+from harness.serving.network.endpoint_options import add_access_options
 from suite.cli import RunOptions, add_run_options
 from suite.console.command_help import FoldedCommand
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.console.project_defaults import is_given
 from suite.console.screen import print_progress_note
+from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
 
 EVERYDAY_OPTIONS: Final = (
@@ -26,13 +34,17 @@ EVERYDAY_OPTIONS: Final = (
     "data",
     "results",
     "device",
+    "prompts",
+    "first_token_ms",
+    "per_token_ms",
+    "share",
     "output_format",
 )
 """Parameters that `--help` shows; `--help-all` shows all."""
 
 
 @click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD|URL")
 @add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
@@ -70,6 +82,8 @@ EVERYDAY_OPTIONS: Final = (
 )
 @CHECKPOINT_OPTION
 @REPEATS_OPTION
+@add_prompt_options
+@add_access_options
 @build_format_option("text", "json", "csv")
 def peak(
     workload: str,
@@ -83,12 +97,26 @@ def peak(
     """Find the highest rate at which WORKLOAD meets a latency bound, proven by VALID LoadGen runs.
 
     Short probes find a bracket. Full runs follow, and the best VALID run is the answer. The search
-    is a study, not a result; podium infer --peak adopts its best run as one. To resume an
-    interrupted search, run the same command again.
+    is a study, not a result; podium infer --peak adopts its best run as one. A URL in the place of
+    WORKLOAD searches for the highest rate at which a --share of your own --prompts is answered
+    within both bounds of tokens. To resume an interrupted search, run the same command again.
 
     Example: podium peak resnet50
     """
     values["scenario"] = Scenario(scenario)
+    if is_server_address(workload):
+        check_peak_bounds(workload, values)
+        measure_own_prompts(
+            "peak",
+            workload,
+            options,
+            values,
+            scenarios=(Scenario.SERVER,),
+            repeats=repeats,
+            output_format=output_format,
+        )
+        return
+    refuse_prompt_options(values)
     study = run_study(
         "peak",
         workload,
@@ -101,6 +129,14 @@ def peak(
     if output_format == "text" and study.request.of_round and is_round_search(values):
         command = ("podium", "infer", workload, "--scenario", "server", "--peak")
         print_progress_note(f"next: {shlex.join((*command, *iterate_shared_options()))}")
+
+
+def check_peak_bounds(url: str, values: Mapping[str, Any]) -> None:
+    """RequestError for a search without both bounds of tokens."""
+    if values["scenario"] is not Scenario.SERVER:
+        raise RequestError(f"--scenario multi-stream with {url}: a query has one prompt; omit it")
+    if values["first_token_ms"] is None or values["per_token_ms"] is None:
+        raise RequestError(f"{url}: name both bounds, --first-token-ms and --per-token-ms")
 
 
 def is_round_search(values: Mapping[str, Any]) -> bool:

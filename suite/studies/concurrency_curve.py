@@ -148,7 +148,7 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
                 f"{system.workload}: its answers are not generated token by token; see podium sweep"
             )
         least_s, asked = rules.min_duration_ms / MS_PER_S, values["seconds"]
-        if asked is not None and asked < least_s:
+        if asked is not None and asked < least_s and not system.is_bare:
             raise RequestError(
                 f"--seconds {asked:g}: Offline of profile {system.profile} lasts at least"
                 f" {least_s:g} s"

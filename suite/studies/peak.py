@@ -14,6 +14,7 @@ from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.headline import VALID_RUN, VERDICT_KEY
 from suite.loadgen.scenario import Scenario
+from suite.measurement.shares import format_share_interval
 from suite.rounds import HyperValue, ScenarioRow
 from suite.studies.kind import (
     JudgedConditions,
@@ -24,6 +25,7 @@ from suite.studies.kind import (
     StudyKind,
 )
 from suite.studies.multi_stream_search import choose_multi_stream_step
+from suite.studies.own_prompts import is_prompted
 from suite.studies.peak_search import NextRun
 from suite.studies.points import StudiedPoint, describe_figures
 from suite.studies.rates import (
@@ -137,6 +139,9 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
 
     def name_study(self, values: Mapping[str, Any], system: StudiedSystem) -> str:
         """Return the name of the study's folder: one for each bound that is not the round's."""
+        if is_prompted(system):
+            first_ms, token_ms = values["first_token_ms"], values["per_token_ms"]
+            return f"{system.workload}-{PEAK_KIND}-{first_ms:g}ms-{token_ms:g}ms-{system.name}"
         within_ms, percentile = values["within_ms"], values["percentile"]
         bound = f"-{within_ms:g}ms" if within_ms is not None else ""
         share = f"-p{percentile:g}" if percentile is not None else ""
@@ -223,7 +228,11 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
                 "per_token_ns": request.per_token_ns,
             }
         return PlannedRun(
-            scenario=Scenario.SERVER, settings=settings, fields=fields, keeps_round=False
+            scenario=Scenario.SERVER,
+            settings=settings,
+            fields=fields,
+            has_starts=request.joint,
+            keeps_round=request.joint and point.full,
         )
 
     def guess_settings(
@@ -262,6 +271,8 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
         within = run.values.get(VERDICT_KEY) == VALID_RUN and (
             server or (latency_ns is not None and latency_ns <= request.bound_ns)
         )
+        if request.joint:
+            within = within and over <= (1 - request.percentile / 100) * queries
         return PeakFigures(
             queries=queries,
             over=over,
@@ -303,7 +314,11 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
         self, request: PeakRequest, answer: PeakAnswer, points: Sequence[Searched]
     ) -> Sequence[str]:
         """Return what the runs prove, in one line."""
-        return (format_peak_summary(request, answer, [build_attempt(each) for each in points]),)
+        attempts = [build_attempt(each) for each in points]
+        return (
+            format_peak_summary(request, answer, attempts),
+            *describe_good_share(request, answer, attempts),
+        )
 
     def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
         """Return a run with its purpose."""
@@ -381,13 +396,16 @@ def resolve_peak_request(values: Mapping[str, Any], system: StudiedSystem) -> Pe
         scenario=scenario.label,
         percentile=percentile,
         bound_ns=bound_ns,
-        of_round=server and (bound_ns, percentile) == (round_bound_ns, row.percentile),
+        of_round=server
+        and not system.is_bare
+        and (bound_ns, percentile) == (round_bound_ns, row.percentile),
         min_queries=max(row.min_queries, compute_queries_needed(0 if server else 1, percentile)),
         min_duration_ms=row.min_duration_ms,
         tolerance=values["tolerance"],
         seen=rate if server else max(1.0, rate * bound_ns / NS_PER_S),
         per_token_ns=row.per_token_ns,
         budget_s=values["budget_s"] or DEFAULT_BUDGET_S,
+        joint=is_prompted(system),
     )
 
 
@@ -468,6 +486,23 @@ def list_round_bounds(row: ScenarioRow) -> Sequence[tuple[int | None, int | None
     return tuple((each.first_token_ns, each.per_token_ns) for each in both)
 
 
+def describe_good_share(
+    request: PeakRequest, answer: PeakAnswer, attempts: Sequence[RateAttempt]
+) -> Sequence[str]:
+    """Return the line about the share of requests within both bounds at the peak, where that is
+    what was searched by.
+    """
+    best = next((each for each in attempts if each.folder == answer.folder), None)
+    if not request.joint or best is None:
+        return ()
+    good = best.queries - best.over
+    return (
+        f"goodput: {good / best.queries * best.rate:,.1f} requests/s within both bounds,"
+        f" {format_share_interval(good, best.queries)} of {best.queries:,}; asked for"
+        f" {request.percentile:g} %",
+    )
+
+
 def explain_open_end(request: PeakRequest, attempts: Sequence[RateAttempt]) -> str:
     """Return why a search ends that has found no INVALID rate; empty if it goes on."""
     if choose_affordable_step(request, attempts) is not None:
@@ -494,7 +529,7 @@ def format_peak_summary(
     latency = f"p{request.percentile:g} {word}{format_peak_bound(request, *reached)}"
     told = describe_pass_chance(answer, attempts)
     chance = f"; {told}" if told else ""
-    own = "" if request.of_round else "; not the round's bound: no result"
+    own = "" if request.of_round or request.joint else "; not the round's bound: no result"
     return (
         f"peak: {best}{worst} ({latency}{chance}), {answer.runs} runs, {answer.probes} probes,"
         f" {sum(each.seconds for each in attempts):.0f} s{own}"

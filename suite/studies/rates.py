@@ -47,6 +47,10 @@ class PeakRequest:
     """Bound of each further token, beside that of the first; None where the bound is a query's."""
     budget_s: float
     """Of all probes and runs; another budget continues the same search."""
+    joint: bool = False
+    """Of two bounds: a request that is over either one is late, and the percentile is the share of
+    requests within both. Otherwise LoadGen asks for each bound on its own.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,9 +239,12 @@ def count_attempt_queries(
 
     Returns:
         queries counted, over the bound, and dispersion; of two bounds those of the one that more
-        queries are over.
+        queries are over, or jointly those over either.
     """
     bounds = (sought.bound_ns, sought.per_token_ns)
+    if sought.joint:
+        first, further = latencies
+        return count_late_queries(((first > bounds[0]) | (further > bounds[1]))[skipped:])
     counted = [
         count_queries_over_bound(each, bound, skipped)
         for each, bound in zip(latencies, bounds, strict=False)
@@ -252,7 +259,13 @@ def count_queries_over_bound(
     """Count queries over the bound: latencies (an array, ns, in order of issue) in; queries
     counted, over the bound, and dispersion out.
     """
-    late = latencies_ns[skipped:] > bound_ns
+    return count_late_queries(latencies_ns[skipped:] > bound_ns)
+
+
+def count_late_queries(late: Any) -> tuple[int, int, float]:
+    """Count queries (a bool array, in order of issue): all, those that are late, and the
+    dispersion.
+    """
     ends = [len(late) * part // COUNTING_WINDOWS for part in range(COUNTING_WINDOWS + 1)]
     counts = [float(late[start:end].sum()) for start, end in zip(ends, ends[1:], strict=False)]
     return len(late), int(late.sum()), compute_dispersion(counts)

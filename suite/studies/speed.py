@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
-from suite.columns import Column, Table
+from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.headline import (
     LATENCY_METRIC,
@@ -28,6 +28,7 @@ from suite.studies.kind import (
     StudiedSystem,
     StudyKind,
 )
+from suite.studies.own_prompts import is_prompted
 from suite.studies.points import StudiedPoint, compute_known_mean
 from suite.studies.run_facts import RunFacts
 from suite.units import NS_PER_MS, NS_PER_S, NS_PER_US
@@ -49,6 +50,10 @@ class SpeedPoint:
     """As in the row (suite.rounds.ScenarioRow)."""
     bound_ns: int | None = None
     """Server's latency bound of an ONNX file; None: the round's, or none."""
+    first_token_ns: int | None = None
+    """Server's bound of the first token, of the user's own prompts; None: as above."""
+    per_token_ns: int | None = None
+    """... and of each further one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,10 @@ class SpeedRequest:
     points: tuple[SpeedPoint, ...]
     settings: dict[str, HyperValue]
     """LoadGen's settings that the user chose."""
+    own_prompts: bool = False
+    """Servers answer the user's own prompts: the judge's rules for runs hold, and the round has no
+    row of them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +132,18 @@ def tell_metric(row: StudiedRow) -> str:
     return str(row.figures.metric).replace("_", " ")
 
 
+def tell_milliseconds(value_ns: float | None) -> str:
+    """Format a time in ms; an unknown one is a dash."""
+    return UNKNOWN_CELL if value_ns is None else f"{value_ns / NS_PER_MS:,.2f}"
+
+
 def build_token_column(name: str, title: str) -> Column[StudiedRow]:
     """Build the column of a latency of tokens; it stands where LoadGen measured one."""
     return Column(
         name,
         lambda row: getattr(row.figures, name),
         title=title,
-        tell=lambda row: f"{(getattr(row.figures, name) or 0) / NS_PER_MS:,.2f}",
+        tell=lambda row: tell_milliseconds(getattr(row.figures, name)),
         numeric=True,
         when=lambda rows: any(getattr(row.figures, name) is not None for row in rows),
     )
@@ -164,7 +178,8 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
 
     def name_study(self, values: Mapping[str, Any], system: StudiedSystem) -> str:
         """Return the name of the study's folder."""
-        return f"{system.workload}-{SPEED_KIND}"
+        name = f"{system.workload}-{SPEED_KIND}"
+        return f"{name}-{system.name}" if is_prompted(system) else name
 
     def build_request(self, values: Mapping[str, Any], system: StudiedSystem) -> SpeedRequest:
         """Resolve the scenarios, with the conditions of each."""
@@ -174,6 +189,8 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
                 samples_per_query=row.samples_per_query,
                 equal_issue=row.equal_issue,
                 bound_ns=values["bound_ns"] if scenario is Scenario.SERVER else None,
+                first_token_ns=row.first_token_ns if system.is_bare else None,
+                per_token_ns=row.per_token_ns if system.is_bare else None,
             )
             for scenario, row in list_asked_rows(values["scenarios"], system)
         )
@@ -182,7 +199,7 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
             for name, value in system.settings.items()
             if name.startswith(PERFORMANCE_PREFIXES)
         }
-        return SpeedRequest(points=points, settings=chosen)
+        return SpeedRequest(points=points, settings=chosen, own_prompts=is_prompted(system))
 
     def adopt_request(self, earlier: SpeedRequest, now: SpeedRequest) -> SpeedRequest | None:
         """Return the request if LoadGen's settings are those of what is there."""
@@ -195,8 +212,9 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
 
     def name_point(self, point: SpeedPoint) -> str:
         """Return the name of a point's folder: its scenario, and a bound of its own."""
-        bound = "" if point.bound_ns is None else f"-{point.bound_ns / NS_PER_MS:g}ms"
-        return find_labelled_scenario(point.scenario).value + bound
+        bounds = (point.bound_ns, point.first_token_ns, point.per_token_ns)
+        told = "".join(f"-{each / NS_PER_MS:g}ms" for each in bounds if each is not None)
+        return find_labelled_scenario(point.scenario).value + told
 
     def describe_run(self, request: SpeedRequest, point: SpeedPoint) -> PlannedRun:
         """Describe a run: as the round asks of the scenario."""
@@ -204,9 +222,10 @@ class SpeedAlone(StudyKind[SpeedRequest, SpeedPoint, SpeedFigures]):
         fields: dict[str, int | float | None] = {"equal_issue": point.equal_issue}
         if scenario is Scenario.MULTI_STREAM:
             fields["samples_per_query"] = point.samples_per_query
-        if point.bound_ns is not None:
-            fields["bound_ns"] = point.bound_ns
-        return PlannedRun(scenario=scenario, fields=fields, keeps_round=False)
+        for name in ("bound_ns", "first_token_ns", "per_token_ns"):
+            if getattr(point, name) is not None:
+                fields[name] = getattr(point, name)
+        return PlannedRun(scenario=scenario, fields=fields, keeps_round=request.own_prompts)
 
     def guess_settings(
         self, point: SpeedPoint, speed: ServedSpeed, last: RunFacts | None

@@ -21,8 +21,8 @@ SERVER_OPTIONS: Final = ("engine", "precision", "device", "threads", "framework"
 LOCAL_ONLY_OPTIONS: Final = ("power", "meter", "weights", "peak")
 
 
-def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name servers."""
+def add_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options with which servers let a client in."""
     for option in (
         click.option(
             "--token-file", type=PATH_TYPE, help="File with the token that the servers require."
@@ -30,19 +30,24 @@ def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--ca", type=PATH_TYPE, help="PEM file with the trusted certificates, for TLS."
         ),
-        click.option(
-            "--endpoint",
-            "endpoints",
-            multiple=True,
-            metavar="URL",
-            help=(
-                "Server to measure, repeatable: grpc[s]://HOST:PORT, or http[s]://HOST:PORT for an"
-                " OpenAI-compatible API."
-            ),
-        ),
     ):
         command = option(command)
     return command
+
+
+def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name servers."""
+    named = click.option(
+        "--endpoint",
+        "endpoints",
+        multiple=True,
+        metavar="URL",
+        help=(
+            "Server to measure, repeatable: grpc[s]://HOST:PORT, or http[s]://HOST:PORT for an"
+            " OpenAI-compatible API."
+        ),
+    )
+    return named(add_access_options(command))
 
 
 def choose_serving_site(values: Mapping[str, Any], scenarios: Sequence[Scenario]) -> "ServingSite":

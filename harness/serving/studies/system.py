@@ -228,6 +228,21 @@ class ServedSystem:
         )
 
 
+def check_own_settings(
+    kind: StudyKind[Any, Any, Any],
+    options: RunOptions,
+    values: Mapping[str, Any],
+    *,
+    is_remote: bool,
+) -> None:
+    """RequestError for a setting that the study decides itself."""
+    own = kind.list_own_settings(values, is_remote=is_remote)
+    for each in options.assignments:
+        name = each.partition("=")[0]
+        if name in own:
+            raise RequestError(f"--set {name}: {own[name]} decides it")
+
+
 def set_up_study_system(
     kind: StudyKind[Any, Any, Any],
     workload: str,
@@ -237,13 +252,8 @@ def set_up_study_system(
     """Resolve the system under test of a study; RequestError for what the study does not measure,
     before anything starts.
     """
-    values = study_options.values
-    own = kind.list_own_settings(values, is_remote=study_options.site.is_remote)
-    for each in options.assignments:
-        name = each.partition("=")[0]
-        if name in own:
-            raise RequestError(f"--set {name}: {own[name]} decides it")
-    site = study_options.site
+    values, site = study_options.values, study_options.site
+    check_own_settings(kind, options, values, is_remote=site.is_remote)
     streamed = site.stream_tokens(kind.name, options)
     setup = set_up_serving(workload, streamed, study_options.checkpoint, site)
     system = ServedSystem(

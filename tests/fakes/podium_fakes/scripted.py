@@ -51,6 +51,8 @@ class Scripted:
     """For TLS."""
     idle_s: float | None = None
     """After so long without a request a connection is closed."""
+    has_no_delay: bool = False
+    """Each piece is sent at once, as servers that stream do; otherwise the kernel may join some."""
     sockets: list[socket.socket] = field(default_factory=list)
 
     @property
@@ -202,6 +204,7 @@ def accept(listener: socket.socket, server: Scripted, behave: Behaviour) -> None
         while True:
             connection = listener.accept()[0]
             server.sockets.append(connection)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, server.has_no_delay)
             server.connections += 1
             words = (connection, server, behave, server.connections)
             threading.Thread(target=converse, args=words, daemon=True).start()

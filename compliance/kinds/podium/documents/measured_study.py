@@ -142,10 +142,14 @@ class JudgedStudy(FolderDocument):
         return collect_points(self.kind, measured, self.failed)
 
     def holds_to_round(self, run: StudyRun) -> bool:
-        """Return whether the rules about the runs of a result hold for a run."""
+        """Return whether the rules about the runs of a result hold for a run: not for one that is
+        kept though it is INVALID.
+        """
         keeps_round = run.planned is not None and run.planned.keeps_round
-        is_kept_anyway = self.kind is not None and self.kind.follows_advice
-        return keeps_round and (run.is_complete or not is_kept_anyway)
+        if self.kind is None or not (self.kind.follows_advice or self.kind.is_ordered):
+            return keeps_round
+        has_counted = run.facts is not None and (run.facts.is_valid or run.facts.has_answers)
+        return keeps_round and run.is_complete and has_counted
 
     @property
     def conditions(self) -> JudgedConditions:

@@ -24,6 +24,7 @@ from suite.studies.concurrency_curve import (
     MAX_TOKEN_RATE_GAP,
     count_most_in_flight,
 )
+from suite.studies.own_prompts import has_own_prompts
 from suite.units import NS_PER_MS
 
 MAX_IDLE_SHARE: Final = 0.02
@@ -298,14 +299,19 @@ def count_misplaced_first_tokens(first_ns: Any, tokens: Any, ends_ns: Any, last_
 @rule("curve.answers", CurveFile, About.QUALITY)
 def answers(study: CurveFile) -> Iterator[Fault]:
     """All points give the same answers: where two of them logged an answer to one sample, it is the
-    same byte for byte, or within the workload's tolerance for one model.
+    same byte for byte, or within the workload's tolerance for one model. Answers to the user's own
+    prompts may depend on the batch and on sampling: other ones are a warning.
 
     Source: house rule, as answers.same; whether the answers are accurate, no run of a curve says.
     Advice: serve one model at all points; if answers depend on the batch, remove that dependence.
     """
     known: dict[int, tuple[str, bytes]] = {}
     for run in study.runs:
-        yield from islice(check_point_answers(run, known), MAX_SHOWN_ANSWERS)
+        faults = list(islice(check_point_answers(run, known), MAX_SHOWN_ANSWERS))
+        record = run.run.record
+        if record is not None and has_own_prompts(record.system):
+            faults = [replace(each, severity=Severity.WARNING) for each in faults[:1]]
+        yield from faults
 
 
 def check_point_answers(run: StudyRun, known: dict[int, tuple[str, bytes]]) -> Iterator[Fault]:

@@ -22,6 +22,7 @@ from suite.loadgen.token_record import (
 from suite.loadgen.usage_record import NOT_STATED, USAGE_RECORD_FIELDS, sum_stated_counts
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.served_identity import Speaker
+from suite.studies.own_prompts import has_own_prompts
 from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
@@ -50,13 +51,16 @@ SHARED_NETWORK_FIELDS: Final = (
 
 @rule("network.scenario", LoadGenRun, About.RULES)
 def scenario(run: LoadGenRun) -> Iterator[Fault]:
-    """A system behind a network is measured only in Server and Offline.
+    """A system behind a network is measured only in Server and Offline. With the user's own prompts
+    it may be measured in SingleStream as well, since that is no result.
 
     Source: inference_rules.adoc, Network Division: the datacenter suite only.
     Advice: serve the other scenarios on LoadGen's machine.
     """
     label = run.scenario.label if run.scenario else "no scenario"
-    if run.record and run.record.network and label not in NETWORK_SCENARIOS:
+    if run.record is None or has_own_prompts(run.record.system):
+        return
+    if run.record.network and label not in NETWORK_SCENARIOS:
         yield build_record_fault(
             run,
             f"{label} over a network",
@@ -123,7 +127,7 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
 def prompts(run: LoadGenRun) -> Iterator[Fault]:
     """For a run over an OpenAI-compatible API, run.json states the endpoints and how many prompts
     each got, the tokenizer that counted the answers, and the open connections. Server's answers are
-    streamed.
+    streamed. Where the prompts are the user's own, there may be no tokenizer.
 
     Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
     all tokens.
@@ -141,7 +145,7 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
         yield build_record_fault(
             run, f"targets {', '.join(network.targets) or 'none'}", "one of each endpoint's routes"
         )
-    if not SHA256_PATTERN.fullmatch(network.tokenizer):
+    if not SHA256_PATTERN.fullmatch(network.tokenizer) and not is_counted_by_usage(run):
         yield build_record_fault(run, f"tokenizer {network.tokenizer!r}", "its SHA-256")
     if not 0 < network.connections <= network.in_flight:
         yield build_record_fault(
@@ -155,11 +159,22 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
+def is_counted_by_usage(run: LoadGenRun) -> bool:
+    """Return whether nobody but the servers counted the answers' tokens: the prompts are the user's
+    own, and there is no tokenizer.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or network.tokenizer:
+        return False
+    return has_own_prompts(run.record.system)
+
+
 @rule("network.tokens", LoadGenRun, About.SCORE)
 def tokens(run: LoadGenRun) -> Iterator[Fault]:
     """The token counts that servers of an OpenAI-compatible API reported to LoadGen match the
     answers' text: within one token of each answer and two per cent. tokens.npy has the same counts,
-    and the time of a first token if answers were streamed.
+    and the time of a first token if answers were streamed. Where the prompts are the user's own and
+    there is no tokenizer, the servers' counts are all there is.
 
     Source: house rule: servers may or may not count the token that ends an answer, and a tokenizer
     may split a text otherwise than it was generated.
@@ -170,10 +185,10 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
     if run.record is None or network is None or network.form != PROMPTS_FORM:
         return
     answers, lines = run.record.batches.get("count", 0.0), run.answers.counted_lines
-    for logged, counted, number, where in (
-        (network.tokens_logged, network.tokens_recounted, answers, "all answers"),
-        (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers"),
-    ):
+    of_all = (network.tokens_logged, network.tokens_recounted, answers, "all answers")
+    of_logged = (run.answers.stated_tokens, run.answers.held_tokens, lines, "the logged answers")
+    compared = (of_all,) if is_counted_by_usage(run) else (of_all, of_logged)
+    for logged, counted, number, where in compared:
         if not is_token_count_credible(logged, counted, number):
             yield build_record_fault(
                 run, f"{logged} tokens of {where} told to LoadGen", f"about {counted}, their texts'"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from harness.serving.network.openai.answer_reader import ReadAnswer, UnfitAnswerError
-from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import AnswerCounter
 from suite.audits.tokens import LoggedTokens
 from suite.errors import JudgedError
 from suite.loadgen.token_record import (
@@ -63,8 +63,14 @@ class AnswerTotals:
         self.fingerprints[said] = self.fingerprints.get(said, 0) + 1
 
 
-def encode_fit_answer(tokenizer: AnswerTokenizer, answer: ReadAnswer) -> "array[int]":
-    """Return an answer's token ids; UnfitAnswerError for one that the accuracy log cannot hold."""
+def encode_fit_answer(
+    tokenizer: AnswerCounter, answer: ReadAnswer, speed_alone: bool = False
+) -> "array[int]":
+    """Return an answer's token ids; UnfitAnswerError for one that the accuracy log cannot hold.
+    Where speed alone is measured, reasoning is a part of the answer.
+    """
+    if speed_alone:
+        return encode_whole_answer(tokenizer, answer)
     tokens = tokenizer.encode_answer(answer.text, answer.ended)
     if answer.hidden or answer.reasoning:
         raise build_reasoning_error(tokenizer, answer, len(tokens))
@@ -73,8 +79,20 @@ def encode_fit_answer(tokenizer: AnswerTokenizer, answer: ReadAnswer) -> "array[
     return tokens
 
 
+def encode_whole_answer(tokenizer: AnswerCounter, answer: ReadAnswer) -> "array[int]":
+    """Return the token ids of an answer and its reasoning; UnfitAnswerError if nobody counts its
+    tokens.
+    """
+    if not tokenizer.recounts and not answer.counted:
+        raise UnfitAnswerError(
+            "the server counts no tokens (`usage`), and there is no tokenizer here: name the"
+            " model's tokenizer.json with --tokenizer"
+        )
+    return tokenizer.encode_answer("".join(answer.hidden) + answer.text, answer.ended)
+
+
 def build_reasoning_error(
-    tokenizer: AnswerTokenizer, answer: ReadAnswer, others: int
+    tokenizer: AnswerCounter, answer: ReadAnswer, others: int
 ) -> UnfitAnswerError:
     """Build the error of an answer with reasoning, which `others` tokens are not."""
     hidden = answer.reasoning or len(tokenizer.encode_answer("".join(answer.hidden), False))

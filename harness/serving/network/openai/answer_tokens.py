@@ -4,7 +4,7 @@ import hashlib
 from array import array
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from suite.errors import RequestError
 from suite.files.foreign_content import describe_foreign_file
@@ -14,8 +14,52 @@ from suite.files.tokenizer_files import (
     parse_tokenizer_file,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.token_record import TOKEN_BYTES
 
 CLIENT_EXTRA: Final = "openai"
+
+
+class AnswerCounter(Protocol):
+    """Turns answers into what LoadGen's log has of them, and counts their tokens."""
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of the tokenizer's file; empty if none counts."""
+
+    @property
+    def recounts(self) -> bool:
+        """Return whether it counts; otherwise the server's `usage` is all there is."""
+
+    def encode_answer(self, text: str, ended: bool) -> "array[int]":
+        """Return what the log has of a whole text: token ids, or the text itself."""
+
+    def find_end_text(self, tokens: "array[int]", ended: bool) -> str:
+        """Return the name of an end token that an answer's text has; "" if it has none."""
+
+    def find_first_token(self, text: str) -> "array[int]":
+        """Return the first id of the begin of an answer; empty if that is not known."""
+
+
+class UncountedAnswers:
+    """Answers whose tokens nobody but the server counts: the log has their texts, in UTF-8, filled
+    up to whole numbers with spaces.
+    """
+
+    sha256 = ""
+    recounts = False
+
+    def encode_answer(self, text: str, ended: bool) -> "array[int]":
+        """Return a text's bytes."""
+        content = text.encode("utf-8", "replace")
+        return array("i", content + b" " * (-len(content) % TOKEN_BYTES))
+
+    def find_end_text(self, tokens: "array[int]", ended: bool) -> str:
+        """Return "": which tokens end answers is not known."""
+        return ""
+
+    def find_first_token(self, text: str) -> "array[int]":
+        """Return nothing."""
+        return array("i")
 
 
 class AnswerTokenizer:
@@ -24,9 +68,11 @@ class AnswerTokenizer:
     Args:
         path: a `tokenizer.json`. RequestError if it is none; MissingError if the package for
             tokenizers is not installed.
-        end_token: of answers that the model ended itself.
+        end_token: of answers that the model ended itself; negative: it is not known.
         ends: all tokens that end an answer, as the judge knows them.
     """
+
+    recounts = True
 
     def __init__(self, path: Path, end_token: int, ends: Collection[int]) -> None:
         self.sha256, self.end_token, self.ends = "", end_token, frozenset(ends)
@@ -38,7 +84,7 @@ class AnswerTokenizer:
     def encode_answer(self, text: str, ended: bool) -> "array[int]":
         """Return the ids of a whole text, with the end token if the model ended the answer."""
         ids = array("i", self._encode(text, add_special_tokens=False).ids)
-        if ended:
+        if ended and self.end_token >= 0:
             ids.append(self.end_token)
         return ids
 
@@ -54,6 +100,11 @@ class AnswerTokenizer:
     def find_first_token(self, text: str) -> "array[int]":
         """Return the first id of the begin of an answer; empty if that is less than a token."""
         return array("i", self._encode(text, add_special_tokens=False).ids[:1])
+
+
+def open_answer_counter(path: Path | None, end_token: int, ends: Collection[int]) -> AnswerCounter:
+    """Return the tokenizer in a file, or what leaves counting to the servers."""
+    return UncountedAnswers() if path is None else AnswerTokenizer(path, end_token, ends)
 
 
 def read_tokenizer_file(path: Path) -> bytes:

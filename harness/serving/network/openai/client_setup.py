@@ -16,7 +16,11 @@ from harness.serving.network.access import (
     ClientCredentials,
     read_option_file,
 )
-from harness.serving.network.openai.answer_tokens import CLIENT_EXTRA, AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import (
+    CLIENT_EXTRA,
+    AnswerCounter,
+    open_answer_counter,
+)
 from harness.serving.network.openai.first_answer import FirstFindings, ask_first_answers
 from harness.serving.network.openai.loadgen_bridge import run_loadgen_over_http
 from harness.serving.network.openai.prompt_requests import (
@@ -203,14 +207,14 @@ def ask_servers_first(
     chosen: ExportedCheckpoint,
     servers: PromptServers,
     scenarios: Collection[Scenario],
-) -> tuple[FirstFindings, AnswerTokenizer]:
+) -> tuple[FirstFindings, AnswerCounter]:
     """Ask each server a first prompt in all forms that will be used; return what the answers show,
     and the tokenizer.
     """
     source = request.workload.build_prompts(
         request.build_run(chosen.record.seed, request.precision), chosen.folder
     )
-    tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token, servers.ends)
+    tokenizer = open_answer_counter(servers.tokenizer, source.end_token, servers.ends)
     ACTIVITY.mark_shown(f"{request.name}: waiting for a first answer")
     forms = {servers.style.streamed, *map(servers.is_streamed_in, scenarios)}
     return ask_first_answers(servers, source, tokenizer, forms), tokenizer

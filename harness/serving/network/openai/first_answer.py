@@ -9,7 +9,7 @@ from typing import Final
 
 from harness.serving.network.openai.answer_checks import encode_fit_answer
 from harness.serving.network.openai.answer_reader import ReadAnswer
-from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import AnswerCounter
 from harness.serving.network.openai.prompt_requests import RequestStyle
 from harness.serving.network.openai.prompt_system import PromptServers
 from harness.serving.network.openai.server_pool import PooledServer, SentRequest
@@ -35,8 +35,8 @@ class FirstFindings:
 class FirstAnswer:
     """Takes one answer, and checks it."""
 
-    def __init__(self, tokenizer: AnswerTokenizer) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: AnswerCounter, speed_alone: bool) -> None:
+        self.tokenizer, self.speed_alone = tokenizer, speed_alone
         self.failure: Exception | None = None
         self.fingerprint = ""
 
@@ -45,7 +45,7 @@ class FirstAnswer:
 
     def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
         """Check the answer."""
-        encode_fit_answer(self.tokenizer, answer)
+        encode_fit_answer(self.tokenizer, answer, self.speed_alone)
         self.fingerprint = answer.fingerprint
 
     def handle_failure(self, error: Exception) -> None:
@@ -56,7 +56,7 @@ class FirstAnswer:
 def ask_first_answers(
     servers: PromptServers,
     source: PromptSource,
-    tokenizer: AnswerTokenizer,
+    tokenizer: AnswerCounter,
     forms: Collection[bool],
 ) -> FirstFindings:
     """Ask each server for an answer in each of `forms`, streamed (True) or not; return what the
@@ -74,7 +74,7 @@ async def ask_first_prompts(
     servers: PromptServers,
     style: RequestStyle,
     source: PromptSource,
-    tokenizer: AnswerTokenizer,
+    tokenizer: AnswerCounter,
     found: FirstFindings,
 ) -> bool:
     """Ask each server one prompt; return whether one of them closes the connection behind it. What
@@ -82,7 +82,7 @@ async def ask_first_prompts(
     """
     closes = False
     for endpoint in servers.endpoints:
-        handler = FirstAnswer(tokenizer)
+        handler = FirstAnswer(tokenizer, servers.speed_alone)
         alone = replace(servers, endpoints=(endpoint,), in_flight=1)
         pool = alone.open_pool(asyncio.get_running_loop(), style, servers.choose_timeout(), handler)
         pool.is_rehearsing = True

@@ -7,7 +7,7 @@ every server of the API knows.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -28,6 +28,17 @@ class PromptApi(StrEnum):
 
     CHAT = "chat"
     COMPLETIONS = "completions"
+
+
+@runtime_checkable
+class OwnRequests(Protocol):
+    """What a PromptSource adds whose samples decide more of their requests than the prompt."""
+
+    def build_fields(self, sample: int, api: PromptApi) -> Mapping[str, Any]:
+        """Return the prompt, and all fields that no style of requests has."""
+
+    def limit_answer(self, sample: int) -> int:
+        """Return the tokens after which an answer is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +70,18 @@ class RequestStyle:
         the workload's length.
         """
         asked: dict[str, Any] = {"model": self.model}
-        if self.api is PromptApi.CHAT:
+        most_tokens = source.max_new_tokens
+        if isinstance(source, OwnRequests):
+            asked |= source.build_fields(sample, self.api)
+            most_tokens = source.limit_answer(sample)
+        elif self.api is PromptApi.CHAT:
             asked["messages"] = [
                 {"role": message.role, "content": message.content}
                 for message in source.build_messages(sample)
             ]
         else:
             asked["prompt"] = list(source.tokenize_prompt(sample))
-        asked |= {
-            self.max_tokens_field: source.max_new_tokens,
-            "stream": self.streamed,
-        }
+        asked |= {self.max_tokens_field: most_tokens, "stream": self.streamed}
         if self.temperature is not None:
             asked["temperature"] = self.temperature
         if self.streamed and self.asks_usage:

@@ -7,14 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic_ns
 from types import SimpleNamespace
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from harness.serving.loadgen.session import EngineRecorder, LoadedSystem
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.openai.answer_checks import encode_fit_answer
 from harness.serving.network.openai.answer_reader import ReadAnswer
-from harness.serving.network.openai.answer_tokens import AnswerTokenizer
+from harness.serving.network.openai.answer_tokens import open_answer_counter
 from harness.serving.network.openai.open_files import allow_open_files
 from harness.serving.network.openai.prompt_requests import RequestStyle
 from harness.serving.network.openai.server_pool import (
@@ -29,12 +30,19 @@ from harness.serving.network.silence import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S
-from suite.workload import Inference, Predictor, PromptSource, Workload
+from suite.workload import Inference, Predictor, PromptSource, Run
 
 PROBE_SHARE: Final = 0.3
 """House rule: a server is warm, and takes many prompts at once; LoadGen's first query should follow
 the command within some seconds.
 """
+
+
+class PromptedWorkload(Protocol):
+    """The part of a workload that a session with servers needs: its prompts."""
+
+    def build_prompts(self, run: Run, checkpoint: Path) -> PromptSource:
+        """Return the samples as prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +55,16 @@ class PromptServers:
     """Of the probe; a run's scenario decides whether its answers are streamed."""
     streamed: bool | None
     """The user's choice; None: all but Offline."""
-    tokenizer: Path
+    tokenizer: Path | None
+    """None: the servers' counts are all there is."""
     in_flight: int
     timeout_ms: int | None
     """Longest time from a request to its answer's end; None: from the latency bound."""
     description: ServerDescription
     ends: frozenset[int]
     """Tokens that end an answer, as the judge knows them."""
+    speed_alone: bool = False
+    """Answers are neither scored nor compared, and may have reasoning."""
     closing: frozenset[bool] = frozenset()
     """Behind which answers a server closes the connection: streamed ones (True), others (False)."""
 
@@ -97,7 +108,7 @@ class PromptSystem(LoadedSystem):
 
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
-        source = cast(Workload, self.workload).build_prompts(self.run, self.checkpoint)
+        source = cast(PromptedWorkload, self.workload).build_prompts(self.run, self.checkpoint)
         facts = self.servers.description
         recorder = cast(
             EngineRecorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated)
@@ -111,7 +122,7 @@ class PromptInference(RequestInference):
     def __init__(self, source: PromptSource, servers: PromptServers) -> None:
         super().__init__()
         self.source, self.servers, self.style = source, servers, servers.style
-        self.tokenizer = AnswerTokenizer(servers.tokenizer, source.end_token, servers.ends)
+        self.tokenizer = open_answer_counter(servers.tokenizer, source.end_token, servers.ends)
         self.choose_streaming(self.style.streamed)
 
     def choose_streaming(self, streamed: bool) -> None:
@@ -184,6 +195,8 @@ class PromptPredictor:
         self.owner = owner
         self.thread = PoolThread(owner, owner.servers.choose_timeout(), self)
         self.answers: dict[int, bytes] = {}
+        self.latencies_ns: list[int] = []
+        """Of the last call's answers."""
         self.wanted = 0
         self.failure: Exception | None = None
         self.over = threading.Event()
@@ -194,7 +207,7 @@ class PromptPredictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer samples, one request each, all at once."""
-        self.answers, self.wanted = {}, len(samples)
+        self.answers, self.latencies_ns, self.wanted = {}, [], len(samples)
         self.over.clear()
         requests = [
             SentRequest(place, sample, 0, self.owner.requests[sample])
@@ -211,7 +224,10 @@ class PromptPredictor:
 
     def handle_answer(self, request: SentRequest, answer: ReadAnswer) -> None:
         """Keep an answer."""
-        self.answers[request.identity] = encode_fit_answer(self.owner.tokenizer, answer).tobytes()
+        owner = self.owner
+        tokens = encode_fit_answer(owner.tokenizer, answer, owner.servers.speed_alone)
+        self.answers[request.identity] = tokens.tobytes()
+        self.latencies_ns.append(monotonic_ns() - request.sent_ns)
         if len(self.answers) == self.wanted:
             self.over.set()
 

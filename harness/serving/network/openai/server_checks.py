@@ -179,25 +179,52 @@ def find_served_model(endpoint: Endpoint, reply: HttpReply, model: str) -> Liste
     list, JudgedError if that is none. None for an empty list, which says nothing: transformers'
     server lists what its cache has, not what it serves.
     """
-    if reply.coding not in PLAIN_CODINGS:
-        raise JudgedError(
-            f"{endpoint.url} sent a compressed list of models ({shorten_text(reply.coding)}): turn"
-            " that off at the proxy"
-        )
-    try:
-        served = {each.id: each for each in MODEL_LIST_DECODER.decode(reply.body).data}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        shown = shorten_text(reply.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace"))
-        raise JudgedError(
-            f"{endpoint.url} answers GET {build_route_path(endpoint, MODELS_ROUTE)} with {shown!r},"
-            " which is no list of models: is that the API's address?"
-        ) from error
+    served = read_model_list(endpoint, reply)
     if served and model not in served:
         raise RequestError(
             f"{endpoint.url} does not serve the model {model!r}; it serves"
             f" {shorten_text(', '.join(served))}: --set endpoint.model=NAME"
         )
     return served.get(model)
+
+
+def find_only_model(
+    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str]
+) -> str:
+    """Return the one model that a server lists; RequestError if it lists another number of them, or
+    has no list.
+    """
+    check_server_reachable(endpoint, access)
+    reply = request_page(endpoint, access, headers, MODELS_ROUTE)
+    if reply.status != OK_STATUS:
+        raise RequestError(
+            f"{endpoint.url} answers {reply.status} to GET {MODELS_ROUTE}, so its model is not"
+            f" known{describe_refusal(reply.body, reply.coding)}: name it with --model"
+        )
+    served = read_model_list(endpoint, reply)
+    if len(served) != 1:
+        raise RequestError(
+            f"{endpoint.url} serves {shorten_text(', '.join(served)) or 'no model'}: name one with"
+            " --model"
+        )
+    return next(iter(served))
+
+
+def read_model_list(endpoint: Endpoint, reply: HttpReply) -> dict[str, ListedModel]:
+    """Return a server's models by their names; JudgedError for what is no list of them."""
+    if reply.coding not in PLAIN_CODINGS:
+        raise JudgedError(
+            f"{endpoint.url} sent a compressed list of models ({shorten_text(reply.coding)}): turn"
+            " that off at the proxy"
+        )
+    try:
+        return {each.id: each for each in MODEL_LIST_DECODER.decode(reply.body).data}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        shown = shorten_text(reply.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace"))
+        raise JudgedError(
+            f"{endpoint.url} answers GET {build_route_path(endpoint, MODELS_ROUTE)} with {shown!r},"
+            " which is no list of models: is that the API's address?"
+        ) from error
 
 
 def request_podium_description(
@@ -214,10 +241,15 @@ def request_podium_description(
 
 
 def request_page(
-    endpoint: Endpoint, access: ClientCredentials, headers: Mapping[str, str], route: str
+    endpoint: Endpoint,
+    access: ClientCredentials,
+    headers: Mapping[str, str],
+    route: str,
+    sent: bytes | None = None,
 ) -> HttpReply:
-    """Request one of a server's pages, on a connection of its own."""
+    """Request one of a server's pages, on a connection of its own, or `sent` it a document."""
     path = build_route_path(endpoint, route) if route == MODELS_ROUTE else f"{endpoint.base}{route}"
+    method = "GET" if sent is None else "POST"
     connection: http.client.HTTPConnection
     if endpoint.tls:
         connection = http.client.HTTPSConnection(
@@ -231,23 +263,23 @@ def request_page(
             endpoint.host, endpoint.port, timeout=CONNECT_TIMEOUT_S
         )
     try:
-        connection.request("GET", path, headers={"Connection": "close", **headers})
+        connection.request(method, path, sent, headers={"Connection": "close", **headers})
         response = connection.getresponse()
         body = response.read(MAX_REPLY_BYTES + 1)
     except TimeoutError as error:
         raise JudgedError(
-            f"{endpoint.url} does not answer GET {path} within {CONNECT_TIMEOUT_S:g} s"
+            f"{endpoint.url} does not answer {method} {path} within {CONNECT_TIMEOUT_S:g} s"
         ) from error
     except (http.client.HTTPException, ssl.SSLError, OSError) as error:
         raise JudgedError(
-            f"{endpoint.url} does not answer GET {path} by HTTP/1.1:"
+            f"{endpoint.url} does not answer {method} {path} by HTTP/1.1:"
             f" {shorten_text(f'{error}') or type(error).__name__}"
         ) from error
     finally:
         connection.close()
     if len(body) > MAX_REPLY_BYTES:
         raise JudgedError(
-            f"{endpoint.url} answers GET {path} with more than {MAX_REPLY_BYTES:,} bytes"
+            f"{endpoint.url} answers {method} {path} with more than {MAX_REPLY_BYTES:,} bytes"
         )
     if response.version != HTTP_1_1:
         raise JudgedError(

@@ -1,0 +1,25 @@
+"""Servers that are measured with the user's own prompts: what tells their runs, and where records
+keep the prompts.
+"""
+
+from typing import Final
+
+from suite.records import SystemUnderTest
+from suite.studies.kind import StudiedSystem
+
+SUBJECT_PREFIX: Final = "served-"
+"""Of the name in the place of a workload's: no workload is called so, even if the model has its
+name.
+"""
+PROMPTS_HASH_SETTING: Final = "prompts.sha256"
+"""Of the system: what it was asked."""
+
+
+def is_prompted(system: StudiedSystem) -> bool:
+    """Return whether a study's system is one of servers that answer the user's own prompts."""
+    return system.is_bare and PROMPTS_HASH_SETTING in system.settings
+
+
+def has_own_prompts(system: SystemUnderTest) -> bool:
+    """Return whether a system was asked the user's own prompts."""
+    return system.workload.startswith(SUBJECT_PREFIX) and PROMPTS_HASH_SETTING in system.settings

@@ -14,6 +14,7 @@ import pytest
 from documented_pages import PAGES, ROOT, SHELL, texts
 
 from compliance.rules import load_rules as rules
+from harness.commands.prompt_options import is_server_address
 from suite import registry
 from suite.cli import group
 from suite.errors import PodiumError
@@ -141,6 +142,11 @@ def check(words: tuple[str, ...]) -> None:
         iter(context.params.get("workloads") or ()), None
     )
     if workload in {None, "all", WORKLOAD} | OF_ANOTHER_PACKAGE:
+        return
+    if is_server_address(workload):
+        chosen = context.params["assignments"]
+        read_chosen_settings(registry.load_round().settings, None, chosen)
+        assert context.params["prompts"]
         return
     if "assignments" in context.params:
         check_settings(workload, context)

@@ -16,8 +16,7 @@ from harness.commands.onnx_options import (
 from harness.commands.prompt_options import (
     add_prompt_options,
     is_server_address,
-    measure_own_prompts,
-    parse_prompt_scenarios,
+    measure_prompt_speed,
     refuse_prompt_options,
 )
 from harness.missing_modules import report_missing_modules
@@ -132,11 +131,7 @@ def infer(
     """
     weights, peak = values["weights"], values["peak"]
     if workload is not None and is_server_address(workload):
-        scenarios = parse_prompt_scenarios(scenario)
-        values |= {"scenarios": scenarios, "bound_ns": None}
-        measure_own_prompts(
-            "speed", workload, options, values, scenarios=scenarios, repeats=runs or 1
-        )
+        measure_prompt_speed(workload, options, scenario, runs, values)
         return None
     refuse_prompt_options(values)
     check_file_options(workload, values)

@@ -152,6 +152,15 @@ def measure_own_prompts(
             )
 
 
+def measure_prompt_speed(
+    url: str, options: RunOptions, scenario: str, runs: int | None, values: dict[str, Any]
+) -> None:
+    """Measure the speed of servers in the scenarios, as `infer` is asked to."""
+    scenarios = parse_prompt_scenarios(scenario)
+    asked = {**values, "scenarios": scenarios, "bound_ns": None}
+    measure_own_prompts("speed", url, options, asked, scenarios=scenarios, repeats=runs or 1)
+
+
 def check_address_options(url: str, values: Mapping[str, Any]) -> None:
     """RequestError for options that a server's address excludes or requires."""
     if not values["prompts"]:

@@ -4,6 +4,7 @@ from typing import Final
 
 FORM_KINDS: Final = frozenset(
     {
+        "accelerators_that_are_not_counted",
         "accuracy_without_a_time",
         "all_evaluations_of_one_epoch",
         "an_epoch_again",

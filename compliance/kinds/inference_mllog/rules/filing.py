@@ -5,6 +5,7 @@ of a benchmark.
 from collections.abc import Iterator
 from typing import Final
 
+from compliance.documents.accelerators import COUNTED_ACCELERATORS, find_uncounted_accelerator
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.kinds.inference_mllog.documents.entry_documents import (
     SYSTEM_CATEGORIES,
@@ -139,7 +140,8 @@ MACHINE_FIELDS: Final = frozenset(
     former="later.system_fields",
 )
 def system_fields(system: MllogSystem) -> Iterator[Fault]:
-    """A system description has the round's fields, and its counts are whole numbers.
+    """A system description has the round's fields, and its counts are whole numbers. A named
+    accelerator beside a count of 0 is a warning.
 
     Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and
     SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.
@@ -169,6 +171,8 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
             yield system.build_fault(
                 f"{name} {stated!r}", f"a whole number of at least {least}", about=About.IDENTITY
             )
+    if uncounted := find_uncounted_accelerator(system.fields):
+        yield system.build_fault(uncounted, COUNTED_ACCELERATORS, severity=Severity.WARNING)
 
 
 @rule(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from compliance.documents.accelerators import COUNTED_ACCELERATORS, find_uncounted_accelerator
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.kinds.inference_text.documents.organisation import (
     TextBenchmarkFolder,
@@ -43,7 +44,8 @@ NEGATIVE_NUMBER_PATTERN: Final = re.compile(r"\s*-\s*\d")
     former="org.filed_fields",
 )
 def fields(system: TextSystem) -> Iterator[Fault]:
-    """A system description has the round's fields.
+    """A system description has the round's fields. A named accelerator beside a count of 0 is a
+    warning.
 
     Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in
     v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
@@ -94,6 +96,8 @@ def fields(system: TextSystem) -> Iterator[Fault]:
             "a whole number, or 0 without accelerators",
             about=About.IDENTITY,
         )
+    if uncounted := find_uncounted_accelerator(system.fields):
+        yield system.build_fault(uncounted, COUNTED_ACCELERATORS, severity=Severity.WARNING)
 
 
 @rule(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from compliance.documents.accelerators import COUNTED_ACCELERATORS, find_uncounted_accelerator
 from compliance.documents.organisation_name import mark_code_points
 from compliance.kinds.podium.documents.checkpoint import CheckpointFile
 from compliance.kinds.podium.documents.system_description import SystemFile
@@ -68,8 +69,8 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.counts", SystemFile, About.IDENTITY)
 def counts(system: SystemFile) -> Iterator[Fault]:
-    """Nodes, processors, cores and accelerators are whole numbers if given, and threads, ranks and
-    devices fit them.
+    """Nodes, processors, cores and accelerators are whole numbers if given, threads, ranks and
+    devices fit them, and a named accelerator is counted.
 
     Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
     host_processor_core_count, accelerators_per_node.
@@ -83,6 +84,11 @@ def counts(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(
                 f"{field} {stated!r}", f"a whole number of at least {least}, or null"
             )
+    stated = {
+        name: getattr(system.description, name) for name in system.description.__struct_fields__
+    }
+    if uncounted := find_uncounted_accelerator(stated):
+        yield system.build_fault(uncounted, COUNTED_ACCELERATORS)
 
 
 @rule("system.unknown", SystemFile, About.FORM, severity=Severity.WARNING)

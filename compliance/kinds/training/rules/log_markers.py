@@ -98,7 +98,9 @@ def describe_repetition(count: int) -> str:
 @rule("log.paired", PublishedLog)
 def paired(log: PublishedLog) -> Iterator[Fault]:
     """Each block, epoch and evaluation that starts also ends, under the same number and after its
-    start. Only the last ones of a run may stay open.
+    start. Only the last ones of a run may stay open. Where the number is that of the samples
+    trained so far, an end may have the number of where it ended, or one that differs by the same
+    offset throughout.
 
     Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or
     epoch and up to three evaluations open.
@@ -151,17 +153,10 @@ def check_pairs(
         )
         return
     begun, ended = list(map(find_number, starts)), list(map(find_number, stops))
-    if begun[: len(ended)] != ended and None not in begun and None not in ended:
-        unfinished = set(begun[len(ended) :])
-        odd = [each for each in Counter(begun) - Counter(ended) if each not in unfinished]
-        if odd:
-            yield log.build_fault(
-                f"{start} at {odd[0]:.12g} without its {stop}" + describe_repetition(len(odd)),
-                "an end under the same number",
-                starts[begun.index(odd[0])].line,
-            )
     if None in begun or None in ended:
         yield from check_alternation(log, starts, stops)
+    elif not is_paired_by_samples(starts, stops):
+        yield from check_equal_numbers(log, starts, begun, stops, ended)
     for before, after in zip(starts, stops, strict=False):
         if after.time_ns < before.time_ns or after.order < before.order:
             yield log.build_fault(
@@ -170,6 +165,48 @@ def check_pairs(
                 after.line,
             )
             return
+
+
+def check_equal_numbers(
+    log: PublishedLog,
+    starts: Sequence[PublishedRecord],
+    begun: Sequence[float | None],
+    stops: Sequence[PublishedRecord],
+    ended: Sequence[float | None],
+) -> Iterator[Fault]:
+    """Yield the starts whose number no end has, but those of work that may be open."""
+    unfinished = set(begun[len(ended) :])
+    odd = [each for each in Counter(begun) - Counter(ended) if each not in unfinished]
+    if odd:
+        yield log.build_fault(
+            f"{starts[0].key} at {odd[0]:.12g} without its {stops[0].key}"
+            + describe_repetition(len(odd)),
+            "an end under the same number",
+            starts[begun.index(odd[0])].line,
+        )
+
+
+def is_paired_by_samples(
+    starts: Sequence[PublishedRecord], stops: Sequence[PublishedRecord]
+) -> bool:
+    """Return whether the samples trained so far pair ends with starts that have other numbers: the
+    end of a block or epoch is counted where it ended, at or before the next start, or all ends are
+    apart from their starts by one offset that is shorter than a block.
+    """
+    first = [parse_run_progress(each, (events.SAMPLES_COUNT,)) for each in starts]
+    last = [parse_run_progress(each, (events.SAMPLES_COUNT,)) for each in stops]
+    if None in first or None in last or len(last) > len(first):
+        return False
+    begun, ended = [each or 0.0 for each in first], [each or 0.0 for each in last]
+    pairs = list(zip(begun, ended, strict=False))
+    in_turn = (
+        starts[0].key != events.EVAL_START
+        and all(start <= stop for start, stop in pairs)
+        and all(stop <= start for stop, start in zip(ended, begun[1:], strict=False))
+    )
+    offsets = {stop - start for start, stop in pairs}
+    shortest = min((after - before for before, after in pairwise(begun)), default=0.0)
+    return in_turn or (len(offsets) == 1 and abs(min(offsets)) < shortest)
 
 
 def check_alternation(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from compliance.documents.accelerators import COUNTED_ACCELERATORS, find_uncounted_accelerator
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.kinds.training.documents.organisation import PublishedOrganisation, PublishedSystem
 from compliance.kinds.training.documents.system_description import (
@@ -185,7 +186,8 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
 
 @rule("org.counts", DescribedSystem, About.IDENTITY, doubt="which system it is")
 def counts(system: DescribedSystem) -> Iterator[Fault]:
-    """Nodes and processors are at least 1, and no count is negative.
+    """Nodes and processors are at least 1, no count is negative, and a system with a named
+    accelerator does not count 0 of them (a warning).
 
     Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
     accelerators_per_node.
@@ -207,6 +209,8 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
             yield system.build_fault(
                 f"{name} {format_value_excerpt(value)}", required, severity=unsure
             )
+    if uncounted := find_uncounted_accelerator(system.table):
+        yield system.build_fault(uncounted, COUNTED_ACCELERATORS, severity=Severity.WARNING)
 
 
 @rule("org.division", PublishedSystem, About.IDENTITY, doubt="which division it is a result of")

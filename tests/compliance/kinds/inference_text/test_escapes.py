@@ -80,6 +80,23 @@ def test_counts_of_a_served_system_are_above_zero(
 
 
 @pytest.mark.parametrize(
+    ("name", "count", "expected"),
+    [("X1", "0", ["warning"]), ("X1", "8", []), ("N/A", 0, []), ("-", "0", []), ("X1", "-", [])],
+)
+def test_a_named_accelerator_is_counted(
+    tmp_path: Path, name: str, count: object, expected: list[str]
+) -> None:
+    """0 of them gave an entry of eight accelerators nothing to be compared with."""
+    fields = {"accelerator_model_name": name, "accelerators_per_node": count}
+    entry = write_entry(tmp_path / "served", LOADS[OFF])
+    path = entry.parents[3] / "systems" / f"{SYSTEM}.json"
+    put(**fields)(path)
+    assert severities(path, "inference-text.system_fields") == expected
+    tree(lambda home: describe(home, **fields))(tmp_path / "trained")
+    assert severities(tmp_path / "trained" / "acme", "org.counts") == expected
+
+
+@pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"number_of_nodes": "-1"}, ["error"]),
@@ -89,6 +106,7 @@ def test_counts_of_a_served_system_are_above_zero(
         (
             {
                 "accelerators_per_node": "0",
+                "accelerator_model_name": "N/A",
                 "host_processor_core_count": "-",
                 "host_processor_vcpu_count": "0",
             },

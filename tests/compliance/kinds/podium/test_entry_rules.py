@@ -436,6 +436,7 @@ def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record:
         ({"number_of_nodes": 0}, "system.counts"),
         ({"host_processor_core_count": "two"}, "system.counts"),
         ({"accelerators_per_node": -1}, "system.counts"),
+        ({"accelerator_model_name": "X1"}, "system.counts"),
         ({"number_of_nodes": 1.5}, "system.counts"),
         ({"accelerators_per_node": "\uff18"}, "system.counts"),
     ],

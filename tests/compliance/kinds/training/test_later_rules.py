@@ -12,6 +12,7 @@ import pytest
 from making_training import (
     DIFFUSED_MS,
     LATE_MS,
+    LLAMA_EVERY,
     Change,
     Record,
     describe,
@@ -53,6 +54,38 @@ def told(
 def test_the_base_is_valid(tmp_path: Path) -> None:
     """What is broken below must be whole before."""
     assert told(tmp_path, [], evaluations=8) == set()
+
+
+def shift(key: str, by: int) -> Change:
+    """Move the number of samples of all records of a key."""
+
+    def move(record: Record) -> Record:
+        if record.key != key:
+            return record
+        return replace(record, metadata={"samples_count": record.metadata["samples_count"] + by})
+
+    return lambda records: [move(each) for each in records]
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ([shift("eval_accuracy", -32)], True),
+        ([shift("block_stop", LLAMA_EVERY)], True),
+        ([shift("block_stop", 2 * LLAMA_EVERY)], False),
+        ([shift("eval_accuracy", -LLAMA_EVERY)], False),
+        ([put("eval_accuracy", 1, metadata={"samples_count": 5})], False),
+        ([put("block_stop", 1, metadata={"samples_count": 5})], False),
+    ],
+)
+def test_ends_may_be_counted_where_they_ended(
+    tmp_path: Path, changes: Sequence[Change], holds: bool
+) -> None:
+    """Two vendors number blocks by their ends, and results 32 samples before their evaluation:
+    every log had three findings.
+    """
+    found = told(tmp_path, changes, Severity.WARNING, evaluations=8)
+    assert ("log.paired" not in found) is holds
 
 
 @pytest.mark.parametrize("value", [None, "100", True, -1, 101, 100.5])

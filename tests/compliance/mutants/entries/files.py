@@ -167,6 +167,14 @@ for name in ("number_of_nodes", "host_processors_per_node", "host_processor_core
         "numbers above 0",
     )
 FILES.put(
+    "accelerators_that_are_not_counted",
+    whole(
+        PLACES["system_file"],
+        lambda fields: {**fields, "accelerators_per_node": "0", "accelerator_model_name": "X1"},
+    ),
+    "as many accelerators as are named",
+)
+FILES.put(
     "system_with_a_blank_submitter",
     whole(PLACES["system_file"], setting("submitter", "  ")),
     "the folder's organisation",

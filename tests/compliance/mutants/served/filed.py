@@ -291,6 +291,11 @@ LATER_FILED.put(
 LATER_FILED.put("no_accuracy", lambda entry: entry.undo.delete(entry.accuracy), "an accuracy run")
 LATER_FILED.put("no_system", lambda entry: entry.undo.delete(entry.system), "a description")
 LATER_FILED.put(
+    "accelerators_that_are_not_counted",
+    lambda entry: entry.table(entry.system, accelerators_per_node=0, accelerator_model_name="X1"),
+    "as many accelerators as are named",
+)
+LATER_FILED.put(
     "system_a_list", lambda entry: entry.undo.write(entry.system, b"[1, 2]"), "a JSON object"
 )
 LATER_FILED.put(

@@ -76,6 +76,7 @@ PART_COLUMNS: Final[Mapping[str, tuple[str, Any]]] = {
     "inferred": ("figure.inferred", bool),
     "asked": ("made_with.asked", str),
     "batch": ("made_with.batch", Count),
+    "served": ("made_with.served", Any),
     "samples_per_second": ("made_with.samples_per_second", Number),
     "location": ("place.location", str),
     "benchmark": ("place.benchmark", str),
@@ -182,9 +183,10 @@ def blank_unknown_text(column: Column[Result]) -> Column[Result]:
 SCORE_DATA: Final[Table[Result]] = Table(
     columns=select_columns(
         *("org", "system", "division", "profile", "round", "workload", "scenario", "metric"),
-        *("value", "unit", "runs", "compliant", "unjudged", "machine", "precision", "accuracy"),
-        *("target", "lower_is_better", "energy", "within_run", "attempts", "noise", "basis"),
-        *("whole_run", "whole_answers_per_s", "late_tokens", "tokens", "inferred", "convergence"),
+        *("value", "unit", "runs", "compliant", "unjudged", "machine", "precision"),
+        *("accuracy", "target", "lower_is_better", "energy", "within_run", "attempts", "noise"),
+        *("basis", "whole_run", "whole_answers_per_s", "late_tokens", "tokens", "inferred"),
+        *("convergence", "served"),
     )
 )
 """The keys of a score in JSON."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from suite.loadgen.token_figures import TokenFigures
 from suite.measurement.intervals import Interval, estimate_value_interval
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
+from suite.served_identity import ServedIdentity
 
 if TYPE_CHECKING:
     from suite.records import EnergyRecord  # late: a list of published rows needs no records
@@ -153,6 +154,8 @@ class MadeWith:
     """Engine of inference; framework of training."""
     precision: str | None = None
     """Numbers with which it was trained or served; None if no file states it."""
+    served: ServedIdentity | None = None
+    """What servers behind a network run, and who said it; None of all others."""
     batch: int | None = None
     """Samples per query of a study's row."""
     task: Mapping[str, Any] = field(default_factory=dict)
@@ -404,6 +407,23 @@ class Result:
     def precision(self) -> str | None:
         """Numbers with which it was trained or served."""
         return self.made_with.precision
+
+    @property
+    def engine_words(self) -> str:
+        """The engine for a reader: of servers with their version and who stated it."""
+        served = self.made_with.served
+        return served.named_engine.describe_statement() if served else self.engine or ""
+
+    @property
+    def precision_words(self) -> str:
+        """The precision for a reader: of servers with who stated it."""
+        served = self.made_with.served
+        return served.precision.describe_statement() if served else self.precision or ""
+
+    @property
+    def served_words(self) -> str:
+        """What servers behind a network run, in a line; empty of all others."""
+        return self.made_with.served.describe_engine() if self.made_with.served else ""
 
     @property
     def workload(self) -> str:

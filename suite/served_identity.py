@@ -86,6 +86,16 @@ class ServedIdentity:
         """Return the statements by the names of their properties."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
+    def describe_properties(self) -> Mapping[str, str]:
+        """Describe engine, precision and device, each with who states it; the version only if
+        somebody does.
+        """
+        said = dict(self.list_statements())
+        del said["weights"]
+        if not self.version.is_known:
+            del said["version"]
+        return {name: each.describe_statement() for name, each in said.items()}
+
     def complete_with(self, other: "ServedIdentity") -> "ServedIdentity":
         """Return this identity with what only the other one states."""
         others = other.list_statements()

@@ -5,6 +5,7 @@ from typing import Final
 
 from suite.result import Machine, ScoredPoint
 from suite.rounds.endpoints_curve import Regions
+from suite.served_identity import ServedIdentity
 
 WHOLE_RUN: Final = "whole_run"
 STEADY_STATE: Final = "steady_state"
@@ -53,5 +54,7 @@ class ScoredCurve:
     """The rules with an error about the curve, but about none of its points."""
     runs: int = 1
     """Of each point, at least: a study may repeat them."""
+    served: ServedIdentity | None = None
+    """What the servers of a curve that podium traced run, and who said it; None of all others."""
     origin: str = ENDPOINTS_ORIGIN
     """What its points are of, in words."""

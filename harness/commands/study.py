@@ -83,7 +83,7 @@ def check_server_options(values: dict[str, Any]) -> None:
         return
     for name in SERVER_OPTIONS:
         if is_given(name):
-            raise RequestError(f"--{name}: podium serve has set it already; omit it")
+            raise RequestError(f"--{name}: the servers decide it; omit it")
 
 
 INFER_KINDS: Final = ("speed",)

@@ -86,6 +86,8 @@ def serve_workload(
     serving_setup = set_up_with_engine(workload, options, checkpoint, site)
     if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
         click.echo(sentence)
+    if serving_setup.host.network is not None:
+        click.echo(f"{workload}: served by {serving_setup.identity.describe_engine()}")
     serve_scenarios(
         replace(serving_setup, requested_runs=runs), scenarios=scenarios, mode=mode, search=search
     )

@@ -17,6 +17,7 @@ from suite.result import PUBLISHED_PROFILE, Machine, Result
 from suite.rounds.compatibility import has_comparable_rounds
 from suite.rounds.quality import has_reached_target
 
+UNKNOWN_TRAIT: Final = "unknown"
 TRAIT_DIGITS: Final = 6
 """Digits of a setting or figure that is told as a difference."""
 
@@ -116,12 +117,7 @@ def find_allowed_differences(first: Result, other: Result) -> Iterator[str]:
         yield "the same campaign: both are one result"
     if mine.round != others.round:
         yield f"round: {mine.round} and {others.round}"
-    for name in ("precision", "engine"):
-        if getattr(first, name) != getattr(other, name):
-            yield (
-                f"{name}: {format_trait_value(getattr(first, name))} and"
-                f" {format_trait_value(getattr(other, name))}"
-            )
+    yield from find_engine_differences(first, other)
     yield from find_machine_differences(first.machine, other.machine)
     for name in sorted(first.made_with.said.keys() & other.made_with.said.keys()):
         mine, others = first.made_with.said[name], other.made_with.said[name]
@@ -167,10 +163,23 @@ def normalise_trait_spelling(value: object) -> object:
     return value
 
 
+def find_engine_differences(first: Result, other: Result) -> Iterator[str]:
+    """Yield differences in number format and engine. What nobody states of a server is equal to
+    nothing: it is unknown whether the two differ.
+    """
+    for name, words in (("precision", "precision_words"), ("engine", "engine_words")):
+        mine, others = getattr(first, name), getattr(other, name)
+        shown = " and ".join(getattr(each, words) or UNKNOWN_TRAIT for each in (first, other))
+        if None in (mine, others) and (first.made_with.served or other.made_with.served):
+            yield f"{name}: unknown whether they differ: {shown}"
+        elif mine != others:
+            yield f"{name}: {shown}"
+
+
 def format_trait_value(value: object) -> str:
     """Format a value as users write it in settings: true, 0.8, `top1 0.759`; null is unknown."""
     if value is None:
-        return "unknown"
+        return UNKNOWN_TRAIT
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -30,6 +30,7 @@ from suite.result import (
     ResultOrigin,
     ResultPlace,
 )
+from suite.served_identity import drop_unstated
 from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.precision import PRECISION_KIND
 from suite.studies.precision_rows import explain_row, name_system
@@ -304,8 +305,9 @@ def build_study_result(path: Path, study: MeasuredStudy, workload: str) -> Resul
         origin=ResultOrigin(source=str(path), study=locate_study(path).name),
         machine=describe_study_machine(study),
         made_with=MadeWith(
-            engine=subject.engine or None,
-            precision=subject.precision or None,
+            engine=drop_unstated(subject.engine) or None,
+            precision=drop_unstated(subject.precision) or None,
+            served=subject.served,
             task=task,
             said=said,
         ),

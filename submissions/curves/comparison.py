@@ -13,11 +13,13 @@ from typing import Final
 
 from compliance.results.curves import ScoredCurve
 from submissions.compare.conclusions import MIN_RATIO_DIGITS, format_ratio
+from submissions.compare.fitness import find_engine_differences
 from submissions.compare.verdicts import SpeedVerdict
 from suite.human_numbers import format_whole_digits
 from suite.measurement.intervals import Interval
-from suite.result import ScoredPoint
+from suite.result import MadeWith, Result, ScoredPoint
 from suite.rounds.endpoints_curve import fold_model_name
+from suite.served_identity import ServedIdentity
 
 EQUAL: Final = "equal"
 NOT_SEPARABLE: Final = SpeedVerdict.NOT_SEPARABLE.value
@@ -432,13 +434,19 @@ def iterate_comparison_notes(first: ScoredCurve, other: ScoredCurve) -> Iterator
         yield f"tokenizer: {first.tokenizer} and {other.tokenizer}"
     for name, mine, others in (
         ("data set, as disclosed", first.dataset, other.dataset),
-        ("precision", first.precision, other.precision),
         ("cohort", first.cohort, other.cohort),
     ):
         if mine != others:
             yield f"{name}: {mine or 'unknown'} and {others or 'unknown'}"
+    yield from find_engine_differences(*map(build_engine_side, (first, other)))
     for label, curve in ((FIRST, first), (OTHER, other)):
         yield from (f"{label}: left out: {each}" for each in iterate_broken_points(curve))
+
+
+def build_engine_side(curve: ScoredCurve) -> Result:
+    """Return what of a curve says with what it was served."""
+    engine = (curve.served or ServedIdentity()).engine.value or None
+    return Result(made_with=MadeWith(engine=engine, precision=curve.precision, served=curve.served))
 
 
 def describe_system_sizes(

@@ -18,6 +18,7 @@ from suite.files.layout import locate_absolutely
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.measurement.intervals import Interval
 from suite.result import Machine, ScoredPoint
+from suite.served_identity import drop_unstated
 from suite.studies.concurrency_curve import CURVE_KIND, CURVE_NOTE, find_row_region
 from suite.studies.documents import STUDY_FILE
 from suite.studies.kind import StudiedRow
@@ -87,7 +88,8 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         division="",
         round=PODIUM_RULES,
         cohort="",
-        precision=subject.precision,
+        precision=drop_unstated(subject.precision),
+        served=subject.served,
         tokenizer=study.tokenizer,
         c_min=answer.c_min,
         c_max=answer.c_max,

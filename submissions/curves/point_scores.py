@@ -46,7 +46,7 @@ def build_point_score(curve: ScoredCurve, point: ScoredPoint) -> Result:
             basis=point.basis,
         ),
         machine=curve.machine,
-        made_with=MadeWith(precision=curve.precision),
+        made_with=MadeWith(precision=curve.precision, served=curve.served),
         judgement=Judgement(compliant=point.compliant, errors=point.failed_rules),
         point=point,
     )

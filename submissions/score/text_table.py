@@ -92,7 +92,8 @@ def format_system_heading(row: Result) -> str:
         row.org,
     ]
     position = replace_unprintable(", ".join(filter(None, where)))
-    return f"{replace_unprintable(row.system)}\n{position}".lstrip()
+    served = row.served_words and f"\nserved by {replace_unprintable(row.served_words)}"
+    return f"{replace_unprintable(row.system)}\n{position}{served}".lstrip()
 
 
 def iterate_lines(row: Result) -> Iterator[ScoreLine]:

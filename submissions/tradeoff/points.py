@@ -10,6 +10,7 @@ from compliance.verdict import Finding, Severity
 from suite.loadgen.headline import SAMPLE_RATE_UNIT, TOKEN_RATE_UNIT
 from suite.records import EnergyRecord
 from suite.result import Machine
+from suite.served_identity import ServedIdentity
 from suite.studies.measured import MeasuredStudy
 from suite.studies.sweep import list_sweep_rows
 from suite.units import MS_PER_S, NS_PER_MS, W_PER_KW
@@ -110,7 +111,7 @@ def iterate_curve_points(curve: ScoredCurve) -> Iterator[MeasuredPoint]:
             system=" ".join(filter(None, (curve.org, curve.system))),
             machine=curve.machine,
             hardware=str(curve.machine),
-            engine="",
+            engine=(curve.served or ServedIdentity()).engine.value,
             precision=curve.precision or "",
             batch=None,
             in_flight=point.concurrency,

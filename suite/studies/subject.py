@@ -5,9 +5,9 @@ that nobody did.
 from dataclasses import dataclass
 from typing import Final
 
-from suite.files.layout import convert_to_slug
+from suite.files.layout import SYSTEM_RECORD, convert_to_slug
 from suite.records import SystemUnderTest
-from suite.served_identity import ServedIdentity
+from suite.served_identity import ServedIdentity, Speaker, state_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,20 @@ class StudySubject:
     version: str
     """Version of podium."""
     served: ServedIdentity | None = None
-    """What serves, and who says so; None of a study of several systems."""
+    """What servers behind a network run, and who said it; None of a system in LoadGen's process."""
+
+    @property
+    def identity(self) -> ServedIdentity:
+        """Return what serves, and who says so."""
+        if self.served is not None:
+            return self.served
+        return state_all(
+            Speaker.PODIUM,
+            SYSTEM_RECORD,
+            engine=self.engine,
+            precision=self.precision,
+            device=self.device,
+        )
 
     def describe_system(self) -> str:
         """Name what was measured: workload, profile, engine and number format, of servers with who
@@ -39,10 +52,10 @@ class StudySubject:
         if self == UNMEASURED_SUBJECT:
             return "nothing measured"
         what = f"{self.workload} ({self.profile})"
-        if self.served is None:
+        if not self.engine:
             threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
             return f"{what} on {self.system}, {self.device}, {threads}"
-        return f"{what}, {self.served.describe_engine()}"
+        return f"{what}, {self.identity.describe_engine()}"
 
 
 UNMEASURED_SUBJECT: Final = StudySubject(
@@ -81,7 +94,7 @@ def build_study_subject(
         threads=system.threads,
         system=name,
         version=system.version,
-        served=None if has_several_systems else system.identity,
+        served=system.served,
     )
 
 

@@ -108,6 +108,7 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
             "tokens",
             "inferred",
             "convergence",
+            "served",
         ]
         for row in rows(results)
     )

@@ -73,7 +73,7 @@ def resolve_infer_scenarios(values: Mapping[str, Any], scenario: str) -> tuple[S
         if values["ca"] or values["token_file"]:
             raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} requires --endpoint")
         return tuple(parse_scenarios(scenario))
-    reasons = dict.fromkeys(SERVER_OPTIONS, "podium serve has set it already") | dict.fromkeys(
+    reasons = dict.fromkeys(SERVER_OPTIONS, "the servers decide it") | dict.fromkeys(
         LOCAL_ONLY_OPTIONS, "cannot be combined with --endpoint"
     )
     for name, reason in reasons.items():

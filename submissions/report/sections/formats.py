@@ -63,7 +63,7 @@ def build_formats_section(
 
 def identify_engine_and_precision(served: ServedScenarios) -> tuple[str, str]:
     side = next(iter(served.values()))[1]
-    return side.engine or UNKNOWN_CELL, side.precision or UNKNOWN_CELL
+    return side.engine_words or UNKNOWN_CELL, side.precision_words or UNKNOWN_CELL
 
 
 class SystemBesideFirst(NamedTuple):

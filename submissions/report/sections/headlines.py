@@ -63,8 +63,8 @@ def describe_measured_systems(sides: Sequence[Result]) -> Iterator[tuple[str, st
         ("Organisation", [each.org for each in sides]),
         ("System", [each.system for each in sides]),
         ("Machine", [names.format_side_machine(each) for each in sides]),
-        ("Precision", [each.precision for each in sides]),
-        ("Engine", [each.engine for each in sides if each.scenario]),
+        ("Precision", [each.precision_words for each in sides]),
+        ("Engine", [each.engine_words for each in sides if each.scenario]),
         ("Framework", [each.engine for each in sides if not each.scenario]),
     ]
     for name, values in described:

@@ -37,6 +37,7 @@ from suite.measurement.metrics import is_higher_better
 from suite.records import ServedRun
 from suite.result import Result
 from suite.rounds import ScenarioRow
+from suite.served_identity import NOT_STATED
 from suite.units import NS_PER_MS, NS_PER_S
 
 LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
@@ -477,12 +478,11 @@ def describe_record_batches(record: ServedRun) -> dict[str, str]:
 
 def build_system_settings_table(record: ServedRun, metric: str) -> Table:
     """Show the settings of the system under test."""
+    system = record.stated_system
     identity = {
-        "engine": record.system.engine,
-        "precision": record.system.precision,
-        "device": record.system.device,
-        "threads": record.system.threads,
-        "input": record.system.input,
+        **system.identity.describe_properties(),
+        "threads": system.threads or NOT_STATED,
+        "input": system.input,
     }
     batch = describe_record_batches(record)
     if record.ceiling is not None:

@@ -116,6 +116,9 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
             accuracy=log_values.read_served_accuracy(result.accuracy_folder),
             target=log_values.compute_required_accuracy(result.folder, record),
         ),
-        made_with=MadeWith(precision=drop_unstated(record.stated_system.precision)),
+        made_with=MadeWith(
+            precision=drop_unstated(record.stated_system.precision),
+            served=record.stated_system.served,
+        ),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)], scenario),
     )

@@ -96,6 +96,7 @@ def read_served_traits(result: IndexedResult) -> MadeWith:
     lists = log_values.format_calibration_lists(result.folder) if in_tree else None
     return MadeWith(
         engine=drop_unstated(record.stated_system.engine),
+        served=record.stated_system.served,
         task={"sample_count": record.system.sample_count} | select_task_settings(record.settings),
         checkpoint_quality=log_values.read_reference_accuracy(result.folder) if in_tree else {},
         campaign=record.system.nonce,
@@ -105,7 +106,9 @@ def read_served_traits(result: IndexedResult) -> MadeWith:
 
 
 def collect_served_system_traits(record: ServedRun) -> dict[str, Any]:
-    """Return the properties of the system under test that may differ."""
+    """Return the properties of the system under test that may differ; None of a server that does
+    not state one.
+    """
     batching = {key: value for key, value in record.settings.items() if key.startswith("batching.")}
     system = record.stated_system
     run_traits = {
@@ -113,6 +116,7 @@ def collect_served_system_traits(record: ServedRun) -> dict[str, Any]:
         "device": drop_unstated(system.device),
         "threads": system.threads or None,
         "podium": system.version,
+        "engine version": system.served.version.value or None if system.served else None,
     }
     return (
         run_traits | {"checkpoint": record.system.checkpoint_sha256[:SHOWN_HASH_DIGITS]} | batching

@@ -7,6 +7,7 @@ from typing import Final
 from submissions.report.document import Note, Section, Table
 from submissions.report.sections.studies.measured import build_measured_section
 from suite.rounds import HyperValue
+from suite.served_identity import NOT_STATED
 from suite.studies.measured import MeasuredStudy
 from suite.studies.subject import StudySubject
 
@@ -45,10 +46,8 @@ def build_subject_table(subject: StudySubject, settings: Mapping[str, HyperValue
         rows=(
             ("weights", subject.origin or "a trained checkpoint"),
             ("SHA-256", subject.checkpoint_sha256),
-            ("engine", subject.engine),
-            ("precision", subject.precision),
-            ("device", subject.device),
-            ("CPU threads", str(subject.threads)),
+            *subject.identity.describe_properties().items(),
+            ("CPU threads", str(subject.threads or NOT_STATED)),
             *inputs,
         ),
     )

@@ -72,7 +72,7 @@ def test_addresses_of_ipv6_have_brackets() -> None:
     [
         (
             ("--endpoint", "grpc://h1:1", "--engine", "torch"),
-            "--engine: podium serve has set it already",
+            "--engine: the servers decide it",
         ),
         (("--endpoint", "grpc://h1:1", "--peak"), "--peak: cannot be combined with --endpoint"),
         (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "only Server and Offline"),

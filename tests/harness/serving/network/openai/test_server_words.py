@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from podium_fakes.kept import run_record
 from podium_fakes.measuring import find_run, measure
 from podium_fakes.scripted import (
@@ -21,8 +22,13 @@ from podium_fakes.scripted import (
 
 from harness.serving.network.statements.server_words import identify_server
 from harness.serving.network.statements.user_words import join_words, read_user_identity
-from suite.errors import RequestError
+from submissions.commands.score import score
+from submissions.compare.fitness import find_engine_differences
+from submissions.report.sections.serving import build_system_settings_table
+from submissions.score.score import score_paths
+from suite.errors import JudgedError, RequestError
 from suite.records import read_served_run, read_system_record
+from suite.result import MadeWith, Result
 from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, Statement, state_all
 
 VLLM_WORDS = {
@@ -202,3 +208,54 @@ def test_an_engine_that_an_older_record_invented_is_read_as_not_stated(results: 
     assert record.stated_system.engine == NOT_STATED
     assert record.stated_system.identity == ServedIdentity()
     assert record.stated_system.identity.engine == Statement()
+
+
+@pytest.mark.slow
+def test_scores_say_who_said_what(results: Path):
+    """Data for programs have the bare value, and none where nobody stated one."""
+    events = fingerprinted(stream(counted=5), "vllm-0.32.0-8820c290")
+    with scripted(answering(events), pages=vllm_pages()) as server:
+        with pytest.raises(JudgedError, match="rougeL"):
+            measure(results, server.url, mode="all")
+    told = CliRunner().invoke(score, [str(results)]).output
+    assert "served by vLLM 0.32.0 (the server's word), precision not stated\n" in told
+    (row,) = score_paths([results], [])
+    assert (row.precision, row.precision_words) == (None, NOT_STATED)
+    assert row.made_with.served is not None
+    table = build_system_settings_table(read_served_run(find_performance_run(results)), "")
+    shown = dict(table.rows)
+    assert (shown["engine"], shown["version"]) == (
+        "vLLM (the server's word)",
+        "0.32.0 (the server's word)",
+    )
+    assert (shown["precision"], shown["threads"]) == (NOT_STATED, NOT_STATED)
+
+
+def find_performance_run(results: Path) -> Path:
+    (place,) = results.glob("**/performance/run_1/run.json")
+    return place.parent
+
+
+def build_side(**said: str) -> Result:
+    served = state_all(Speaker.SERVER, "owned_by", **said)
+    made_with = MadeWith(engine=said.get("engine"), precision=None, served=served)
+    return Result(made_with=made_with)
+
+
+def test_what_nobody_states_is_equal_to_nothing():
+    """Two servers that state nothing may differ in everything."""
+    known, unknown = build_side(engine="vLLM", version="0.32.0"), build_side()
+    here = Result(made_with=MadeWith(engine="torch", precision="fp32"))
+    nobody = f"precision: unknown whether they differ: {NOT_STATED} and {NOT_STATED}"
+    assert list(find_engine_differences(unknown, unknown)) == [
+        nobody,
+        f"engine: unknown whether they differ: {NOT_STATED} and {NOT_STATED}",
+    ]
+    assert list(find_engine_differences(known, known)) == [nobody]
+    assert list(find_engine_differences(known, here)) == [
+        f"precision: unknown whether they differ: {NOT_STATED} and fp32",
+        "engine: vLLM 0.32.0 (the server's word) and torch",
+    ]
+    assert list(find_engine_differences(here, here)) == []
+    published = Result(made_with=MadeWith(precision=None))
+    assert list(find_engine_differences(published, published)) == []

@@ -24,6 +24,7 @@ from harness.serving.network.statements.server_words import identify_server
 from harness.serving.network.statements.user_words import join_words, read_user_identity
 from submissions.commands.score import score
 from submissions.compare.fitness import find_engine_differences
+from submissions.compliance_check import judge_path
 from submissions.report.sections.serving import build_system_settings_table
 from submissions.score.score import score_paths
 from suite.errors import JudgedError, RequestError
@@ -214,9 +215,11 @@ def test_an_engine_that_an_older_record_invented_is_read_as_not_stated(results: 
 def test_scores_say_who_said_what(results: Path):
     """Data for programs have the bare value, and none where nobody stated one."""
     events = fingerprinted(stream(counted=5), "vllm-0.32.0-8820c290")
-    with scripted(answering(events), pages=vllm_pages()) as server:
-        with pytest.raises(JudgedError, match="rougeL"):
-            measure(results, server.url, mode="all")
+    with (
+        scripted(answering(events), pages=vllm_pages()) as server,
+        pytest.raises(JudgedError, match="rougeL"),
+    ):
+        measure(results, server.url, mode="all")
     told = CliRunner().invoke(score, [str(results)]).output
     assert "served by vLLM 0.32.0 (the server's word), precision not stated\n" in told
     (row,) = score_paths([results], [])
@@ -259,3 +262,21 @@ def test_what_nobody_states_is_equal_to_nothing():
     assert list(find_engine_differences(here, here)) == []
     published = Result(made_with=MadeWith(precision=None))
     assert list(find_engine_differences(published, published)) == []
+
+
+@pytest.mark.slow
+def test_the_judge_takes_a_server_for_what_it_states(results: Path, tmp_path: Path):
+    """Of a format that is none of podium's nobody expects a calibration, nor a package of the
+    engine.
+    """
+    file = tmp_path / "system.toml"
+    file.write_text("[served]\nprecision = 'int8'\ndevice = '2 x H200'\nengine = 'torch'\n")
+    with scripted(answering(stream(counted=5))) as server, pytest.raises(JudgedError):
+        measure(results, server.url, system_file=file, mode="all")
+    found = {finding.rule for finding in judge_path(results)}
+    assert found.isdisjoint(
+        {"entry.engine", "entry.precision", "entry.calibrated", "entry.measurements"}
+    )
+    assert found.isdisjoint(
+        {"facts.agree", "tree.devices", "schema", "network.served", "network.replicas"}
+    )

@@ -29,7 +29,7 @@ COMMAND: Final = re.compile(
 PLACE: Final = re.compile(r"<[^>]*>|\bN\b")
 """What a reader puts something for: `<bundle>`, a number."""
 WORKLOAD: Final = "WORKLOAD"
-OF_ANOTHER_PACKAGE: Final = frozenset({"rings", "moons", "mine"})
+OF_ANOTHER_PACKAGE: Final = frozenset({"rings", "moons", "openvino"})
 """A workload and an engine that the guides bring themselves."""
 NAMED: Final = {
     "engine": registry.ENGINE_GROUP,

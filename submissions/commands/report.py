@@ -26,6 +26,16 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     help="Compare with these results; the first is the baseline. Repeatable.",
 )
 @click.option(
+    "--beside",
+    multiple=True,
+    type=PATH_TYPE,
+    metavar="FILE",
+    help=(
+        "JSON of guidellm, AIPerf or vllm bench serve about the server of a curve: show it beside"
+        " the point with as many requests in flight. Repeatable."
+    ),
+)
+@click.option(
     "--card",
     type=PATH_TYPE,
     metavar="FILE.png|svg",
@@ -55,6 +65,7 @@ def report(
     output: Path | None,
     show: bool,
     against: tuple[Path, ...],
+    beside: tuple[Path, ...],
     card: Path | None,
     figures: Path | None,
     figure_format: str,
@@ -78,6 +89,7 @@ def report(
         paths,
         output=output,
         against=against,
+        beside=beside,
         output_format=output_format,
         show=show,
         per=per,

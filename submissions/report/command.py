@@ -3,6 +3,7 @@
 import json
 import webbrowser
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from submissions.report.pictures import PictureRequest
+from submissions.report.sections.beside import build_beside_sections
 from submissions.tradeoff.exports import format_tradeoff_csv
 from submissions.tradeoff.figures import explain_missing_points
 from suite.errors import JudgedError, RequestError
@@ -27,6 +29,7 @@ def write_results_report(
     *,
     output: Path | None,
     against: Sequence[Path],
+    beside: Sequence[Path],
     output_format: str,
     show: bool,
     pictures: PictureRequest,
@@ -41,10 +44,12 @@ def write_results_report(
         choose_report_path(paths) if output_format == HTML_FORM and page_wanted else None
     )
     if target is not None:
-        check_output_target("-o", target, [*paths, *against])
-    pictures.check_targets(paths, [*paths, *against, *filter(None, [target])])
+        check_output_target("-o", target, [*paths, *against, *beside])
+    pictures.check_targets(paths, [*paths, *against, *beside, *filter(None, [target])])
     request = parse_figure_request(per, prices)
+    sections = tuple(build_beside_sections(paths, beside))
     document, problems, _ = build.judge_and_build_report(paths, against, per=request)
+    document = replace(document, sections=(*document.sections, *sections))
     check_tradeoff_points(document, request, output_format)
     safe_document = parse_document_data(convert_document_to_data(document))
     pictures.write_files(safe_document, told_on_stderr=page_wanted and target is None)

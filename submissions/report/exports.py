@@ -29,6 +29,7 @@ def render_document_markdown(document: Document) -> str:
         blocks += [
             f"## {encode_markdown_text(section.title)}",
             *(render_table_markdown(table) for table in section.tables if not table.folded),
+            *(encode_markdown_text(note.text) for note in section.notes),
         ]
     return "\n\n".join([*blocks, *map(encode_markdown_text, document.legend)]) + "\n"
 

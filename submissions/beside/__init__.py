@@ -1,0 +1,1 @@
+"""What other load generators report, laid beside a curve of the same server."""

@@ -1,0 +1,8 @@
+"""The builders of curves, for tests that lay files beside them."""
+
+import sys
+from pathlib import Path
+
+builders = str(Path(__file__).parents[2] / "compliance" / "builders")
+if builders not in sys.path:
+    sys.path.insert(0, builders)

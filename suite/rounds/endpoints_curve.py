@@ -47,6 +47,14 @@ class EndpointsRules:
     """Data sets that are known, and of no benchmark of the round."""
     disclosed_fields: tuple[str, ...]
     """Fields that each point.yaml has."""
+    system_fields: tuple[str, ...]
+    """Fields that each system's description has ..."""
+    node_fields: tuple[str, ...]
+    """... and each type of node in it."""
+    max_short_name: int
+    """Maximum number of characters in the short name of a system."""
+    drafter_lead_cohorts: int
+    """Minimum number of cohorts between the approval of a drafter and its use."""
     system_fields_of_points: tuple[str, ...]
     """Fields of a system's description that may differ between the points of a curve."""
     relative_tolerance: float
@@ -117,6 +125,8 @@ class EndpointsModel:
     accuracy_scale: float = 1.0
     """Factor from the client's score to the row's unit."""
     accuracy_samples: int | None = None
+    drafters: Mapping[str, str] = field(default_factory=dict)
+    """Checksum of the weights of an approved drafter -> cohort of its approval."""
     most_tokens: int | None = None
     """Tokens that the reference lets an answer have."""
     data_sets: Mapping[str, int] = field(default_factory=dict)
@@ -200,6 +210,18 @@ class EndpointsRound:
         wanted = fold_model_name(name)
         return next(
             (row for known, row in self.models.items() if fold_model_name(known) == wanted), None
+        )
+
+    def find_model_name(self, name: str) -> str | None:
+        """Return the name that a submission gives a benchmark, with underscores for dots, by any
+        spelling of it; None if it is no benchmark of the round.
+
+        Source: Endpoints rules, 8.1.
+        """
+        wanted = fold_model_name(name)
+        return next(
+            (known.replace(".", "_") for known in self.models if fold_model_name(known) == wanted),
+            None,
         )
 
     def find_other_data_set(self, model: EndpointsModel, text: str) -> str | None:

@@ -73,6 +73,8 @@ class AccuracyScore(msgspec.Struct, frozen=True):
     dataset_type: str | None = None
     breakdown: Mapping[str, Any] | None = None
     duration_s: Any = None
+    conflicts: tuple[str, ...] = ()
+    """Older names of fields whose values contradict those of today's."""
     response_counts: ResponseCounts | None = None
     output_sequence_lengths: Series | None = None
 
@@ -308,6 +310,11 @@ def translate_score(score: Any, key: str = "") -> Any:
     if not isinstance(score, dict):
         return score
     found = {**score, "key": key}
+    found["conflicts"] = [
+        f"{older} {score[older]} beside {name} {score[name]}"
+        for older, name in OLDER_FIELDS.items()
+        if older in score and score.get(name, score[older]) != score[older]
+    ]
     for older, name in OLDER_FIELDS.items():
         if older in score:
             found.setdefault(name, score[older])

@@ -72,6 +72,8 @@ def check_data_sets(accuracy: EndpointsAccuracy) -> Iterator[Fault]:
 def check_response_counts(accuracy: EndpointsAccuracy, each: AccuracyScore) -> Iterator[Fault]:
     """Yield what is missing of one data set's answers."""
     name, count = each.dataset_name, each.counts
+    for conflict in each.conflicts:
+        yield accuracy.build_fault(f"{name}: {conflict}", "one number of samples or repeats")
     if each.complete is False:
         yield accuracy.build_fault(f"{name}: complete false", "true")
     # builds of the client count empty answers among the scored ones, or apart

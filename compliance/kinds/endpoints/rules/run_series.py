@@ -51,7 +51,8 @@ def parse_percents(series: Series) -> list[tuple[float, float]]:
 def series(run: EndpointsRun) -> Iterator[Fault]:
     """Statistics fit together: percentiles ascend between the lowest and the highest value, the
     median is the 50th, the mean times the count is the total, the deviation is possible with the
-    histogram, and lengths are whole numbers of tokens.
+    histogram, and lengths are whole numbers of tokens. Percentiles with other names than numbers
+    are a warning.
 
     Source: mlcommons/endpoints, metrics: percentiles at the lower rank.
     Advice: put the summary of this run here; if it has these values at the source, repeat the run
@@ -62,6 +63,13 @@ def series(run: EndpointsRun) -> Iterator[Fault]:
     for name, each in list_measured_series(run.summary):
         for found, required in find_series_problems(each):
             yield run.build_fault(f"{name}: {found}", required)
+        unread = len(each.percentiles) - len(parse_percents(each))
+        if unread:
+            yield run.build_fault(
+                f"{name}: {unread} percentiles whose names are no numbers from 0 to 100",
+                "numbers",
+                severity=Severity.WARNING,
+            )
         if name in LENGTH_NAMES:
             broken = list_broken_counts(each)
         else:

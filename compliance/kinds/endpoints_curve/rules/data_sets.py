@@ -27,8 +27,9 @@ TOLERANCES: Final = (END_TOLERANCE, END_TOLERANCE, MEAN_TOLERANCE)
 @rule("endpoints.data_set", EndpointsPoint, About.IDENTITY, doubt="what was measured")
 def data_set(point: EndpointsPoint) -> Iterator[Fault]:
     """A point has no other data set than its benchmark's: in its disclosure, as the performance
-    data of its configuration, and as the data that its accuracy run scored. Words that match no
-    known data set are a warning in `dataset`, and nothing elsewhere: there they are free text.
+    data of its configuration, and as the data that its accuracy run scored, which has a name. Words
+    that match no known data set are a warning in `dataset`, and nothing elsewhere: there they are
+    free text.
 
     Source: Endpoints rules, 3 and 8.3; checker, MIN_QUERY_COUNT: names of data sets.
     Advice: name the data set that the point was measured with; measure it with the benchmark's.
@@ -58,6 +59,8 @@ def data_set(point: EndpointsPoint) -> Iterator[Fault]:
     if not point.accuracy:
         return
     for score in point.accuracy.list_scores():
+        if not (score.dataset_name or score.key):
+            yield point.accuracy.build_fault("a score of no data set", "the name of its data set")
         for stated in dict.fromkeys(filter(None, (score.dataset_name, score.key))):
             if point.round.find_other_accuracy_set(row, stated):
                 yield point.build_fault(

@@ -21,7 +21,8 @@ from suite.units import MS_PER_S, NS_PER_S
 def derived(point: EndpointsPoint) -> Iterator[Fault]:
     """The figures that a point states follow from its run: system_tps from tokens and duration,
     tps_per_user from the 90th percentile of TPOT, e2e_avg_interactivity from the turns. A point
-    with latencies has a 90th percentile of TPOT.
+    with latencies has a 90th percentile of TPOT. One that states its interactivity has the turns
+    from which it follows.
 
     Source: Endpoints rules, 4.1; the checker tolerates 1 %, too.
     Advice: state what the run's summary yields.
@@ -47,7 +48,13 @@ def derived(point: EndpointsPoint) -> Iterator[Fault]:
         ("e2e_avg_interactivity", compute_interactivity(summary)),
     ):
         for where, stated in list_stated_figures(point, name):
-            if found is not None and not is_near(point, stated, found):
+            if found is None and name == "e2e_avg_interactivity":
+                yield point.build_fault(
+                    f"{name} {stated}",
+                    "tokens and time of all turns, from which it follows",
+                    file=point.folder / where,
+                )
+            elif found is not None and not is_near(point, stated, found):
                 yield point.build_fault(
                     f"{name} {stated}", f"{found:.6g}, from the run", file=point.folder / where
                 )

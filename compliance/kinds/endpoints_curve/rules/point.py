@@ -16,7 +16,6 @@ from compliance.kinds.endpoints.rules.run_counts import (
 )
 from compliance.kinds.endpoints_curve.documents.point import (
     MAX_CONCURRENCY,
-    SYSTEM_FILE,
     EndpointsPoint,
 )
 from compliance.kinds.endpoints_curve.tree import parse_point_folder
@@ -38,7 +37,6 @@ SUMMARY_SEEDS: Final = {
 """Seed of a set -> its name in the client's summary and, in v0.7, in point.yaml."""
 WARM_UP_TEXTS: Final = ("data_source", "concurrency", "initialization_steps")
 """What is declared of a warm-up beside its time and counts."""
-SYSTEM_STATUSES: Final = ("available", "preview", "rdi")
 MAX_QUOTED_CHARACTERS: Final = 200
 TEXT_FIELDS: Final = (
     "division",
@@ -55,11 +53,6 @@ TEXT_FIELDS: Final = (
 )
 COUNT_FIELDS: Final = ("concurrency", "max_supported_concurrency")
 LIST_FIELDS: Final = ("nodes_used",)
-STATUS_FIELDS: Final = (
-    "system_availability_status",
-    "publication_status",
-    "availability_status",
-)
 
 
 @rule("endpoints.point_files", EndpointsPoint, About.RULES, doubt="what the point measured")
@@ -132,32 +125,10 @@ def is_whole_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_CONCURRENCY
 
 
-@rule("endpoints.system_status", EndpointsPoint, About.RULES, doubt="whether it can be published")
-def system_status(point: EndpointsPoint) -> Iterator[Fault]:
-    """The system's description states whether the system is available, a preview or RDI, and where
-    an available one can be had, or from when a preview.
-
-    Source: Endpoints rules, 8.2.
-    Advice: fill in system_availability_status and what belongs to it.
-    """
-    if point.system is None:
-        return
-    file = point.folder / SYSTEM_FILE
-    status = next((point.system[each] for each in STATUS_FIELDS if point.system.get(each)), None)
-    if not isinstance(status, str) or status.strip().casefold() not in SYSTEM_STATUSES:
-        yield point.build_fault(
-            f"system_availability_status {status}", "Available, Preview or RDI", file=file
-        )
-        return
-    wanted = {"available": "availability_url", "preview": "target_availability_date"}
-    needed = wanted.get(status.strip().casefold())
-    if needed and not point.system.get(needed):
-        yield point.build_fault(f"no {needed}", f"{needed}, since it is {status}", file=file)
-
-
 @rule("endpoints.model_name", EndpointsPoint, About.IDENTITY, doubt="which benchmark was measured")
 def model_name(point: EndpointsPoint) -> Iterator[Fault]:
-    """A point has a benchmark of the round, the same as its folder and its configuration. The model
+    """A point has a benchmark of the round, the same as its folder and its configuration. Another
+    spelling of it is a warning. The model
     that the configuration names states no other version or size than the benchmark's, and no
     distilled model. A path or a name that states none of these may be any model.
 
@@ -168,7 +139,8 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
     named, folder = point.find_text("model_name"), point.folder.parent.name
     if named is None:
         return
-    if point.round.find_model(named) is None:
+    spelled = point.round.find_model_name(named)
+    if spelled is None:
         known = ", ".join(point.round.models)
         yield point.build_fault(f"model_name {named}", f"one of {known}")
     elif fold_model_name(named) != fold_model_name(folder):
@@ -176,6 +148,12 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
             f"model_name {named}",
             f"{folder}, as in the point's folder",
             severity=None if point.round.find_model(folder) else Severity.WARNING,
+        )
+    elif named != spelled:
+        yield point.build_fault(
+            f"model_name {named}",
+            f"{spelled}, as the official checker asks for it",
+            severity=Severity.WARNING,
         )
     configured = None
     if point.run.config:
@@ -236,8 +214,10 @@ def warm_up(point: EndpointsPoint) -> Iterator[Fault]:
             severity=Severity.WARNING,
         )
     held = point.find_number("warmup", "concurrency")
-    if held is not None and held < 0:
-        yield point.build_fault(f"warmup.concurrency {held}", "at least 0")
+    used = bool(seconds or issued or completed)
+    if held is not None and (held < 0 or (held == 0 and used)):
+        least = "above 0" if used else "at least 0"
+        yield point.build_fault(f"warmup.concurrency {held}", least)
     if issued and point.find_value("warmup", "logs_retained") is not True:
         yield point.build_fault(
             f"warmup.logs_retained {point.find_value('warmup', 'logs_retained')}",

@@ -110,9 +110,12 @@ def check_stated_sums(found: SystemPower) -> Iterator[Fault]:
 
 
 def check_overhead(curve: EndpointsCurve) -> Iterator[Fault]:
-    """Yield a stated overhead that is not that of the cooling."""
+    """Yield stated overheads that are not that of the cooling."""
     values = curve.power.values or {}
-    stated, cooling = find_quantity(values, "overhead_fraction"), values.get("cooling")
+    cooling, computed = values.get("cooling"), values.get("computed")
+    stated = find_quantity(values, "overhead_fraction")
+    if stated is None and isinstance(computed, dict):
+        stated = find_quantity(computed, "overhead_fraction")
     implied = curve.round.power.overhead.get(
         find_cooling(cooling if isinstance(cooling, str) else None) or ""
     )
@@ -251,7 +254,8 @@ def check_used_accelerators(curve: EndpointsCurve, point: EndpointsPoint) -> Ite
 @rule("endpoints.engagement", EndpointsCurve, About.SCORE, doubt="the throughput per kilowatt")
 def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
     """A point runs as many replicas of the model as the system's accelerators have room for, or
-    states the lower number in dp_shortfall. It never engages more accelerators than the system has.
+    states the lower number in dp_shortfall, which is a warning where it is not lower. It never
+    engages more accelerators than the system has.
 
     Source: Endpoints rules, 4.5.3; checker, Maximal engagement: a replica takes tensor_parallel x
     pipeline_parallel x expert_parallel accelerators, unless prefill and decoding are disaggregated.
@@ -285,6 +289,12 @@ def engagement(curve: EndpointsCurve) -> Iterator[Fault]:
                 f"{replicas:g} replicas of {replica:g} accelerators",
                 f"{most} on {provisioned:g} accelerators, or dp_shortfall with both numbers",
                 file=file,
+            )
+        elif replicas == most and point.find_value("dp_shortfall") is not None:
+            yield point.build_fault(
+                f"dp_shortfall with {replicas:g} replicas",
+                f"none, since {most} are all that there is room for",
+                severity=Severity.WARNING,
             )
 
 

@@ -61,6 +61,12 @@ def steady_window(point: EndpointsPoint) -> Iterator[Fault]:
         yield point.build_fault(
             f"{passes} passes in a windowable window", f"{point.round.rules.min_passes} or more"
         )
+    too_few = point.find_text("steady_state", "status") == "insufficient_passes"
+    if passes is not None and too_few and passes >= point.round.rules.min_passes:
+        yield point.build_fault(
+            f"status insufficient_passes with {passes} passes",
+            f"fewer than {point.round.rules.min_passes}",
+        )
     yield from check_window_extent(point, None if passes is None or not size else passes * size)
     samples = find_issued_size(point)
     if size is not None and samples is not None and (size < 1 or size % samples):

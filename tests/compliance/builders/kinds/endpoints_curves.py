@@ -512,6 +512,12 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.system_status": submission(
         edit_file(6, "system_desc.json", "availability_url", value="")
     ),
+    "endpoints.system_fields": submission(
+        edit_file(6, "system_desc.json", "node_types", 0, "filesystem", value="")
+    ),
+    "endpoints.drafter": submission(
+        edit_point(6, "speculative_decoding", value={"weight_checksum": "git-sha1:0"})
+    ),
     "endpoints.model_name": submission(edit_point(6, "model_name", value="llama3_1-8b")),
     "endpoints.data_set": submission(edit_point(6, "dataset", value="cnn_dailymail")),
     "endpoints.input_lengths": submission(
@@ -590,6 +596,13 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.power_parts": submission(
         lambda root: edited(
             "system_power.json", "node_sets", 0, "components", "cpu", "count_per_node", value=0
+        )(root / "results" / SYSTEM)
+    ),
+    "endpoints.power_sources": submission(
+        lambda root: edited(
+            "system_power.json",
+            *("node_sets", 0, "components", "cpu", "tdp_per_unit"),
+            value=lambda each: {**each, "value_kw": 0.35},
         )(root / "results" / SYSTEM)
     ),
     "endpoints.per_kw": submission(edit_file(6, SUMMARY, "system_tps_per_kw", value=9_999.0)),

@@ -1,5 +1,5 @@
 """Ask the official checker of MLPerf Endpoints (PyPI endpoints-submission-cli) about a submission.
-It is compared with podium only where it is installed (extra `bench`).
+It is compared with podium only where it is installed (extra `test`).
 """
 
 import importlib.util

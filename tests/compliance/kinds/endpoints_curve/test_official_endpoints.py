@@ -1,5 +1,5 @@
 """podium beside the official checker of MLPerf Endpoints (PyPI endpoints-submission-cli, extra
-`bench`): each message that it has about a submission, podium's rule for the same, and the table of
+`test`): each message that it has about a submission, podium's rule for the same, and the table of
 both in the documentation. Without the package podium's half is tested alone.
 """
 
@@ -34,7 +34,7 @@ WITHOUT_EDIT: Final[Mapping[str, str]] = {
 }
 """Rules of the official checker that no edit of a submission breaks."""
 installed: Final = pytest.mark.skipif(
-    not IS_INSTALLED, reason="endpoints-submission-cli is not installed (extra bench)"
+    not IS_INSTALLED, reason="endpoints-submission-cli is not installed (extra test)"
 )
 
 

@@ -20,7 +20,8 @@ MAX_NAME_CHARACTERS: Final = 200
 def is_other_model(benchmark: str, name: str) -> bool:
     """Return whether a model's name, or the last part of its path, contradicts the benchmark's: it
     states another size or version, or that the model is a distilled one. A name that does not state
-    them contradicts nothing, and neither does one that states fewer digits of the version.
+    them contradicts nothing, and neither does one that states fewer digits of the version, or its
+    digits without dots, as `wan22`.
     """
     last = re.split(r"[/\\]", name.strip())[-1]
     own, stated = fold_model_text(benchmark), fold_model_text(last[:MAX_NAME_CHARACTERS])
@@ -33,7 +34,7 @@ def is_other_model(benchmark: str, name: str) -> bool:
         return True
     known, found = list_versions(own, own), list_versions(own, stated)
     return bool(known and found) and not any(
-        each == version or version.startswith(f"{each}.") for each in found for version in known
+        version.startswith(each) for each in found for version in known
     )
 
 
@@ -48,10 +49,11 @@ def is_disjoint(stated: list[str], own: list[str]) -> bool:
 
 
 def list_versions(own: str, text: str) -> Set[str]:
-    """List the versions in a text that follow the name of a benchmark's family of models, with
-    which the benchmark's own name begins.
+    """List the versions in a text, without dots, that follow the name of a benchmark's family of
+    models, with which the benchmark's own name begins.
     """
     family = FAMILY_PATTERN.match(own)
     if family is None:
         return frozenset()
-    return frozenset(re.findall(VERSION_PATTERN.format(family=family[0]), text))
+    found = re.findall(VERSION_PATTERN.format(family=family[0]), text)
+    return frozenset(each.replace(".", "") for each in found)

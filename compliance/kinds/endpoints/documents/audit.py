@@ -50,6 +50,8 @@ class EndpointsAudit(FileDocument):
     caching: ResultSummary | None
     performance: ResultSummary | None
     """Summary of the run that the test was made beside."""
+    pattern: str | None
+    """Load pattern of that run, in which the test issues its requests, too."""
 
 
 def read_endpoints_audit(run: EndpointsRun) -> EndpointsAudit | None:
@@ -65,6 +67,7 @@ def read_endpoints_audit(run: EndpointsRun) -> EndpointsAudit | None:
         reference=read_audit_run(folder / REFERENCE_RUN),
         caching=read_audit_run(folder / CACHING_RUN),
         performance=run.summary,
+        pattern=run.stated_config.load_pattern.type,
     )
 
 

@@ -132,7 +132,7 @@ def model_name(point: EndpointsPoint) -> Iterator[Fault]:
     that the configuration names states no other version or size than the benchmark's, and no
     distilled model. A path or a name that states none of these may be any model.
 
-    Source: Endpoints rules, 3.2 and 8.5. No curve is published; names of eight published entries of
+    Source: Endpoints rules, 3.2 and 8.5. No curve is published; names of 16 published entries of
     Inference v6.1 were tried.
     Advice: use the benchmark's name of the round, in the folder and in model_name.
     """

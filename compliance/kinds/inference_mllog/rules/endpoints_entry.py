@@ -209,7 +209,7 @@ def model(entry: EndpointsEntry) -> Iterator[Fault]:
     the closed division the model's name states no other version or size than the benchmark's, and
     no distilled model. A path or a name that states none of these may be any model.
 
-    Source: mlcommons/endpoints, submission_ref.model and model_params.name; tried on eight
+    Source: mlcommons/endpoints, submission_ref.model and model_params.name; tried on 16
     published entries.
     Advice: submit the configuration that the run used.
     """
@@ -259,7 +259,7 @@ def entry_data(entry: EndpointsEntry) -> Iterator[Fault]:
     accepted in the configuration, where published entries have names of their own.
 
     Source: mlcommons/endpoints, names of data sets in config.yaml and accuracy_results.json; tried
-    on eight published entries of v6.1.
+    on 14 published entries of v6.1.
     Advice: measure the entry with its benchmark's data.
     """
     if entry.model is None or not entry.is_closed:

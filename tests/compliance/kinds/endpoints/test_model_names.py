@@ -11,6 +11,10 @@ PUBLISHED = [
         "nvidia/Qwen3-VL-235B-A22B-Instruct-NVFP4-MLPerf-Inference-Closed-V6.1-FP8-KV",
     ),
     ("deepseek-r1", "/lustre/models/DeepSeek-R1-NVFP4-v2-mlpinf"),
+    ("qwen3.6-27b", "/models/Qwen3.6-27B-Q4_K_M"),
+    ("qwen3.6-27b", "base"),
+    ("qwen3-vl-235b-a22b", "/hf_cache/models/qwen3vl-nvfp4"),
+    ("wan-2.2-t2v-a14b", "wan22"),
 ]
 """Names in entries of Inference v6.1."""
 LIKELY = [
@@ -47,6 +51,7 @@ OTHERS = [
     ("gpt-oss-120b", "openai/gpt-oss-20b"),
     ("kimi-k3", "moonshotai/Kimi-K2"),
     ("wan-2.2-t2v-a14b", "Wan-AI/Wan2.1-T2V-14B"),
+    ("wan-2.2-t2v-a14b", "wan21"),
     ("deepseek-v4.1-flash", "deepseek-ai/DeepSeek-V3.2"),
 ]
 

@@ -321,3 +321,13 @@ def test_answers_of_a_third_of_their_characters_tokens_are_a_warning(tmp_path: P
     (found,) = Judge().judge_path(str(tmp_path)).findings
     assert (found.rule, found.severity) == ("endpoints.characters", Severity.WARNING)
     assert found.found.startswith("answers of 40")
+
+
+@pytest.mark.parametrize(("stated", "found"), [(0.06, True), (0.07, False)])
+def test_a_run_faster_than_its_audits_stated_rate_is_a_warning(
+    tmp_path: Path, stated: float, found: bool
+) -> None:
+    """Where the test's own runs were not submitted, the rate in its outcome counts."""
+    cached_entry(ref_qps=stated, audit_qps=stated)(tmp_path)
+    rules = {each.rule for each in Judge().judge_path(str(tmp_path)).findings}
+    assert rules == ({"endpoints.audit_speed"} if found else set())

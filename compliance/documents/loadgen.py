@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compliance.documents.base import FolderDocument, LogDocument
+from compliance.documents.submitted_runs import RunMark, SubmittedRun, TimeShape
 from compliance.logs.loadgen.summary import SummaryValues
+from compliance.logs.loadgen.summary_keys import SUMMARY_LATENCY_KEYS
 from compliance.logs.log_index import LogIndex, R
 from compliance.logs.source_file import SourceFile
 from compliance.verdict import Fault, Severity
@@ -47,3 +49,24 @@ class EntryRun(LoadGenFolder[R]):
             file=self.summary_source.path,
             severity=severity,
         )
+
+
+def identify_loadgen_run(run: EntryRun[R], organisation: str, system: str) -> SubmittedRun:
+    """Return what tells a LoadGen run since 1.0 from all others: start and end, to the millisecond,
+    and of a performance run its latencies, to the nanosecond.
+    """
+    marks = []
+    begin, end = run.find_value("power_begin"), run.find_value("power_end")
+    if isinstance(begin, str) and isinstance(end, str):
+        marks.append(RunMark("times", (begin, end)))
+    shape = None
+    if run.performance:
+        found = [run.find_number(key) for key in SUMMARY_LATENCY_KEYS.values()]
+        latencies = tuple(each for each in found if each is not None)
+        counts = (run.find_value("effective_scenario"), run.find_value("result_query_count"))
+        shape = TimeShape(counts=(*map(str, counts), len(latencies)), times=latencies)
+        if len(latencies) == len(found) and max(latencies) > 0:
+            marks.append(RunMark("latencies", latencies))
+    return SubmittedRun(
+        file=run.path, organisation=organisation, system=system, marks=marks, shape=shape
+    )

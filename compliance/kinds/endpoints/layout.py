@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from compliance.documents.role_files import compare_role_files
 from compliance.kinds.endpoints.documents.audit import read_endpoints_audit
 from compliance.kinds.endpoints.documents.run import EndpointsRun, read_endpoints_run
-from compliance.kinds.endpoints.recognition import find_endpoints_summary
+from compliance.kinds.endpoints.recognition import (
+    ENDPOINTS_SUMMARY_FILES,
+    ENDPOINTS_SUMMARY_PATHS,
+    find_endpoints_summary,
+)
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.token_counter import TokenCounter
 from compliance.verdict import ResultKind
@@ -39,6 +44,9 @@ def iterate_run(run: EndpointsRun) -> Iterator[Piece]:
     """Open a run: the files that it was read from, what they say, and its caching test."""
     yield from run.sources
     yield run
+    names = (*ENDPOINTS_SUMMARY_FILES, *ENDPOINTS_SUMMARY_PATHS)
+    summaries = (run.folder / name for name in names)
+    yield compare_role_files("summary", run.summary_source.path, summaries)
     if audit := read_endpoints_audit(run):
         yield audit.source
         yield audit

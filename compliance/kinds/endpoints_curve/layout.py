@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from compliance.documents.submitted_runs import SubmittedRun, SubmittedRuns
+from compliance.kinds.endpoints.documents.copied_run import EQUAL_MARKS, identify_client_run
 from compliance.kinds.endpoints.documents.run import read_endpoints_run
 from compliance.kinds.endpoints.layout import build_run_result, iterate_run
 from compliance.kinds.endpoints.recognition import RESULTS_FOLDER, find_endpoints_summary
@@ -56,12 +58,14 @@ class EndpointsCurveLayout:
         root = find_submission_folder(target.path.parent)
         return [build_point(read_endpoints_point(target.path, root, self.round))]
 
-    def open_shared_runs(self, target: RecognisedPath) -> Iterable[Piece]:
+    def open_shared_runs(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open what several submissions in a folder share, which were judged one by one."""
         parts = find_judgeable_parts(target.path)
         homes = [each for each in parts if is_folder(each / RESULTS_FOLDER)]
         submissions = [self.read_submission(each) for each in homes]
-        return [EndpointsSubmissions(root=target.path, submissions=submissions)]
+        yield EndpointsSubmissions(root=target.path, submissions=submissions)
+        runs = [run for each in submissions for run in list_submitted_runs(each)]
+        yield SubmittedRuns(root=target.path, runs=runs, reported=EQUAL_MARKS)
 
     def read_submission(self, path: Path) -> EndpointsSubmission:
         """Read the curves in a folder."""
@@ -70,6 +74,15 @@ class EndpointsCurveLayout:
             for each in list_curve_folders(path)
         ]
         return EndpointsSubmission(root=path, curves=curves)
+
+
+def list_submitted_runs(submission: EndpointsSubmission) -> list[SubmittedRun]:
+    """List the runs of a submission by what tells them from all others."""
+    return [
+        identify_client_run(point.run, submission.organisation, curve.folder.parent.name)
+        for curve in submission.curves
+        for point in curve.points
+    ]
 
 
 def open_run(target: RecognisedPath) -> Iterable[Piece] | None:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.loadgen import identify_loadgen_run
+from compliance.documents.role_files import list_second_loadgen_logs
+from compliance.documents.submitted_runs import SubmittedRun, SubmittedRuns
 from compliance.empty_path import describe_empty_target
+from compliance.kinds.endpoints.documents.copied_run import identify_client_run
 from compliance.kinds.endpoints.layout import iterate_run
 from compliance.kinds.endpoints.recognition import find_endpoints_summary
 from compliance.kinds.inference_mllog.documents.endpoints_entry import (
@@ -80,18 +84,20 @@ class InferenceMllogLayout:
 
     def open_runs(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open the entry whose performance runs are in a folder."""
-        return self.iterate_entry(target.path.parent, target.position)
+        return self.iterate_entry(target.path.parent, target.position, [])
 
     def open_client_run(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open a run of the Endpoints client as an entry."""
         summary = find_endpoints_summary(target.path)
         if summary is None:
             return None
-        return [self.build_endpoints_entry(target.path, summary, target.position)]
+        place = target.position
+        entry = read_endpoints_entry(target.path, summary, place, self.round, self.counter)
+        return [self.build_endpoints_entry(entry, place)]
 
     def open_entries(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open the entries of a system, a benchmark or a scenario."""
-        yield from self.iterate_entries_below(target.path, target.position)
+        yield from self.iterate_entries_below(target.path, target.position, [])
         if not has_entry(target.path):
             yield build_path_fault(target.path, *describe_empty_target(target))
 
@@ -101,7 +107,7 @@ class InferenceMllogLayout:
         if place is None or place.system is None:
             return None
         return self.iterate_entries_below(
-            place.organisation_folder / "results" / place.system, place
+            place.organisation_folder / "results" / place.system, place, []
         )
 
     def open_organisation(self, target: RecognisedPath) -> Iterable[Piece] | None:
@@ -138,18 +144,29 @@ class InferenceMllogLayout:
         yield run.source
         yield run.summary_source
         yield run
+        yield from list_second_loadgen_logs(run.folder)
 
-    def iterate_entry(self, path: Path, place: TreePosition | None) -> Iterator[Piece]:
+    def iterate_entry(
+        self, path: Path, place: TreePosition | None, submitted: list[SubmittedRun]
+    ) -> Iterator[Piece]:
         """Open an entry; a closed one with its system's description, measurements and compliance
-        tests.
+        tests. What tells its runs from all others is added to `submitted`.
         """
+        system_name = path.parent.parent.name
         system = None
         if place:
             system = self.read_system_description(path, place)
         if summary := find_endpoints_summary(path):
-            yield self.build_endpoints_entry(path, summary, place)
+            measured = read_endpoints_entry(path, summary, place, self.round, self.counter)
+            if place:
+                submitted.append(identify_client_run(measured.run, place.org, system_name))
+            yield self.build_endpoints_entry(measured, place)
         else:
             entry = read_mllog_entry(path, place, self.round, system.category if system else None)
+            if place:
+                submitted += [
+                    identify_loadgen_run(run, place.org, system_name) for run in entry.runs
+                ]
             yield ResultPart(
                 kind=ResultKind.ENTRY,
                 path=path,
@@ -173,15 +190,14 @@ class InferenceMllogLayout:
             yield from self.iterate_filing(entry, place)
 
     def build_endpoints_entry(
-        self, path: Path, summary: Path, place: TreePosition | None
+        self, entry: EndpointsEntry, place: TreePosition | None
     ) -> ResultPart:
         """Build the result of an entry that was measured with the Endpoints client, to which none
         of LoadGen's rules apply.
         """
-        entry = read_endpoints_entry(path, summary, place, self.round, self.counter)
         return ResultPart(
             kind=ResultKind.ENTRY,
-            path=path,
+            path=entry.folder,
             files=1,
             contents=self.iterate_endpoints_documents(entry, place),
             evidence=entry.run.evidence,
@@ -235,9 +251,10 @@ class InferenceMllogLayout:
         error if there is no other organisation.
         """
         filled = [home for home in organisations if has_entry(home / "results")]
+        submitted: list[SubmittedRun] = []
         for home in organisations:
             yield from self.iterate_entries_below(
-                home / "results", TreePosition(organisation_folder=home)
+                home / "results", TreePosition(organisation_folder=home), submitted
             )
             if home not in filled and is_folder(home / "results"):
                 yield build_path_fault(
@@ -248,15 +265,20 @@ class InferenceMllogLayout:
                 )
         if not filled:
             yield build_path_fault(target.path, *describe_empty_target(target))
+        yield SubmittedRuns(root=target.path, runs=submitted)
 
     def iterate_entries_below(
-        self, path: Path, place: TreePosition | None, depth: int = 3
+        self,
+        path: Path,
+        place: TreePosition | None,
+        submitted: list[SubmittedRun],
+        depth: int = 3,
     ) -> Iterator[Piece]:
         """Open the entries in a folder and its subfolders, and whether closed benchmarks have all
-        scenarios.
+        scenarios. What tells their runs from all others is added to `submitted`.
         """
         if parse_scenario_folder(path.name):
-            yield from self.iterate_entry(path, place)
+            yield from self.iterate_entry(path, place, submitted)
             return
         if any(is_folder(path / name) for name in RUN_FOLDER_NAMES):
             yield build_path_fault(
@@ -276,7 +298,7 @@ class InferenceMllogLayout:
         ):
             yield read_mllog_benchmark(path, place, self.round)
         for folder in inner:
-            yield from self.iterate_entries_below(folder, place, depth - 1)
+            yield from self.iterate_entries_below(folder, place, submitted, depth - 1)
 
 
 def has_entry(path: Path, depth: int = 3) -> bool:

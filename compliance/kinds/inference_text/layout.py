@@ -2,10 +2,13 @@
 submission.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.role_files import list_second_loadgen_logs
+from compliance.documents.submitted_runs import SubmittedRun, SubmittedRuns
+from compliance.kinds.inference_text.documents.copied_run import identify_text_run
 from compliance.kinds.inference_text.documents.entry import TextAuditTest, TextEntry, TextRun
 from compliance.kinds.inference_text.documents.organisation import (
     TextBenchmarkFolder,
@@ -116,7 +119,7 @@ class InferenceTextLayout:
         parts = path.relative_to(place.organisation_folder).parts[1:]
         results = resolve_folder_ignoring_case(place.organisation_folder / "results", parts[:3])
         if len(parts) < 3:
-            return self.iterate_organisation(place)
+            return self.iterate_organisation(place, [])
         if not is_folder(results):
             return [build_path_fault(results, NOTHING_RECOGNISED, JUDGED_INFERENCE_PATHS)]
         return self.iterate_entry_folder(results, place)
@@ -129,12 +132,12 @@ class InferenceTextLayout:
         """Open a system or a benchmark of one, in a tree or outside."""
         if target.position is None:
             return self.iterate_loose_entries(target.path)
-        return self.iterate_organisation(target.position)
+        return self.iterate_organisation(target.position, [])
 
     def open_organisation(self, target: RecognisedPath) -> Iterable[Piece] | None:
         """Open the submission of an organisation."""
         if target.position:
-            return self.iterate_organisation(target.position)
+            return self.iterate_organisations(target, [target.position])
         return None
 
     def open_tree(self, target: RecognisedPath) -> Iterator[Piece]:
@@ -142,8 +145,17 @@ class InferenceTextLayout:
         found = list(iterate_tree_organisations(target.path))
         if not found:
             yield build_path_fault(target.path, NOTHING_RECOGNISED, JUDGED_INFERENCE_PATHS)
-        for home in found:
-            yield from self.iterate_organisation(TreePosition(organisation_folder=home))
+        places = [TreePosition(organisation_folder=home) for home in found]
+        yield from self.iterate_organisations(target, places)
+
+    def iterate_organisations(
+        self, target: RecognisedPath, places: Sequence[TreePosition]
+    ) -> Iterator[Piece]:
+        """Open organisations, then what tells all of their runs apart."""
+        submitted: list[SubmittedRun] = []
+        for place in places:
+            yield from self.iterate_organisation(place, submitted)
+        yield SubmittedRuns(root=target.path, runs=submitted)
 
     def iterate_run(self, run: TextRun) -> Iterator[Piece]:
         """Open a run that has been read."""
@@ -164,6 +176,7 @@ class InferenceTextLayout:
             run.accuracy_source.leniency = {**run.accuracy_source.leniency, **cut}
         yield from (run.summary_source, run.detail_source, run.accuracy_source)
         yield run
+        yield from list_second_loadgen_logs(run.folder)
 
     def iterate_entry_folder(self, path: Path, place: TreePosition | None) -> Iterator[Piece]:
         """Open an entry with all its submitted files."""
@@ -220,9 +233,11 @@ class InferenceTextLayout:
             else:
                 yield from self.iterate_loose_entries(folder, depth - 1)
 
-    def iterate_organisation(self, place: TreePosition) -> Iterator[Piece]:
-        """Open an organisation, or one of its systems or benchmarks, with the system
-        descriptions.
+    def iterate_organisation(
+        self, place: TreePosition, submitted: list[SubmittedRun]
+    ) -> Iterator[Piece]:
+        """Open an organisation, or one of its systems or benchmarks, with the system descriptions.
+        What tells its runs from all others is added to `submitted`.
         """
         parts = self.collect_models(place)
         described = [
@@ -240,7 +255,10 @@ class InferenceTextLayout:
             for folder in iterate_subfolders(model.folder):
                 if match_scenario_folder(folder.name):
                     filed = parse_entry_position(place, folder)
-                    yield self.build_entry(read_text_entry(folder, filed, self.round, self.truth))
+                    entry = read_text_entry(folder, filed, self.round, self.truth)
+                    system = model.folder.parent.name
+                    submitted += [identify_text_run(run, place.org, system) for run in entry.runs]
+                    yield self.build_entry(entry)
 
     def collect_models(self, place: TreePosition) -> list[TextBenchmarkFolder]:
         """Find the benchmarks of the systems to judge."""

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.submitted_runs import SubmittedRun, SubmittedRuns
+from compliance.kinds.training.copied_runs import BOUNDS_MARK, identify_training_run
 from compliance.kinds.training.documents.log import (
     PublishedLog,
     PublishedSet,
@@ -121,13 +123,21 @@ class TrainingLayout:
         self.seen_runs.clear()
         if target.position is None:
             return None
-        return self.iterate_organisation(target.position.organisation_folder)
+        return self.iterate_organisations(target, [target.position.organisation_folder])
 
     def open_tree(self, target: RecognisedPath) -> Iterator[Piece]:
         """Open the submissions of a tree."""
         self.seen_runs.clear()
-        for home in iterate_tree_organisations(target.path):
-            yield from self.iterate_organisation(home)
+        yield from self.iterate_organisations(target, iterate_tree_organisations(target.path))
+
+    def iterate_organisations(
+        self, target: RecognisedPath, homes: Iterable[Path]
+    ) -> Iterator[Piece]:
+        """Open organisations, then what tells all of their runs apart."""
+        submitted: list[SubmittedRun] = []
+        for home in homes:
+            yield from self.iterate_organisation(home, submitted)
+        yield SubmittedRuns(root=target.path, runs=submitted, reported={BOUNDS_MARK})
 
     def read_system_description(self, place: TreePosition | None) -> DescribedSystem | None:
         """Read the system description that belongs to a place."""
@@ -236,8 +246,10 @@ class TrainingLayout:
             if any(iterate_published_logs(folder)):
                 yield self.build_set(read_published_set(folder, self.round))
 
-    def iterate_organisation(self, home: Path) -> Iterator[Piece]:
-        """Open an organisation's submission, system by system."""
+    def iterate_organisation(self, home: Path, submitted: list[SubmittedRun]) -> Iterator[Piece]:
+        """Open an organisation's submission, system by system. What tells its runs from all others
+        is added to `submitted`.
+        """
         names, sets, repeated = set(), 0, list[RepeatedRun]()
         for folder in iterate_subfolders(home / "results"):
             filed = self.read_submitted_system(
@@ -246,6 +258,11 @@ class TrainingLayout:
             names.add(fold_name(folder.name))
             sets += len(filed.sets)
             repeated += self.list_repeated_runs(home, filed)
+            submitted += [
+                identify_training_run(log, home.name, folder.name, find_run_bounds(log))
+                for group in filed.sets
+                for log in group.logs
+            ]
             yield from self.iterate_system(filed)
         idle = [
             path for path in list_system_descriptions(home) if fold_name(path.stem) not in names

@@ -125,9 +125,11 @@ def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
 
 def is_shared_rule_module(name: str) -> bool:
     return name.startswith("compliance.kinds.endpoints.rules.") or name in (
+        "compliance.rules.copied_runs",
         "compliance.rules.facts",
         "compliance.rules.file_integrity",
         "compliance.rules.known_round",
+        "compliance.rules.role_files",
     )
 
 

@@ -4,10 +4,12 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
-from compliance.kinds.endpoints.documents.result_summary import ResultSummary
+from compliance.kinds.endpoints.documents.copied_run import (
+    identify_client_run,
+    read_compared_bytes,
+)
 from compliance.kinds.endpoints.documents.run import EndpointsRun
 from compliance.kinds.endpoints_curve.documents.point import EndpointsPoint
 from compliance.kinds.endpoints_curve.documents.submission import (
@@ -18,9 +20,7 @@ from compliance.recognition.tree_path import is_file, is_folder, iterate_subfold
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
-MAX_COMPARED_BYTES: Final = 1 << 22
 TIMED_FIELD: Final = b'"duration_s"'
-COMPARED_SERIES: Final = ("latency", "ttft", "tpot", "output_sequence_lengths")
 
 
 @rule("endpoints.tree", EndpointsSubmission, About.RULES, doubt="whether others can repeat it")
@@ -150,27 +150,4 @@ def list_run_keys(run: EndpointsRun) -> Sequence[object]:
     """List what no two runs share: the digest of the summary, and its totals. Empty if the summary
     cannot be read.
     """
-    if run.summary is None:
-        return []
-    content = read_compared_bytes(run.summary_source.path)
-    keys = (hashlib.sha256(content).hexdigest() if content else None, collect_totals(run.summary))
-    return [key for key in keys if key is not None]
-
-
-def read_compared_bytes(path: Path) -> bytes:
-    """Read what is compared of a file; empty if it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_COMPARED_BYTES)
-    except OSError:
-        return b""
-
-
-def collect_totals(summary: ResultSummary | None) -> tuple[object, ...] | None:
-    """Return the totals of a run, which no two runs share; None if it lacks one."""
-    if summary is None:
-        return None
-    found = (summary.duration_ns, *(getattr(summary, name).total for name in COMPARED_SERIES))
-    if None in found:
-        return None
-    return found
+    return identify_client_run(run, "", "").marks

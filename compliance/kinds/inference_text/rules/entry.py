@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from compliance.kinds.inference_text.documents.entry import TextEntry, TextRun
+from compliance.kinds.inference_text.documents.copied_run import (
+    identify_run_start,
+    list_summary_latencies,
+)
+from compliance.kinds.inference_text.documents.entry import TextEntry
 from compliance.kinds.inference_text.logs.legacy_detail import HEAD_KEYS
 from compliance.kinds.inference_text.logs.legacy_detail import LegacyTestMode as LoadGenMode
 from compliance.recognition.path_kind import PLACEHOLDER_FILES
@@ -14,14 +18,6 @@ from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
-SUMMARY_LATENCIES = (
-    "Min latency",
-    "Max latency",
-    "Mean latency",
-    "50.00 percentile latency",
-    "90.00 percentile latency",
-    "99.00 percentile latency",
-)
 SHARED_SETTINGS = (
     "samples_per_query",
     "target_latency_ns",
@@ -194,26 +190,6 @@ def distinct(entry: TextEntry) -> Iterator[Fault]:
             yield entry.build_fault(
                 f"the same latencies as {first.folder.name}", "a separate run", file=second.folder
             )
-
-
-def identify_run_start(run: TextRun) -> tuple[str, int, int] | None:
-    """Return what identifies a run: its date, and the times at which its queries were generated and
-    ended.
-    """
-    date, phase = run.find_value("test_datetime"), run.phase
-    if date is None or phase is None or not phase.generated or not phase.counters:
-        return None
-    return date, phase.generated[-1].time_ns, phase.counters[-1][1]
-
-
-def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
-    """Return the latencies of a summary; None for each missing one."""
-    found = tuple(
-        value.text for name in SUMMARY_LATENCIES if (value := run.summary.values.get(name))
-    )
-    if len(found) == len(SUMMARY_LATENCIES):
-        return found
-    return None
 
 
 @rule("inference-text.claimed_version", TextEntry, former="filed.version")

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.loadgen import identify_loadgen_run
+from compliance.documents.submitted_runs import SubmittedRuns
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun, parse_power_time
 from compliance.kinds.podium.documents.ledger import read_clock_setback_s
 from compliance.kinds.podium.documents.submission import Submission
@@ -52,45 +54,34 @@ OWN_ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"
 @rule("tree.distinct", Submission, About.SCORE)
 def distinct(tree: Submission) -> Iterator[Fault]:
     """No LoadGen run in a tree is submitted twice, under different scenarios, systems or
-    organisations. The rule compares times and results.
+    organisations. The rule compares times and latencies, also latencies that are all another run's
+    multiplied by one factor.
 
     Source: inference_rules.adoc v0.5, Scenarios and System under test: a run belongs to one
     scenario on one system; house rule for the compared marks.
     Advice: submit each run once, in the folder in which it was made.
     """
-    known_marks: dict[object, LoadGenRun] = {
-        mark: run
-        for other in tree.earlier
-        for run in iterate_submission_runs(other)
-        for mark in iterate_unique_marks(run)
+    root = tree.organisation_folder.parents[1]
+    runs = {
+        run.path: run for each in (*tree.earlier, tree) for run in iterate_submission_runs(each)
     }
-    for run in iterate_submission_runs(tree):
-        for mark in iterate_unique_marks(run):
-            other = known_marks.setdefault(mark, run)
-            if other.folder != run.folder:
-                found = (
-                    f"the same {mark[0]} as"
-                    f" {other.folder.relative_to(tree.organisation_folder.parents[1])}"
-                )
-                yield run.build_fault(found, "a separate run", "power_begin")
-                break
+    own = {run.path for run in iterate_submission_runs(tree)}
+    submitted = SubmittedRuns(
+        root=root,
+        runs=[
+            identify_loadgen_run(run, tree.organisation_folder.name, str(run.folder))
+            for run in runs.values()
+        ],
+    )
+    for copy in submitted.find_copies():
+        if copy.run.file in own:
+            found = f"the same {copy.what} as {copy.other.file.parent.relative_to(root)}"
+            yield runs[copy.run.file].build_fault(found, "a separate run", "power_begin")
 
 
 def iterate_submission_runs(tree: Submission) -> Iterator[LoadGenRun]:
     """Yield all LoadGen runs of an organisation."""
     yield from (run for entry in tree.entries for run in entry.runs)
-
-
-def iterate_unique_marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
-    """Yield values that no two runs share: start and end, to the millisecond, and measurements, to
-    the nanosecond.
-    """
-    begin, end = run.find_value("power_begin"), run.find_value("power_end")
-    if isinstance(begin, str) and isinstance(end, str):
-        yield "times", (begin, end)
-    results = tuple(run.find_value(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
-    if run.performance and all(map(is_logged_count, results)):
-        yield "latencies", results
 
 
 @rule("tree.chronology", Submission, About.SCORE)

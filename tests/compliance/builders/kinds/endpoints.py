@@ -711,6 +711,18 @@ def shifted_events(folder: Path) -> None:
     (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in late))
 
 
+def submit_twice(home: Path) -> None:
+    """Submit an entry's system under a second name."""
+    system = home.parents[1]
+    shutil.copytree(system, system.with_name("crate"))
+
+
+def write_second_summary(home: Path) -> None:
+    """Keep the summary of an earlier try beside that of the run."""
+    text = (home / SUMMARY).read_text()
+    (home / SUMMARY).with_name("results_summary.json").write_text(text.replace("160", "161"))
+
+
 BASES: Final[Mapping[str, Builder]] = {
     "endpoints": client_run(),
     "endpoints-closed-loop": client_run(pattern=CLOSED_LOOP),
@@ -720,6 +732,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "endpoints-summaries": summarising_entry(),
 }
 VALID: Final[Mapping[str, Builder | str]] = {
+    "file.role": "endpoints",
     "endpoints.in_flight": "endpoints-closed-loop",
     "endpoints.held": "endpoints-closed-loop",
     "endpoints.tokens_per_sample": language_entry(9_000),
@@ -749,8 +762,10 @@ VALID: Final[Mapping[str, Builder | str]] = {
         )
     },
 }
-KINDS: Final = {"endpoints": "endpoints"}
+KINDS: Final = {"endpoints": "endpoints", "copies": "endpoints-entry"}
 INVALID: Final[Mapping[str, Builder]] = {
+    "copies.run": client_entry(submit_twice),
+    "file.role": client_run(write_second_summary),
     "endpoints.evidence": client_run(events=False),
     "endpoints.state": summary("state", value="draining"),
     "endpoints.counts": summary("n_samples_issued", value=161),

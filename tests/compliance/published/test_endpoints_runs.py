@@ -472,6 +472,19 @@ def test_the_rates_of_a_run_folders_caching_test_are_checked(tmp_path: Path) -> 
     assert "endpoints.audit" in list_rules(judge(run), Severity.ERROR)
 
 
+@pytest.mark.parametrize(("word", "verdict"), [("True", Verdict.VALID), ("False", Verdict.BROKEN)])
+def test_the_text_of_a_caching_test_says_what_its_outcome_says(
+    tmp_path: Path, word: str, verdict: Verdict
+) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "poisson", tmp_path / "run"))
+    (run / "audit").mkdir()
+    outcome = {"passed": True, "ref_qps": 1.0, "audit_qps": 1.0, "threshold": 0.1}
+    (run / "audit" / "audit_output_caching_test.json").write_text(json.dumps(outcome))
+    text = f"Performance check pass: {word}\n"
+    (run / "audit" / "verify_OUTPUT_CACHING_TEST.txt").write_text(text)
+    assert judge(run).verdict is verdict
+
+
 @pytest.mark.parametrize("kind", FORGED_ENTRIES)
 def test_an_edit_of_an_entry_is_an_error(entry: Path, kind: str) -> None:
     FORGED_ENTRIES[kind](entry)

@@ -3,6 +3,7 @@
 Source: mlcommons/endpoints, compliance, output caching test: two run folders and their outcome.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,9 +16,13 @@ from compliance.kinds.endpoints.documents.run import EndpointsRun
 from compliance.kinds.endpoints.recognition import find_endpoints_summary
 from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.recognition.tree_path import is_file
+from suite.files.untrusted_files import open_regular_file
 
 AUDIT_FOLDER: Final = "audit"
 AUDIT_OUTCOME: Final = "audit_output_caching_test.json"
+AUDIT_TEXT: Final = "verify_OUTPUT_CACHING_TEST.txt"
+AUDIT_TEXT_LINE: Final = re.compile(r"Performance check pass: (true|false)", re.IGNORECASE)
+MAX_TEXT_BYTES: Final = 4096
 REFERENCE_RUN: Final = "reference"
 CACHING_RUN: Final = "output_caching"
 
@@ -50,6 +55,8 @@ class EndpointsAudit(FileDocument):
     caching: ResultSummary | None
     performance: ResultSummary | None
     """Summary of the run that the test was made beside."""
+    stated_pass: bool | None
+    """What the text beside the outcome says; None without it."""
     pattern: str | None
     """Load pattern of that run, in which the test issues its requests, too."""
 
@@ -67,8 +74,24 @@ def read_endpoints_audit(run: EndpointsRun) -> EndpointsAudit | None:
         reference=read_audit_run(folder / REFERENCE_RUN),
         caching=read_audit_run(folder / CACHING_RUN),
         performance=run.summary,
+        stated_pass=read_stated_pass(path.with_name(AUDIT_TEXT)),
         pattern=run.stated_config.load_pattern.type,
     )
+
+
+def read_stated_pass(path: Path) -> bool | None:
+    """Read whether the text of a caching test says that it passed; None if it does not say it, or
+    there is none.
+    """
+    try:
+        with open_regular_file(path) as stream:
+            text = stream.read(MAX_TEXT_BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return None
+    found = AUDIT_TEXT_LINE.search(text)
+    if found is None:
+        return None
+    return found[1].casefold() == "true"
 
 
 def read_audit_run(folder: Path) -> ResultSummary | None:

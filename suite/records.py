@@ -17,6 +17,7 @@ from suite.files.json_files import format_json_document, write_json
 from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.human_numbers import format_whole_digits
+from suite.loadgen.server_counters import Counted, ServerCounters, list_counted_words
 from suite.rounds import HyperValue
 from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
 
@@ -313,6 +314,10 @@ class NetworkRecord:
     """What podium's servers say of themselves; None of others."""
     statements: tuple[Mapping[str, str], ...] = ()
     """What each other server says of itself, by where it was read; empty in older records."""
+    counters: tuple[ServerCounters, ...] = ()
+    """What servers counted before and after the run; empty if none publishes counters, and in older
+    records.
+    """
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     """The `system_fingerprint` of answers -> how many of them had it; without those that had
     none.
@@ -322,6 +327,18 @@ class NetworkRecord:
     def states_what_it_serves(self) -> bool:
         """Return whether the servers name their checkpoint: podium's do."""
         return self.form == OPAQUE_FORM or self.server is not None
+
+    @property
+    def counted_words(self) -> list[tuple[str, str, str]]:
+        """List what the servers counted themselves: a name, their count or share, and podium's
+        count; "" where podium has none.
+        """
+        own = {
+            Counted.GENERATED: self.tokens_logged,
+            Counted.PROMPT: self.prompt_tokens,
+            Counted.PREFIX_HITS: self.cached_tokens,
+        }
+        return list_counted_words(self.counters, own)
 
     @property
     def is_on_other_machines(self) -> bool:
@@ -496,6 +513,7 @@ RARE_RECORD_FIELDS: Final = (
     "began_idle",
     "statements",
     "fingerprints",
+    "counters",
 )
 """Left out where empty: most records have none of them."""
 

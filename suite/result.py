@@ -156,6 +156,10 @@ class MadeWith:
     """Numbers with which it was trained or served; None if no file states it."""
     served: ServedIdentity | None = None
     """What servers behind a network run, and who said it; None of all others."""
+    counted: tuple[tuple[str, str, str], ...] = ()
+    """What these servers counted themselves in the run that gives the value: a name, their count or
+    share, and podium's count, "" where podium has none.
+    """
     batch: int | None = None
     """Samples per query of a study's row."""
     task: Mapping[str, Any] = field(default_factory=dict)

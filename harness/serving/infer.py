@@ -87,7 +87,7 @@ def serve_workload(
     if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
         click.echo(sentence)
     if serving_setup.host.network is not None:
-        click.echo(f"{workload}: served by {serving_setup.identity.describe_engine()}")
+        click.echo(f"{workload}: serving: {serving_setup.identity.describe_engine()}")
     serve_scenarios(
         replace(serving_setup, requested_runs=runs), scenarios=scenarios, mode=mode, search=search
     )

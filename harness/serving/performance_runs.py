@@ -27,6 +27,7 @@ from harness.serving.loadgen.test_settings import (
 from harness.serving.run_record import (
     LoadGenVerdict,
     describe_cached_prompts,
+    describe_server_counts,
     describe_unstreamed_answers,
     format_run_verdict,
     judge_performance_run,
@@ -261,7 +262,11 @@ def run_performance_once(
         )
         ledger_attempt.record_completion(folder, word)
     click.echo(format_run_verdict(schedule, verdict, ceiling))
-    answers = (describe_unstreamed_answers(outcome), describe_cached_prompts(outcome))
+    answers = (
+        describe_unstreamed_answers(outcome),
+        describe_cached_prompts(outcome),
+        describe_server_counts(outcome),
+    )
     remarks = list(filter(None, (*outcome.lost, *answers)))
     if above and verdict.valid:
         remarks.insert(0, ABOVE_CEILING_REMARK)

@@ -35,6 +35,7 @@ from suite.loadgen.headline import (
 )
 from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.server_counters import Counted, list_counted_words
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
 from suite.loadgen.token_record import is_streaming_credible
 from suite.loadgen.usage_record import format_cached_tokens
@@ -282,7 +283,13 @@ def build_network_record(
         return None
     bytes_out, bytes_in = outcome.traffic
     found = asdict(outcome.answered_tokens) if outcome.answered_tokens else {}
-    return replace(network, bytes_out=bytes_out, bytes_in=bytes_in, **found)
+    return replace(
+        network,
+        bytes_out=bytes_out,
+        bytes_in=bytes_in,
+        counters=outcome.server_counters,
+        **found,
+    )
 
 
 def describe_unstreamed_answers(outcome: LoadGenOutcome) -> str:
@@ -302,6 +309,25 @@ def describe_cached_prompts(outcome: LoadGenOutcome) -> str:
     if tokens is None or not tokens.cached_tokens:
         return ""
     return format_cached_tokens(tokens.cached_tokens, tokens.prompt_tokens)
+
+
+def describe_server_counts(outcome: LoadGenOutcome) -> str:
+    """Return a sentence with what the servers counted themselves, and podium's count beside it; ""
+    if they publish no counters.
+    """
+    tokens = outcome.answered_tokens
+    if tokens is None or not outcome.server_counters:
+        return ""
+    own = {
+        Counted.GENERATED: tokens.tokens_logged,
+        Counted.PROMPT: tokens.prompt_tokens,
+        Counted.PREFIX_HITS: tokens.cached_tokens,
+    }
+    words = [
+        f"{name} {stated}" + (f" (podium: {counted})" if counted else "")
+        for name, stated, counted in list_counted_words(outcome.server_counters, own)
+    ]
+    return f"by the servers' own counters: {', '.join(words)}" if words else ""
 
 
 def build_instance_records(

@@ -33,7 +33,10 @@ def read_compared_result(
         row if whole else reject_result(row),
         origin=replace(row.origin, source=str(path)),
         made_with=replace(
-            traits, precision=row.precision, said=described_traits | dict(traits.said)
+            traits,
+            precision=row.precision,
+            counted=row.made_with.counted,
+            said=described_traits | dict(traits.said),
         ),
     )
 

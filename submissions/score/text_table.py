@@ -92,7 +92,7 @@ def format_system_heading(row: Result) -> str:
         row.org,
     ]
     position = replace_unprintable(", ".join(filter(None, where)))
-    served = row.served_words and f"\nserved by {replace_unprintable(row.served_words)}"
+    served = row.served_words and f"\nserving: {replace_unprintable(row.served_words)}"
     return f"{replace_unprintable(row.system)}\n{position}{served}".lstrip()
 
 
@@ -107,6 +107,9 @@ def iterate_lines(row: Result) -> Iterator[ScoreLine]:
     for figure, score in zip_longest(tokens, others):
         name, value = figure or ("", "")
         yield ScoreLine(None, name, value, score or "")
+    for name, stated, counted in row.made_with.counted:
+        beside = f"podium: {counted}" if counted else ""
+        yield ScoreLine(None, f"server: {name}", stated, beside)
     for each in row.energy:
         yield from iterate_power_lines(each)
     yield from iterate_convergence_lines(row)

@@ -49,6 +49,7 @@ from suite.files.layout import (
     sync_to_disk,
 )
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.server_counters import ServerCounters
 from suite.process.devices import format_device_name, name_as_only_gpu
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
@@ -244,6 +245,8 @@ class LoadGenOutcome:
     """Bytes of requests and of answers, if a network was between."""
     answered_tokens: AnsweredTokens | None = None
     """What came of prompts to an OpenAI-compatible API."""
+    server_counters: tuple[ServerCounters, ...] = ()
+    """What servers counted before and after the run; empty if none publishes counters."""
 
 
 @contextmanager

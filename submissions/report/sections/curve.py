@@ -385,7 +385,7 @@ def describe_curve_systems(curves: Sequence[ScoredCurve]) -> Iterator[tuple[str,
         ("Organisation", [each.org for each in curves]),
         ("System", [each.system for each in curves]),
         ("Machine", [str(each.machine) for each in curves]),
-        ("Served by", [each.served.describe_engine() for each in curves if each.served]),
+        ("Serving", [each.served.describe_engine() for each in curves if each.served]),
         ("Precision", [each.precision or "" for each in curves if not each.served]),
         ("Data set", [each.dataset for each in curves]),
     )

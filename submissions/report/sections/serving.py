@@ -105,6 +105,7 @@ def build_scenario_section(result: IndexedResult, score: Result) -> Section:
         build_serving_runs_table(result, score, runs),
         *build_token_latency_tables(runs),
         *build_within_run_tables(score),
+        *build_counted_tables(score),
     ]
     if record:
         tables.insert(0, build_system_settings_table(record, score.metric))
@@ -116,6 +117,19 @@ def build_scenario_section(result: IndexedResult, score: Result) -> Section:
         notes=tuple(notes),
         tables=tuple(tables),
     )
+
+
+def build_counted_tables(score: Result) -> Iterator[Table]:
+    """Yield a table of what servers counted themselves in the run that gives the value, beside what
+    podium counted; nothing if they publish no counters.
+    """
+    if score.made_with.counted:
+        yield Table(
+            title="Counted by the servers themselves",
+            columns=("what", "the servers' word", "podium"),
+            rows=score.made_with.counted,
+            folded=True,
+        )
 
 
 def find_slowest_run(score: Result) -> int:

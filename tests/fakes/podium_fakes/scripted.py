@@ -175,6 +175,39 @@ def vllm_pages(version: str = "0.32.0") -> dict[str, bytes]:
     }
 
 
+def vllm_metrics(generated: int, prompt: int, hits: int = 0, **labels: str) -> bytes:
+    """Write a page of metrics as vLLM 0.32 does, with the counters that podium reads and some that
+    it does not.
+    """
+    named = ",".join(f'{name}="{value}"' for name, value in {"engine": "0", **labels}.items())
+    series = {
+        "prefix_cache_queries": (
+            "Prefix cache queries, in terms of number of queried tokens.",
+            prompt,
+        ),
+        "prefix_cache_hits": ("Prefix cache hits, in terms of number of cached tokens.", hits),
+        "num_preemptions": ("Cumulative number of preemption from the engine.", 3),
+        "prompt_tokens": ("Number of prefill tokens processed.", prompt),
+        "generation_tokens": ("Number of generation tokens processed.", generated),
+        "request_success": ("Count of successfully processed requests.", 1),
+    }
+    lines = [
+        "# HELP vllm:num_requests_running Number of requests in model execution batches.",
+        "# TYPE vllm:num_requests_running gauge",
+        f"vllm:num_requests_running{{{named}}} 0.0",
+    ]
+    for name, (told, value) in series.items():
+        lines += [
+            f"# HELP vllm:{name}_total {told}",
+            f"# TYPE vllm:{name}_total counter",
+            f"vllm:{name}_total{{{named}}} {value:.1f}",
+            f"# TYPE vllm:{name}_created gauge",
+            f"vllm:{name}_created{{{named}}} 1.7644608e+09",
+        ]
+    body = "\n".join([*lines, ""]).encode()
+    return reply(200, body, "server: uvicorn")
+
+
 def fingerprinted(events: Iterable[bytes], fingerprint: object) -> list[bytes]:
     """Put a fingerprint into the last event before the end, where vLLM has it."""
     *others, last, end = events

@@ -1,5 +1,7 @@
 """Scores of podium's own results: the minutes of a run set, the metric of a scenario."""
 
+from pathlib import Path
+
 from compliance.kinds.podium.results import energy, log_values
 from compliance.kinds.podium.results.within_run import iterate_within_run_figures
 from compliance.results.indexed_result import IndexedResult
@@ -119,6 +121,13 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
         made_with=MadeWith(
             precision=drop_unstated(record.stated_system.precision),
             served=record.stated_system.served,
+            counted=read_counted_words(result.performance_folders[runs.index(value)]),
         ),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)], scenario),
     )
+
+
+def read_counted_words(folder: Path) -> tuple[tuple[str, str, str], ...]:
+    """Read what servers counted themselves in a performance run; nothing without servers."""
+    network = log_values.read_loadgen_run_record(folder).network
+    return tuple(network.counted_words) if network else ()

@@ -14,6 +14,12 @@ from compliance.verdict import About, Fault, Severity
 from suite.files.layout import TOKEN_RECORD_FILE, USAGE_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.server_counters import (
+    MAX_COUNT_DIFFERENCE,
+    Counted,
+    is_count_alike,
+    sum_counters,
+)
 from suite.loadgen.token_record import (
     MAX_SHARE_IN_ONE_READ,
     is_streaming_credible,
@@ -349,6 +355,37 @@ def restarts(entry: InferenceEntry) -> Iterator[Fault]:
                 f"system_fingerprint {found}",
                 f"{first}, as in the runs before it",
             )
+
+
+@rule("network.counters", LoadGenRun, About.SCORE, severity=Severity.WARNING)
+def counters(run: LoadGenRun) -> Iterator[Fault]:
+    """Servers that publish counters (`/metrics`) count as many generated tokens as LoadGen was
+    told, within one per cent. No counter falls during a run. The counters are of the run's servers.
+
+    Source: house rule: a server counts what it generates for all its clients.
+    Advice: measure a server that nobody else uses; look into its log for a restart, for requests
+    that it answered twice, and for tokens that it generated and did not send.
+    """
+    network = run.record.network if run.record else None
+    if network is None:
+        return
+    for each in network.counters:
+        if each.endpoint not in network.endpoints:
+            yield build_record_fault(
+                run, f"counters of {each.endpoint}", f"those of {', '.join(network.endpoints)}"
+            )
+        if fallen := each.list_fallen():
+            yield build_record_fault(
+                run, f"{', '.join(fallen)} of {each.endpoint} fell", "counters that rise"
+            )
+    stated = sum_counters(network.counters).get(Counted.GENERATED)
+    is_whole = len(network.counters) == len(network.endpoints)
+    if stated is not None and is_whole and not is_count_alike(stated, network.tokens_logged):
+        yield build_record_fault(
+            run,
+            f"{stated} generated tokens by the servers' own counters",
+            f"{network.tokens_logged}, as LoadGen was told, within {MAX_COUNT_DIFFERENCE:.0%}",
+        )
 
 
 @rule("network.machines", LoadGenRun, About.IDENTITY)

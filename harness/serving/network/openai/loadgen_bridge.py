@@ -46,6 +46,7 @@ from harness.serving.network.silence import (
     SILENCE_LATENCY_BOUNDS,
     SUT_NAME_PREFIX,
 )
+from harness.serving.network.statements.metrics import CounterReader
 from suite.files.layout import ROOM_RECORD_FILE, START_RECORD_FILE
 from suite.loadgen.logged_answers import read_logged_tokens
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
@@ -186,8 +187,16 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     dispatcher.open_connections()
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
     count = inference.sample_count
+    counters = CounterReader(
+        endpoints=servers.endpoints,
+        access=servers.access,
+        headers=servers.style.headers,
+        model=servers.style.model,
+    )
+    counters.read_before()
     run_loadgen_test(lg, job, sut, library)
     lg.DestroyQDL(sut)
+    counted = counters.read_after()
     dispatcher.close_connections()
     inference.close()
     check_counted_tokens(dispatcher.totals, dispatcher.answered)
@@ -199,7 +208,8 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         samples=dispatcher.answered,
         built=recorder.built,
         longest=library.longest,
-        lost=tuple(filter(None, write_answer_times(job, dispatcher))),
+        lost=tuple(filter(None, (*write_answer_times(job, dispatcher), counters.problem))),
+        server_counters=counted,
         traffic=(
             sum(server.bytes_out for server in dispatcher.pool.servers),
             sum(server.bytes_in for server in dispatcher.pool.servers),

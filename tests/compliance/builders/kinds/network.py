@@ -108,7 +108,8 @@ def stated(folder: Path) -> None:
         put_system(served=served)(path)
     for path in folder.glob(RUNS):
         counts = json.loads(path.read_text())["batches"]
-        put(network__fingerprints={FINGERPRINT: int(counts["count"])})(path)
+        told = {"fingerprints": {FINGERPRINT: int(counts["count"])}, "counters": counted(8200)}
+        put(**{f"network__{name}": value for name, value in told.items()})(path)
 
 
 def in_division(**fields: Any) -> Builder:
@@ -129,6 +130,15 @@ def other_network(path: Path) -> None:
     put(network__nodes=["h2"])(path)
 
 
+COUNTER: Final = "vllm:generation_tokens_total"
+
+
+def counted(generated: int) -> list[dict[str, Any]]:
+    """The counters of the server around a run that generated so many tokens."""
+    before, after = {COUNTER: 1000}, {COUNTER: 1000 + generated}
+    return [{"endpoint": f"https://{HOST}", "before": before, "after": after}]
+
+
 FINGERPRINT: Final = "vllm-0.32.0-8820c290"
 BASES: Final[Mapping[str, Builder]] = {
     "networked": networked,
@@ -145,6 +155,7 @@ VALID: Final = {
     "network.served": "stated",
     "network.replicas": "stated",
     "network.restarts": "stated",
+    "network.counters": "stated",
 }
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
@@ -169,6 +180,9 @@ INVALID: Final[Mapping[str, Builder]] = {
         stated,
         PERFORMANCE + "run.json",
         put(network__fingerprints={FINGERPRINT: 11, "vllm-0.32.0-1f2e3d4c": 11}),
+    ),
+    "network.counters": then(
+        stated, PERFORMANCE + "run.json", put(network__counters=counted(8400))
     ),
     "network.restarts": then(
         stated,

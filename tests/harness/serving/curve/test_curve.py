@@ -190,7 +190,7 @@ def test_a_run_that_was_too_short_is_made_again(
         (("--points", "65537"), "numbers from 1 to 65,536"),
         (("--seconds", "0"), "is not in the range"),
         (("--ca", "x.pem"), "--ca requires --endpoint"),
-        (("--endpoint", "http://h:1", "--device", "cpu"), "--device: podium serve has set it"),
+        (("--endpoint", "http://h:1", "--device", "cpu"), "--device: the servers decide it"),
     ],
 )
 def test_words_that_make_no_curve_are_refused(words: tuple[str, ...], why: str) -> None:

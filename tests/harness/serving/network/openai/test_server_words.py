@@ -221,7 +221,7 @@ def test_scores_say_who_said_what(results: Path):
     ):
         measure(results, server.url, mode="all")
     told = CliRunner().invoke(score, [str(results)]).output
-    assert "served by vLLM 0.32.0 (the server's word), precision not stated\n" in told
+    assert "serving: vLLM 0.32.0 (the server's word), precision not stated\n" in told
     (row,) = score_paths([results], [])
     assert (row.precision, row.precision_words) == (None, NOT_STATED)
     assert row.made_with.served is not None

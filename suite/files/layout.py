@@ -48,6 +48,11 @@ USAGE_RECORD_FILE: Final = "usage.npy"
 """Next to LoadGen's files of a performance run over OpenAI's API, where servers count the tokens of
 prompts: those counts (suite/loadgen/usage_record.py).
 """
+ARRIVAL_RECORD_FILE: Final = "arrivals.npy"
+GAP_RECORD_FILE: Final = "gaps.npy"
+"""Next to LoadGen's files of a point that servers answered: what arrived of each answer
+(suite/loadgen/arrival_record.py).
+"""
 START_RECORD_FILE: Final = "starts.npy"
 ROOM_RECORD_FILE: Final = "rooms.npy"
 """Next to LoadGen's files of a point of a curve: when each prompt began to be answered, int64, in

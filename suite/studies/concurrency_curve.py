@@ -7,7 +7,8 @@ of podium's is not a result of that benchmark.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from suite import registry
@@ -15,8 +16,21 @@ from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.errors import RequestError
 from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
+from suite.measurement.shares import format_share_interval
 from suite.rounds import HyperValue
 from suite.rounds.endpoints_curve import EndpointsRound, Regions
+from suite.studies.answer_figures import (
+    MIDDLE,
+    USUAL,
+    WORST,
+    AnswerTimes,
+    build_answer_times,
+    compute_input_tps,
+    compute_window_in_flight,
+    count_window_tokens,
+    find_steady_window,
+    select_percentiles_ms,
+)
 from suite.studies.kind import (
     EXPECTED_RATE_SETTING,
     RATE_MARGIN,
@@ -27,7 +41,7 @@ from suite.studies.kind import (
     StudyKind,
     build_figure_column,
 )
-from suite.studies.points import StudiedPoint, describe_figures
+from suite.studies.points import StudiedPoint, describe_figures, is_separable
 from suite.studies.run_facts import RunFacts
 from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S
 
@@ -35,6 +49,9 @@ CURVE_KIND: Final = "curve"
 CURVE_NOTE: Final = "a podium curve, not an MLPerf Endpoints result"
 CURVE_ROUND: Final = "endpoints-v1.0"
 """Whose regions are used."""
+PERCENTILES: Final = (MIDDLE, USUAL, WORST)
+DEFAULT_SHARE: Final = 0.99
+"""House rule: of the requests that are to be within both bounds."""
 CURVE_PERCENTILE: Final = 90.0
 """Of the time to the first token and of the time per token. Source: Endpoints rules, 4.1."""
 DURATION_SETTING: Final = "loadgen.min_duration_ms"
@@ -71,6 +88,34 @@ class CurveFigures:
     """Answers per sample of the data set."""
     loadgen_tps: float
     """LoadGen's own tokens/s, as a cross-check."""
+    window_s: float | None = None
+    """Of the steady window, without the first answers, which begin together, and without the
+    drain (suite/studies/answer_figures.py); None without one.
+    """
+    window_tps: float | None = None
+    """Tokens per second of all users in the window."""
+    window_in_flight: float | None = None
+    ttft_p50_ms: float | None = None
+    ttft_p99_ms: float | None = None
+    tpot_p50_ms: float | None = None
+    tpot_p99_ms: float | None = None
+    itl_p50_ms: float | None = None
+    """Between two arrivals of one answer, of all answers; None where they were not recorded."""
+    itl_p90_ms: float | None = None
+    itl_p99_ms: float | None = None
+    e2e_p50_ms: float | None = None
+    """From the start of a prompt to the end of its answer."""
+    e2e_p90_ms: float | None = None
+    e2e_p99_ms: float | None = None
+    input_tps: float | None = None
+    """Tokens of prompts per second, by the servers' `usage`; None if they state none."""
+    input_tps_per_user: float | None = None
+    within: int | None = None
+    """Requests within both bounds; None without bounds."""
+    within_share: float | None = None
+    """0-1, of all requests."""
+    goodput: float | None = None
+    """Requests within both bounds per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +136,17 @@ class CurveRequest:
     """Least duration of a point."""
     is_remote: bool
     """Whether servers answer."""
+    first_token_ns: int | None = None
+    """Bound of the time to the first token; None: requests have none."""
+    per_token_ns: int | None = None
+    """Bound of the time per further token; None as above."""
+    share: float | None = None
+    """Of the requests that are to be within both bounds, 0-1; None without bounds."""
+
+    @property
+    def has_bounds(self) -> bool:
+        """Return whether requests have a bound."""
+        return self.first_token_ns is not None or self.per_token_ns is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +161,28 @@ class CurveAnswer:
     """None for a curve that ends within the lowest one."""
 
 
+def build_optional_column(name: str, title: str, digits: int) -> Column[StudiedRow]:
+    """Build the column of a figure that some curves do not have."""
+    return replace(build_figure_column(name, title, digits), optional=True)
+
+
+def build_answer_column(name: str, title: str, digits: int) -> Column[StudiedRow]:
+    """Build the column of a figure that is shown where servers answer."""
+    column = build_figure_column(name, title, digits)
+    return replace(column, when=lambda rows: any(row.request.is_remote for row in rows))
+
+
+def tell_share_within(row: StudiedRow) -> str:
+    """Format the share of requests within both bounds, of all runs of a point, with its
+    interval.
+    """
+    runs = [each.figures for each in row.studied.runs if each.figures.within is not None]
+    if not runs:
+        return UNKNOWN_CELL
+    good, of = sum(each.within for each in runs), sum(each.answers for each in runs)
+    return format_share_interval(good, of)
+
+
 CURVE_TABLE: Final[Table[StudiedRow]] = Table(
     columns=(
         Column("concurrency", lambda row: row.point.concurrency, title="in flight", numeric=True),
@@ -113,12 +191,27 @@ CURVE_TABLE: Final[Table[StudiedRow]] = Table(
             lambda row: find_row_region(row),
             tell=lambda row: (find_row_region(row) or UNKNOWN_CELL).replace("_", " "),
             numeric=True,
+            optional=True,
         ),
         build_figure_column("system_tps", "tokens/s", 1),
+        build_optional_column("window_tps", "steady", 1),
+        build_optional_column("input_tps", "tokens/s in", 1),
         build_figure_column("tps_per_user", "per user", 1),
         build_figure_column("ttft_p90_ms", "TTFT p90 ms", 2),
         build_figure_column("tpot_p90_ms", "TPOT p90 ms", 3),
+        build_optional_column("itl_p99_ms", "ITL p99 ms", 2),
+        build_answer_column("e2e_p90_ms", "E2E p90 ms", 1),
+        Column(
+            "within_share",
+            lambda row: row.find_figure("within_share"),
+            title="within bounds",
+            tell=lambda row: tell_share_within(row),
+            numeric=True,
+            optional=True,
+        ),
+        build_optional_column("goodput", "good/s", 2),
         build_figure_column("in_flight_mean", "mean in flight", 2),
+        build_optional_column("window_in_flight", "steady in flight", 2),
         build_figure_column("duration_s", "s", 1),
     )
 )
@@ -133,6 +226,13 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
     point = CurvePoint
     table = CURVE_TABLE
     is_single_process = True
+    is_interleaved = True
+
+    def name_study(self, values: Mapping[str, Any], system: StudiedSystem) -> str:
+        """Return the name of the study's folder: one for each pair of bounds."""
+        bounds = (values.get("first_token_ms"), values.get("per_token_ms"))
+        told = "".join(f"-{each:g}ms" for each in bounds if each is not None)
+        return f"{system.workload}-{CURVE_KIND}{told}-{system.name}"
 
     def list_own_settings(self, values: Mapping[str, Any], is_remote: bool) -> Mapping[str, str]:
         """Return the setting of the requests in flight."""
@@ -161,11 +261,13 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
             concurrencies=tuple(values["concurrencies"]),
             seconds=values["seconds"] or rules.min_duration_ms / MS_PER_S,
             is_remote=system.is_remote,
+            **select_bounds(values),
         )
 
     def adopt_request(self, earlier: CurveRequest, now: CurveRequest) -> CurveRequest | None:
-        """Return the request if its points are as long."""
-        return now if earlier.seconds == now.seconds else None
+        """Return the request if its points are as long, and have the same bounds."""
+        same = replace(earlier, concurrencies=now.concurrencies)
+        return now if same == now else None
 
     def list_known_points(self, request: CurveRequest) -> Sequence[CurvePoint]:
         """Return all points."""
@@ -212,9 +314,11 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
             return None
         if len(starts) != len(tokens):
             return None
-        return compute_curve_figures(
-            starts, tokens.first_ns, tokens.last_ns, tokens.tokens, samples, logged
-        )
+        times = build_answer_times(starts, tokens, run.arrivals)
+        figures = compute_curve_figures(times, samples, logged)
+        if figures is None:
+            return None
+        return add_answer_figures(figures, request, point, times, run)
 
     def arrange_rows(
         self,
@@ -239,6 +343,23 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
             regions=divide_into_regions(round, asked) if asked else None,
         )
 
+    def describe_answer(
+        self,
+        request: CurveRequest,
+        answer: CurveAnswer,
+        points: Sequence[StudiedPoint[CurvePoint, CurveFigures]],
+    ) -> Sequence[str]:
+        """Return which neighbours no test separates, what the bounds are, and how many requests are
+        in flight at the last point that keeps them.
+        """
+        close = [
+            f"{one.point.concurrency} and {other.point.concurrency} in flight: tokens/s not"
+            " separable (95 %, Welch)"
+            for one, other in pairwise(points)
+            if is_separable(one, other, "system_tps") is False
+        ]
+        return (*close, *describe_kept_bounds(request, points))
+
     def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
         """Return a point with its region."""
         return {**describe_figures(row.studied), "region": find_row_region(row)}
@@ -250,6 +371,27 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
             f"{row.point.concurrency} in flight: {found.system_tps:,.1f} tokens/s,"
             f" {found.tps_per_user:,.1f} per user, TTFT p90 {found.ttft_p90_ms:.2f} ms"
         )
+
+
+def describe_kept_bounds(
+    request: CurveRequest, points: Sequence[StudiedPoint[CurvePoint, CurveFigures]]
+) -> Sequence[str]:
+    """Return the line about the points that keep the bounds; none without bounds."""
+    if not request.has_bounds or request.share is None:
+        return ()
+    named = (("first token", request.first_token_ns), ("further token", request.per_token_ns))
+    told = " and ".join(f"{name} {ns / NS_PER_MS:g} ms" for name, ns in named if ns is not None)
+    kept = [
+        each for each in points if each.runs and (each.figures.within_share or 0) >= request.share
+    ]
+    asked = f"bounds: {told} in {request.share:.2%} of the requests"
+    if not kept:
+        return (f"{asked}: no point keeps them",)
+    best = max(kept, key=lambda each: each.figures.goodput or 0.0)
+    return (
+        f"{asked}: {best.figures.goodput:,.2f} requests/s within them at"
+        f" {best.point.concurrency} in flight",
+    )
 
 
 CURVE: Final = ConcurrencyCurve()
@@ -265,27 +407,75 @@ def find_row_region(row: StudiedRow) -> str | None:
     return find_curve_region(row.answer.regions, row.point.concurrency)
 
 
+def select_bounds(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bounds of requests that a command's options name."""
+    bounds = {
+        "first_token_ns": values.get("first_token_ms"),
+        "per_token_ns": values.get("per_token_ms"),
+    }
+    named = {name: round(each * NS_PER_MS) for name, each in bounds.items() if each is not None}
+    if not named:
+        return {}
+    return {**named, "share": values.get("share") or DEFAULT_SHARE}
+
+
+def add_answer_figures(
+    figures: CurveFigures,
+    request: CurveRequest,
+    point: CurvePoint,
+    times: AnswerTimes,
+    run: RunFacts,
+) -> CurveFigures:
+    """Add what the records say beyond the figures of every curve."""
+    found: dict[str, Any] = {}
+    window = find_steady_window(times, point.concurrency)
+    if window is not None:
+        found |= {
+            "window_s": window.lasts_ns / NS_PER_S,
+            "window_tps": count_window_tokens(times, window) * NS_PER_S / window.lasts_ns,
+            "window_in_flight": compute_window_in_flight(times, window),
+        }
+    latencies = {"ttft": times.ttft_ns, "tpot": times.compute_tpot_ns(), "e2e": times.lasts_ns}
+    if run.arrivals is not None:
+        latencies["itl"] = run.arrivals.gaps_ns
+    for name, values in latencies.items():
+        for percentile, value in zip(PERCENTILES, select_percentiles_ms(values), strict=True):
+            found[f"{name}_p{percentile:g}_ms"] = value
+    span_ns = int(times.last_ns.max() - times.starts_ns.min())
+    prompt_tokens = None if run.usage is None else run.usage.prompt_tokens
+    input_tps = compute_input_tps(prompt_tokens, span_ns)
+    if input_tps is not None:
+        found |= {
+            "input_tps": input_tps,
+            "input_tps_per_user": input_tps / figures.in_flight_mean,
+        }
+    if request.has_bounds:
+        within = times.count_within(request.first_token_ns, request.per_token_ns)
+        found |= {
+            "within": within,
+            "within_share": within / figures.answers,
+            "goodput": within * NS_PER_S / span_ns,
+        }
+    return replace(figures, **found)
+
+
 def compute_curve_figures(
-    starts_ns: Any, first_ns: Any, last_ns: Any, tokens: Any, samples: int, logged_tps: float
+    times: AnswerTimes, samples: int, logged_tps: float
 ) -> CurveFigures | None:
-    """Compute a point's figures; None if its records are empty, or no answer has two tokens.
+    """Compute the figures of every curve; None if the records are empty, or no answer has tokens
+    behind the first ones.
 
     Args:
-        starts_ns: array (answers,): when each prompt began, by the clock of the others.
-        first_ns: array (answers,): when its first token came.
-        last_ns: array (answers,): when its last token came.
-        tokens: array (answers,): how many there are.
+        times: of all answers.
         samples: size of the data set.
         logged_tps: LoadGen's own tokens/s.
     """
-    several = tokens > 1
-    if not len(tokens) or not several.any():
+    starts_ns, last_ns, tokens = times.starts_ns, times.last_ns, times.tokens
+    per_token_ns = times.compute_tpot_ns()
+    if not len(tokens) or not len(per_token_ns):
         return None
     span_ns = int(last_ns.max() - starts_ns.min())
-    per_token_ns = (last_ns - first_ns)[several] / (tokens[several] - 1)
-    ttft_ns, tpot_ns = (
-        select_upper_value(values) for values in (first_ns - starts_ns, per_token_ns)
-    )
+    ttft_ns, tpot_ns = map(select_upper_value, (times.ttft_ns, per_token_ns))
     if span_ns <= 0 or tpot_ns <= 0:
         return None
     count = int(tokens.sum())

@@ -255,6 +255,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     count is made again with what LoadGen's rules advise. The last one stays if none counts;
     otherwise the study ends there.
     """
+    is_interleaved: ClassVar[bool] = False
+    """Whether several runs of its points are made in passes over all points."""
     is_ordered: ClassVar[bool] = False
     """Whether a point follows from the points before it."""
     has_several_systems: ClassVar[bool] = False

@@ -16,6 +16,7 @@ from suite.loadgen.headline import VALID_RUN, VERDICT_KEY
 from suite.loadgen.scenario import Scenario
 from suite.measurement.shares import format_share_interval
 from suite.rounds import HyperValue, ScenarioRow
+from suite.studies.answer_figures import build_answer_times
 from suite.studies.kind import (
     JudgedConditions,
     PlannedRun,
@@ -420,6 +421,9 @@ def list_bounded_latencies(request: PeakRequest, run: RunFacts) -> Sequence[Any]
         return (queries.done_ns - queries.issued_ns,)
     if tokens is None or len(tokens) != len(queries):
         return None
+    if request.joint:
+        times = build_answer_times(queries.issued_ns, tokens, run.arrivals)
+        return times.ttft_ns, times.compute_each_tpot_ns()
     return compute_token_latencies(
         queries.issued_ns, tokens.first_ns, tokens.last_ns, tokens.tokens
     )

@@ -3,7 +3,7 @@ that were made. The harness walks it to measure, the judge to see whether the ru
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -112,6 +112,25 @@ def average_figures(figures: Sequence[F]) -> F:
     return made
 
 
+def is_separable(
+    one: StudiedPoint[Any, Any], other: StudiedPoint[Any, Any], name: str
+) -> bool | None:
+    """Return whether the means of a figure differ beyond the 95 % interval of their difference
+    (Welch, Biometrika 34, 1947); None with fewer than two runs of a point, or an unknown value.
+    """
+    sets = [[getattr(each.figures, name) for each in point.runs] for point in (one, other)]
+    if any(len(values) < 2 or None in values for values in sets):
+        return None
+    squares = [stdev(values) ** 2 / len(values) for values in sets]
+    error, gap = sum(squares), abs(fmean(sets[0]) - fmean(sets[1]))
+    if error == 0:
+        return gap > 0
+    dof = error**2 / sum(
+        square**2 / (len(values) - 1) for square, values in zip(squares, sets, strict=True)
+    )
+    return gap > compute_t_quantile((1 + FIGURE_CONFIDENCE) / 2, dof) * sqrt(error)
+
+
 def compute_known_mean(values: Sequence[float | None]) -> float | None:
     """Return the mean of the known values; None if there are none."""
     known = [each for each in values if each is not None]
@@ -159,7 +178,29 @@ def walk_plan(
 ) -> PlanWalk[P, F]:
     """Walk over the plan of a request as long as its next point is measured as often as asked. In a
     search, a point that the plan of another request gives is as good.
+
+    A kind whose points are interleaved is measured in passes over all points, so that a machine
+    that changes with time changes all points alike.
     """
+    passes = range(1, repeats + 1) if kind.is_interleaved else (repeats,)
+    walk: PlanWalk[P, F] = PlanWalk(done=(), step=None)
+    for wanted in passes:
+        before, walk = walk, walk_once(kind, request, wanted, points, others)
+        if walk.step is not None and before.done:
+            return replace(walk, done=before.done, begun=None)
+        if walk.step is not None:
+            return walk
+    return walk
+
+
+def walk_once(
+    kind: "StudyKind[R, P, F]",
+    request: R,
+    repeats: int,
+    points: Sequence[StudiedPoint[P, F]],
+    others: Sequence[R],
+) -> PlanWalk[P, F]:
+    """Walk over the plan of a request until a point is measured less often than that."""
     left = list(points)
     done: list[StudiedPoint[P, F]] = []
     while True:

@@ -11,18 +11,23 @@ from typing import Any, Final
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
+    ARRIVAL_RECORD_FILE,
+    GAP_RECORD_FILE,
     QUERY_RECORD_FILE,
     ROOM_RECORD_FILE,
     START_RECORD_FILE,
     TELEMETRY_FILE,
     TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
 )
 from suite.files.npy_files import map_npy_array
 from suite.files.untrusted_files import UnreadableError
+from suite.loadgen.arrival_record import AnswerArrivals, build_answer_arrivals
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS, QueryTimes
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
+from suite.loadgen.usage_record import USAGE_RECORD_FIELDS, PromptUsage
 from suite.measurement.run_energy import read_loadgen_power
 from suite.records import EnergyRecord, ServedRun, read_served_run
 from suite.studies.documents import STUDY_TRUTH_FOLDER
@@ -52,6 +57,10 @@ class RunFacts(DetailLog):
     tokens: TokenTimes | None = None
     starts_ns: Any = None
     """When each prompt began, in the order of `tokens`."""
+    arrivals: AnswerArrivals | None = None
+    """What arrived of each answer, towards servers."""
+    usage: PromptUsage | None = None
+    """What servers count of prompts."""
     rooms_ns: Any = None
     """When a place was free for each prompt, towards servers."""
     folder: Path
@@ -97,6 +106,10 @@ def read_run_facts(folder: Path) -> RunFacts:
         tokens=None if tokens is None else build_token_times(tokens),
         starts_ns=find_array(folder / START_RECORD_FILE),
         rooms_ns=find_array(folder / ROOM_RECORD_FILE),
+        arrivals=build_answer_arrivals(
+            find_array(folder / ARRIVAL_RECORD_FILE), find_array(folder / GAP_RECORD_FILE)
+        ),
+        usage=build_prompt_usage(find_array(folder / USAGE_RECORD_FILE)),
         scores=scores,
     )
 
@@ -135,6 +148,14 @@ def build_query_times(table: Any) -> QueryTimes | None:
         batch=table["batch"],
         samples=table["samples"],
     )
+
+
+def build_prompt_usage(table: Any) -> PromptUsage | None:
+    """Build the counts of prompts from the rows of their file; None for another form."""
+    if table is None or table.ndim != 2 or table.shape[1] != len(USAGE_RECORD_FIELDS):
+        return None
+    columns = {name: table[:, place] for place, name in enumerate(USAGE_RECORD_FIELDS)}
+    return PromptUsage(**columns)
 
 
 def build_token_times(table: Any) -> TokenTimes | None:

@@ -9,16 +9,19 @@ Queries are identified by their number in the order of issue.
 import errno
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from suite.files.layout import (
+    ARRIVAL_RECORD_FILE,
+    GAP_RECORD_FILE,
     QUERY_RECORD_FILE,
     TOKEN_RECORD_FILE,
     USAGE_RECORD_FILE,
     replace_atomically,
 )
+from suite.loadgen.arrival_record import ARRIVAL_RECORD_FIELDS
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
@@ -146,6 +149,54 @@ def write_prompt_usage(
     return write_record_array(
         folder / USAGE_RECORD_FILE, lambda: build_token_table(issued, workers, rows, columns)
     )
+
+
+def write_arrivals(
+    folder: Path,
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    rows: "array[int]",
+    gaps: "array[int]",
+) -> Iterator[str]:
+    """Write what arrived of each answer into a run's folder; yield why that failed, or "", for each
+    of the two files.
+
+    Args:
+        folder: of the run.
+        issued: time of each query.
+        workers: the completions of one worker.
+        rows: ARRIVAL_RECORD_FIELDS of each answer, in the order of completion.
+        gaps: times between arrivals, answer by answer in the same order.
+    """
+    columns = len(ARRIVAL_RECORD_FIELDS)
+    if len(gaps) > MAX_QUERY_RECORD_ROWS:
+        yield f"{GAP_RECORD_FILE} is lost: more than {MAX_QUERY_RECORD_ROWS:,} times"
+        return
+    yield write_record_array(
+        folder / ARRIVAL_RECORD_FILE, lambda: build_token_table(issued, workers, rows, columns)
+    )
+    yield write_record_array(
+        folder / GAP_RECORD_FILE, lambda: order_gaps(issued, workers, rows, gaps)
+    )
+
+
+def order_gaps(
+    issued: "array[int]",
+    workers: Sequence[WorkerCompletions],
+    rows: "array[int]",
+    gaps: "array[int]",
+) -> Any:
+    """Return the times between arrivals in the order of the answers' rows, int64 (all gaps,)."""
+    import numpy
+
+    counts = numpy.frombuffer(rows, numpy.int64).reshape(-1, len(ARRIVAL_RECORD_FIELDS))[:, 1]
+    ends = numpy.cumsum(counts)
+    places = array("q", (ends - counts).tolist())  # of each answer's first gap, before the sorting
+    starts = build_token_table(issued, workers, places, 1).ravel()
+    lengths = build_token_table(issued, workers, array("q", counts.tolist()), 1).ravel()
+    shifts = numpy.repeat(starts - (numpy.cumsum(lengths) - lengths), lengths)
+    taken = shifts + numpy.arange(len(shifts))
+    return numpy.frombuffer(gaps, numpy.int64)[taken]
 
 
 def write_prompt_times(

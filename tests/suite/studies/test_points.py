@@ -6,7 +6,13 @@ import pytest
 
 from suite.studies.concurrency_curve import CURVE, CurveFigures, CurvePoint, CurveRequest
 from suite.studies.peak import PEAK, PeakFigures, PeakStep
-from suite.studies.points import MeasuredRun, collect_points, walk_plan
+from suite.studies.points import (
+    MeasuredRun,
+    StudiedPoint,
+    collect_points,
+    is_separable,
+    walk_plan,
+)
 from suite.studies.rates import PeakRequest
 
 REQUEST = CurveRequest(concurrencies=(1, 4), seconds=5.0, is_remote=False)
@@ -57,9 +63,28 @@ def test_the_plan_goes_on_where_its_points_end() -> None:
     assert walk.step is None and [each.point.concurrency for each in walk.done] == [1, 4]
 
 
-def test_a_point_is_measured_as_often_as_asked_before_the_next() -> None:
-    step = walk_plan(CURVE, REQUEST, 3, collect_points(CURVE, [run(1, 1, 100.0)])).step
-    assert step is not None and (step.point.concurrency, step.repeat) == (1, 2)
+def test_repeats_are_passes_over_all_points() -> None:
+    """A machine that changes with time changes all points of a curve alike."""
+    runs, order = list[MeasuredRun[CurvePoint, CurveFigures]](), []
+    while step := walk_plan(CURVE, REQUEST, 3, collect_points(CURVE, runs)).step:
+        order.append((step.point.concurrency, step.repeat))
+        runs.append(run(len(runs) + 1, step.point.concurrency, 100.0, step.repeat))
+    assert order == [(1, 1), (4, 1), (1, 2), (4, 2), (1, 3), (4, 3)]
+    walk = walk_plan(CURVE, REQUEST, 3, collect_points(CURVE, runs[:3]))
+    assert [each.point.concurrency for each in walk.done] == [1, 4]  # all follow from the plan
+
+
+def test_points_are_separable_beyond_the_interval_of_their_difference() -> None:
+    def point(concurrency: int, *rates: float) -> StudiedPoint[CurvePoint, CurveFigures]:
+        runs = [run(place, concurrency, rate, place) for place, rate in enumerate(rates, 1)]
+        return collect_points(CURVE, runs)[0]
+
+    low, close, high = point(1, 99.0, 101.0), point(4, 100.0, 103.0), point(8, 149.0, 151.0)
+    assert is_separable(low, high, "system_tps") is True
+    assert is_separable(low, close, "system_tps") is False
+    assert is_separable(low, point(4, 500.0), "system_tps") is None
+    assert is_separable(low, high, "window_tps") is None
+    assert is_separable(point(1, 5.0, 5.0), point(4, 6.0, 6.0), "system_tps") is True
 
 
 def search(request: PeakRequest, seconds: float = 30.0) -> list[MeasuredRun[PeakStep, PeakFigures]]:

@@ -15,6 +15,7 @@ from compliance.kinds.podium.documents.inference import (
     read_accuracy_scores,
     read_loadgen_run,
 )
+from compliance.logs.loadgen.arrivals import read_arrivals
 from compliance.logs.loadgen.start_times import read_start_times
 from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.recognition.tree_path import is_file, iterate_subfolders
@@ -22,14 +23,17 @@ from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
     ACCURACY_TEXT,
+    ARRIVAL_RECORD_FILE,
     CHECKPOINT_RECORD,
     CHECKPOINTS_FOLDER,
+    GAP_RECORD_FILE,
     PARTIAL_SUFFIX,
     ROOM_RECORD_FILE,
     START_RECORD_FILE,
     is_inside_folder,
 )
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.arrival_record import AnswerArrivals
 from suite.measurement.score_limits import ScoreLimits
 from suite.records import CheckpointRecord, SystemUnderTest
 from suite.rounds import InferenceRow, Round
@@ -55,6 +59,7 @@ from suite.workload import Mode
 AnyKind = StudyKind[Any, Any, Any]
 STUDY_RECORD_FIELDS: Final = frozenset(each.name for each in fields(StudyRecord))
 POINT_RECORD_FIELDS: Final = frozenset(each.name for each in fields(PointRecord))
+ARRIVAL_FILES: Final = (ARRIVAL_RECORD_FILE, GAP_RECORD_FILE)
 CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 
@@ -79,6 +84,8 @@ class StudyRun(Document):
     """None if the files do not give them."""
     is_complete: bool
     """Whether it counts, by the study's kind."""
+    has_arrivals: bool
+    """Whether there is a record of what arrived of its answers."""
 
     @property
     def path(self) -> Path:
@@ -270,6 +277,8 @@ def read_study_run(
         read_prompt_times(home / name, sources) for name in (START_RECORD_FILE, ROOM_RECORD_FILE)
     )
     facts = build_judged_facts(run, starts, rooms)
+    if facts is not None:
+        facts = replace(facts, arrivals=read_answer_arrivals(home, sources), usage=run.usage)
     if kind is not None and planned is not None and facts is not None:
         figures, is_complete = compute_run_figures(kind, requests[0][0], point, facts)
     return StudyRun(
@@ -282,6 +291,7 @@ def read_study_run(
         accuracy_text=read_stated_scores(home, sources) if mode is Mode.ACCURACY else {},
         figures=figures,
         is_complete=is_complete,
+        has_arrivals=any(is_file(home / each) for each in ARRIVAL_FILES),
     )
 
 
@@ -344,6 +354,15 @@ def read_prompt_times(path: Path, sources: list[SourceFile]) -> Any:
     source = SourceFile(path)
     sources.append(source)
     return read_start_times(source)
+
+
+def read_answer_arrivals(folder: Path, sources: list[SourceFile]) -> AnswerArrivals | None:
+    """Read what arrived of a run's answers; None without it. Files are appended to `sources`."""
+    if not all(is_file(folder / each) for each in ARRIVAL_FILES):
+        return None
+    arrivals, gaps = (SourceFile(folder / each) for each in ARRIVAL_FILES)
+    sources += (arrivals, gaps)
+    return read_arrivals(arrivals, gaps)
 
 
 def iterate_run_folders(folder: Path) -> Iterator[str]:

@@ -22,7 +22,9 @@ from compliance.recognition.tree_path import (
 from suite.files.layout import (
     ACCURACY_LOG,
     ACCURACY_TEXT,
+    ARRIVAL_RECORD_FILE,
     DETAIL_LOG,
+    GAP_RECORD_FILE,
     GROUPED_RUN_FOLDERS,
     MANIFEST_FILE,
     PARTIAL_SUFFIX,
@@ -52,6 +54,8 @@ MEASURED_RUN_FILES: Final = frozenset(
         TOKEN_RECORD_FILE,
         USAGE_RECORD_FILE,
         START_RECORD_FILE,
+        ARRIVAL_RECORD_FILE,
+        GAP_RECORD_FILE,
         ROOM_RECORD_FILE,
         TELEMETRY_FILE,
         ANALYZER_LOG,

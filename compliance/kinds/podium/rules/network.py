@@ -11,7 +11,7 @@ from compliance.kinds.podium.documents.system_description import SystemFile
 from compliance.kinds.podium.rules.inference.run_record import build_record_fault
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import TOKEN_RECORD_FILE, USAGE_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE, USAGE_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.server_counters import (
@@ -22,6 +22,7 @@ from suite.loadgen.server_counters import (
 )
 from suite.loadgen.token_record import (
     MAX_SHARE_IN_ONE_READ,
+    TokenTimes,
     is_streaming_credible,
     is_token_count_credible,
 )
@@ -34,6 +35,7 @@ from suite.terms import NETWORK_FIELDS, Division
 NETWORK_SUT_NAME: Final = "Network SUT"
 NETWORK_SCENARIOS: Final = ("Server", "Offline")
 PROMPT_APIS: Final = ("chat", "completions")
+MODEL_SETTING: Final = "endpoint.model"
 SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
 STATED_FIELDS: Final = ("engine", "precision", "device")
 """Fields of system.json that are statements about servers."""
@@ -153,6 +155,9 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
         )
     if not SHA256_PATTERN.fullmatch(network.tokenizer) and not is_counted_by_usage(run):
         yield build_record_fault(run, f"tokenizer {network.tokenizer!r}", "its SHA-256")
+    asked = run.record.settings.get(MODEL_SETTING) if run.record else None
+    if is_asked_own_prompts(run) and network.model != asked:
+        yield build_record_fault(run, f"model {network.model!r}", f"{asked!r}, as in the settings")
     if not 0 < network.connections <= network.in_flight:
         yield build_record_fault(
             run,
@@ -165,14 +170,17 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
+def is_asked_own_prompts(run: LoadGenRun) -> bool:
+    """Return whether a run's prompts are the user's own."""
+    return run.record is not None and has_own_prompts(run.record.system)
+
+
 def is_counted_by_usage(run: LoadGenRun) -> bool:
     """Return whether nobody but the servers counted the answers' tokens: the prompts are the user's
     own, and there is no tokenizer.
     """
     network = run.record.network if run.record else None
-    if run.record is None or network is None or network.tokenizer:
-        return False
-    return has_own_prompts(run.record.system)
+    return network is not None and not network.tokenizer and is_asked_own_prompts(run)
 
 
 @rule("network.tokens", LoadGenRun, About.SCORE)
@@ -201,6 +209,8 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
             )
     if run.tokens is None or not run.performance or len(run.tokens) >= MAX_QUERY_RECORD_ROWS:
         return
+    if is_counted_by_usage(run) and len(run.tokens):
+        yield from check_stated_range(run, run.tokens)
     recorded = int(run.tokens.tokens.sum())
     if recorded != network.tokens_logged:
         yield run.build_fault(
@@ -212,6 +222,20 @@ def tokens(run: LoadGenRun) -> Iterator[Fault]:
             f"{seen} of {len(run.tokens)} answers with the time of a first token",
             "all if answers were streamed, otherwise none",
             file=TOKEN_RECORD_FILE,
+        )
+
+
+def check_stated_range(run: LoadGenRun, tokens: TokenTimes) -> Iterator[Fault]:
+    """Yield logged numbers of tokens that cannot be those of the record, whichever of its answers
+    LoadGen logged.
+    """
+    lines, stated = run.answers.counted_lines, run.answers.stated_tokens
+    least, most = (lines * int(each) for each in (tokens.tokens.min(), tokens.tokens.max()))
+    if not least <= stated <= most:
+        yield run.build_fault(
+            f"{stated} tokens in {lines} answers",
+            f"{least} to {most}, by {TOKEN_RECORD_FILE}",
+            file=ACCURACY_LOG,
         )
 
 

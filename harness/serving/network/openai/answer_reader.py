@@ -114,6 +114,8 @@ class ReadAnswer:
     """Reasoning: it has tokens, and is no part of what was asked for."""
     pieces: int = 0
     """What came that tokens made: events with content, reasoning or calls of tools."""
+    arrivals_ns: list[int] = field(default_factory=list)
+    """When pieces came that tokens made (monotonic ns)."""
     content_reads: int = 0
     """Reads of the connection that brought such a piece."""
     finish_reason: str = ""

@@ -36,8 +36,8 @@ class AnswerCounter(Protocol):
     def find_end_text(self, tokens: "array[int]", ended: bool) -> str:
         """Return the name of an end token that an answer's text has; "" if it has none."""
 
-    def find_first_token(self, text: str) -> "array[int]":
-        """Return the first id of the begin of an answer; empty if that is not known."""
+    def encode_begin(self, text: str) -> "array[int]":
+        """Return the ids of the begin of an answer; empty if they are not known."""
 
 
 class UncountedAnswers:
@@ -57,7 +57,7 @@ class UncountedAnswers:
         """Return "": which tokens end answers is not known."""
         return ""
 
-    def find_first_token(self, text: str) -> "array[int]":
+    def encode_begin(self, text: str) -> "array[int]":
         """Return nothing."""
         return array("i")
 
@@ -97,9 +97,9 @@ class AnswerTokenizer:
         text = tokens[:-1] if ended else tokens
         return next((str(self._name_token(token)) for token in text if token in self.ends), "")
 
-    def find_first_token(self, text: str) -> "array[int]":
-        """Return the first id of the begin of an answer; empty if that is less than a token."""
-        return array("i", self._encode(text, add_special_tokens=False).ids[:1])
+    def encode_begin(self, text: str) -> "array[int]":
+        """Return the ids of the begin of an answer; empty if that is less than a token."""
+        return array("i", self._encode(text, add_special_tokens=False).ids)
 
 
 def open_answer_counter(path: Path | None, end_token: int, ends: Collection[int]) -> AnswerCounter:

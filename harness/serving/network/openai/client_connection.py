@@ -218,6 +218,7 @@ class ClientConnection(asyncio.Protocol):
         was_begun = answer.has_begun
         if self.reader.read_piece(body):
             now = self.note_content()
+            answer.arrivals_ns.append(now)
             if not self.has_read_content:
                 self.has_read_content = True
                 answer.content_reads += 1

@@ -9,6 +9,7 @@ every answer is counted by podium as well, since LoadGen's log has its token ids
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from time import monotonic_ns
 from typing import Any
 
@@ -86,6 +87,10 @@ class PromptDispatcher:
         """When each answer's request was sent, in the same order ..."""
         self.rooms = array("q")
         """... and when there was room for it: a response had ended."""
+        self.arrival_rows = array("q")
+        """ARRIVAL_RECORD_FIELDS of each answer, in the same order ..."""
+        self.gaps = array("q")
+        """... and the times between arrivals."""
         self.totals = AnswerTotals()
 
     def open_connections(self) -> None:
@@ -117,7 +122,8 @@ class PromptDispatcher:
 
     def handle_first_token(self, request: SentRequest, answer: ReadAnswer, now_ns: int) -> None:
         """Tell LoadGen that an answer begins."""
-        token = self.tokenizer.find_first_token(answer.begin)
+        begin = self.tokenizer.encode_begin(answer.begin)
+        request.first_count, token = len(begin), begin[:1]
         address, count = token.buffer_info()
         request.first_token, request.first_ns = token.tobytes(), now_ns
         self.first_token_complete([self.response(request.identity, address, count * TOKEN_BYTES)])
@@ -144,8 +150,16 @@ class PromptDispatcher:
             self.usage_rows.extend((answer.prompt_tokens, answer.cached_tokens))
             self.starts.append(request.sent_ns)
             self.rooms.append(request.room_ns)
+            self.add_arrivals(request, answer.arrivals_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
+
+    def add_arrivals(self, request: SentRequest, arrivals_ns: Sequence[int]) -> None:
+        """Record what arrived of an answer."""
+        gaps = [later - sooner for sooner, later in pairwise(arrivals_ns)]
+        self.arrival_rows.extend((request.first_count, len(gaps)))
+        if len(self.gaps) <= MAX_QUERY_RECORD_ROWS:
+            self.gaps.extend(gaps)
 
     def handle_failure(self, error: Exception) -> None:
         """End the process: LoadGen would wait for ever."""
@@ -253,3 +267,10 @@ def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterato
             yield query_times.write_prompt_times(
                 job.folder / name, dispatcher.issued, completions, times
             )
+        yield from query_times.write_arrivals(
+            job.folder,
+            dispatcher.issued,
+            completions,
+            dispatcher.arrival_rows,
+            dispatcher.gaps,
+        )

@@ -70,6 +70,8 @@ class SentRequest:
     """The whole request, once its server is chosen."""
     first_token: bytes = b""
     """Of the answer, as int32; empty before it has come."""
+    first_count: int = 0
+    """Tokens that came with it; 0 if they are not known."""
     room_ns: int = 0
     """When a response had ended whose place it takes."""
     sent_ns: int = 0

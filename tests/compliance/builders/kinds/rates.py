@@ -15,10 +15,13 @@ from spoiling import Builder, put, setting, then
 from suite.files.layout import (
     ACCURACY_LOG,
     ACCURACY_TEXT,
+    ARRIVAL_RECORD_FILE,
     DETAIL_LOG,
+    GAP_RECORD_FILE,
     START_RECORD_FILE,
     TOKEN_RECORD_FILE,
 )
+from suite.loadgen.arrival_record import ARRIVAL_RECORD_FIELDS
 from suite.studies.documents import STUDY_FILE
 
 TABLE: Final = f"**/{STUDY_FILE}"
@@ -70,6 +73,14 @@ def drop_last_start(path: Path) -> None:
     numpy.save(path, numpy.load(path)[:-1])
 
 
+def add_long_arrivals(path: Path) -> None:
+    """Let each answer arrive for longer than from its first token to its last."""
+    tokens = numpy.load(path)
+    rows = numpy.ones((len(tokens), len(ARRIVAL_RECORD_FIELDS)), "<i8")
+    numpy.save(path.with_name(ARRIVAL_RECORD_FILE), rows)
+    numpy.save(path.with_name(GAP_RECORD_FILE), tokens[:, 2] - tokens[:, 1] + 1)
+
+
 def begin_answers_later(path: Path) -> None:
     """Move all first tokens half of the way towards the ends of their answers."""
     tokens = numpy.load(path)
@@ -104,5 +115,6 @@ INVALID: Final[Mapping[str, Builder]] = {
     "curve.loop": then(curve, STARTS, begin_at_once),
     "curve.answers": then(curve, ANSWERS, answer_otherwise),
     "curve.steps": then(curve, FIRST_TOKENS, begin_answers_later),
+    "study.arrivals": then(curve, FIRST_TOKENS, add_long_arrivals),
     "study.scores": then(precision, f"**/accuracy/{ACCURACY_TEXT}", write_other_score),
 }

@@ -409,6 +409,8 @@ class PodiumLayout:
         submissions: list[Submission],
         misnamed: Iterable[Path] = (),
         sealed: bool = False,
+        *,
+        is_reserved: bool = False,
     ) -> Iterator[Piece]:
         """Open an organisation's submission, or one of its systems or benchmarks, depending on how
         specific `place` is.
@@ -438,7 +440,12 @@ class PodiumLayout:
                 )
                 yield from self.iterate_audit(parts.audits[-1])
         submissions.append(
-            parts.build_submission(place.organisation_folder, self.round, tuple(submissions))
+            parts.build_submission(
+                place.organisation_folder,
+                self.round,
+                tuple(submissions),
+                is_reserved=is_reserved,
+            )
         )
         yield submissions[-1]
         yield from sheets.iterate_scenario_sheets(parts.entries)
@@ -507,12 +514,14 @@ class PodiumLayout:
         if not found and not studied:
             yield build_path_fault(path, "no organisation folder", "<division>/<org>/results/...")
         misnamed = list(unjudged_files.find_misplaced_folders(path, found))
+        empty = [home for home in found if unjudged_files.has_no_file(home)]
         for home in found:
             yield from self.iterate_organisation(
                 TreePosition(organisation_folder=home),
                 submissions,
                 misnamed if home is found[0] else (),
                 sealed,
+                is_reserved=home in empty and empty != found,
             )
         for folder in self.library.iterate_checkpoint_folders(path):
             yield from self.iterate_checkpoint(folder)

@@ -27,7 +27,7 @@ class OrganisationParts:
     """Folder and workload of each result whose workload is not installed here."""
 
     def build_submission(
-        self, home: Path, round: Round, earlier: Sequence[Submission]
+        self, home: Path, round: Round, earlier: Sequence[Submission], *, is_reserved: bool = False
     ) -> Submission:
         """Build the submission document that the rules check."""
         return Submission(
@@ -40,5 +40,6 @@ class OrganisationParts:
             misplaced_files=self.unjudged_files,
             links=tuple(strays.find_symlinks_below(home)),
             earlier=earlier,
+            is_reserved=is_reserved,
             round=round,
         )

@@ -35,6 +35,8 @@ class Submission(Document):
     """Compliance tests."""
     earlier: "Sequence[Submission]" = ()
     """Submissions of other organisations in the same tree that were read before this one."""
+    is_reserved: bool = False
+    """Whether it has no file, and another organisation of the tree has some."""
     round: Round
 
     @property

@@ -187,3 +187,10 @@ def find_unread_files(folder: Path, read: Iterable[Path], truths: Iterable[Path]
     for path in sorted(path for path in folder.rglob("*") if not is_folder(path)):
         if path not in known and path.parent not in open_folders:
             yield path
+
+
+def has_no_file(folder: Path) -> bool:
+    """Return whether there is no file below a folder but hidden ones, which file managers leave."""
+    return not any(
+        name for _, _, names in os.walk(folder) for name in names if not name.startswith(".")
+    )

@@ -39,14 +39,20 @@ MEMORY_CAPACITY_FACTOR: Final = 1.05
 
 @rule("tree.contents", Submission, About.FORM)
 def contents(tree: Submission) -> Iterator[Fault]:
-    """There is at least one result.
+    """There is at least one result. An organisation without any file, beside others that have some,
+    claims nothing: it is a warning.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: run podium run WORKLOAD first, or pass the right folder.
     """
+    severity = None
+    if tree.is_reserved:
+        severity = Severity.WARNING
     if not tree.sets and not tree.entries:
         yield tree.build_fault(
-            "no run set and no inference entry", "results/<system>/<benchmark>/..."
+            "no run set and no inference entry",
+            "results/<system>/<benchmark>/...",
+            severity=severity,
         )
 
 

@@ -35,6 +35,12 @@ def make_room_for_a_system(tree: Path) -> None:
     (tree / "open/acme/results/box-torch-fp32/resnet51").mkdir()
 
 
+def make_room_for_an_organisation(tree: Path) -> None:
+    for name in ("results", "systems"):
+        (tree / "open" / "future" / name).mkdir(parents=True)
+    (tree / "open" / "future" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+
+
 def edit_description(tree: Path, **fields: str) -> None:
     for path in tree.glob("open/*/systems/*.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | fields))
@@ -54,6 +60,7 @@ def capitalise_status(tree: Path) -> None:
         leave_hidden_files,
         leave_weights_out,
         make_room_for_a_system,
+        make_room_for_an_organisation,
         note_hardware,
         capitalise_status,
     ],
@@ -66,3 +73,18 @@ def test_a_change_that_claims_nothing_is_no_error(
     assert {path: path.stat().st_mtime_ns for path in tree.rglob("*")} != before
     findings = Judge().judge_path(str(tree)).findings
     assert [each for each in findings if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("below", ["", "open/future"])
+def test_an_organisation_without_a_result_alone_is_an_error(tmp_path: Path, below: str) -> None:
+    """Else nothing that was judged would be valid."""
+    make_room_for_an_organisation(tmp_path)
+    found = Judge("podium-v1").judge_path(str(tmp_path / below)).findings
+    assert any(each.severity is Severity.ERROR for each in found)
+
+
+def test_an_organisation_with_a_file_and_no_result_is_an_error(tree: Path) -> None:
+    make_room_for_an_organisation(tree)
+    (tree / "open/future/results/notes.txt").write_text("to come\n")
+    found = Judge().judge_path(str(tree)).findings
+    assert ("tree.contents", Severity.ERROR) in {(each.rule, each.severity) for each in found}

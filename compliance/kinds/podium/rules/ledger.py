@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from compliance.documents.line_ends import advise_on_line_ends
 from compliance.kinds.podium.documents.bundle import Bundle
 from compliance.kinds.podium.documents.ledger import LedgerFile, LedgerLine, parse_step_time
 from compliance.kinds.podium.documents.training import TrainingLog
@@ -63,6 +64,7 @@ def check_ledger_line(
             f"previous {step.previous[:16]!r}",
             f"{before[:16]!r}, the SHA-256 of the line before",
             ledger_line.line,
+            advice=advise_on_line_ends([ledger.source.path]),
         )
     if ledger_line.line == 1 and step.step is not StepKind.BEGIN:
         yield ledger.build_fault(f"a first step {step.step}", "begin", ledger_line.line)
@@ -130,7 +132,10 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
             found = "no step made this"
         required = f"made by one step of {ledger.source.path.name}, unchanged, and kept"
         yield ledger.build_fault(
-            found, required, file=there[0] if len(paths) == 1 else there[0].parent
+            found,
+            required,
+            file=there[0] if len(paths) == 1 else there[0].parent,
+            advice=advise_on_line_ends(there),
         )
 
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from compliance.documents.line_ends import advise_on_line_ends
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-from suite.files.layout import ACCURACY_TEXT, compute_file_sha256
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, compute_file_sha256
 from suite.rounds import InferenceRow
 from suite.terms import Precision, Profile
 from suite.workload import Scores
@@ -119,7 +120,13 @@ def check_stated_hashes(
     file, wanted = run.folder / ACCURACY_TEXT, run.answers.sha256
     for metric, (_, sha256, line) in stated.items():
         if sha256 != wanted:
-            yield run.build_fault(f"hash of {metric} {sha256}", wanted, line, file=file)
+            yield run.build_fault(
+                f"hash of {metric} {sha256}",
+                wanted,
+                line,
+                file=file,
+                advice=advise_on_line_ends([run.folder / ACCURACY_LOG]),
+            )
 
 
 @rule("accuracy.truth", InferenceEntry, About.QUALITY)
@@ -135,6 +142,7 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
             f"SHA-256 {entry.truth_sha256}",
             f"{entry.measurements.truth_sha256}, as in the measurements",
             file=entry.truth,
+            advice=advise_on_line_ends(entry.truth.rglob("*")),
         )
 
 
@@ -154,7 +162,10 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     stated_sha256 = entry.measurements.truth_sha256 if entry.measurements else wanted
     if entry.truth and entry.truth_sha256 not in pinned_sha256:
         yield entry.build_fault(
-            f"SHA-256 {entry.truth_sha256}", f"{wanted} for the embedded data", file=entry.truth
+            f"SHA-256 {entry.truth_sha256}",
+            f"{wanted} for the embedded data",
+            file=entry.truth,
+            advice=advise_on_line_ends(entry.truth.rglob("*")),
         )
     if stated_sha256 not in pinned_sha256:
         yield entry.build_fault(

@@ -5,9 +5,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import ledgers
 import pytest
 from examples import EXAMPLES
 
+from compliance.documents.line_ends import LINE_ENDS_ADVICE
 from compliance.judge import Judge
 from compliance.verdict import Severity
 
@@ -88,3 +90,37 @@ def test_an_organisation_with_a_file_and_no_result_is_an_error(tree: Path) -> No
     (tree / "open/future/results/notes.txt").write_text("to come\n")
     found = Judge().judge_path(str(tree)).findings
     assert ("tree.contents", Severity.ERROR) in {(each.rule, each.severity) for each in found}
+
+
+HASHING_RULES = {
+    "accuracy.hash",
+    "accuracy.pinned",
+    "accuracy.truth",
+    "ledger.kept",
+    "ledger.links",
+}
+
+
+def test_line_ends_that_git_changed_are_said_to_be_that(tmp_path: Path) -> None:
+    """Hashes are of bytes, so the result is broken; but nothing has to be run again."""
+    ledgers.tree(tmp_path)
+    for path in filter(Path.is_file, tmp_path.rglob("*")):
+        content = path.read_bytes()
+        if b"\0" not in content:
+            path.write_bytes(content.replace(b"\n", b"\r\n"))
+    errors = [
+        each
+        for each in Judge().judge_path(str(tmp_path)).findings
+        if each.severity is Severity.ERROR
+    ]
+    assert {each.rule for each in errors} == HASHING_RULES
+    assert {each.advice for each in errors} == {LINE_ENDS_ADVICE}
+
+
+def test_a_file_that_was_edited_is_not_said_to_have_other_line_ends(tmp_path: Path) -> None:
+    ledgers.tree(tmp_path)
+    for path in tmp_path.glob("open/*/results/*/resnet/result_0.txt"):
+        path.write_text(path.read_text().replace("cpu", "cpx"))
+    found = Judge().judge_path(str(tmp_path)).findings
+    assert any(each.rule == "ledger.kept" for each in found)
+    assert LINE_ENDS_ADVICE not in {each.advice for each in found}

@@ -5,8 +5,10 @@ Source of the format: harness/machine/telemetry. An interrupted run has one segm
 continuation.
 """
 
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
@@ -136,6 +138,24 @@ class SampledSegment:
         if self.end is None:
             return None
         return self.end.clocks_ns[1] - self.convert_to_utc_ns(self.end.clocks_ns[0])
+
+    @property
+    def last_ns(self) -> int:
+        """Return the time of the last line, or of the last reading without one: monotonic ns."""
+        if self.end is not None:
+            return self.end.clocks_ns[0]
+        times = (t for _, readings in self.iterate_channel_times() for t, _ in readings)
+        return max(times, default=self.head.clocks_ns[0])
+
+    @property
+    def power_period_ns(self) -> int:
+        """Return the usual time between two readings of the slowest power source; 0 without one."""
+        usual = (
+            statistics.median_low([later[0] - earlier[0] for earlier, later in pairwise(readings)])
+            for readings in self.values.values()
+            if len(readings) > 1
+        )
+        return max(usual, default=0)
 
     def iterate_channel_times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield the name of each channel with its times and lines."""

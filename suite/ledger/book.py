@@ -94,10 +94,15 @@ class Ledger:
         return list(parse_ledger(self.read_bytes()))
 
     def append(
-        self, step: StepKind, files: Mapping[str, str] | None = None, **step_fields: Any
+        self,
+        step: StepKind,
+        files: Mapping[str, str] | None = None,
+        *,
+        utc: str | None = None,
+        **step_fields: Any,
     ) -> None:
-        """Append and sync one line, after removing a partial line left by a kill. LedgerError if it
-        cannot be written.
+        """Append and sync one line, after removing a partial line left by a kill. `utc`: when the
+        step took place; None: now. LedgerError if it cannot be written.
         """
         text = self.read_bytes()
         lines = split_ledger_lines(text)
@@ -106,7 +111,7 @@ class Ledger:
             LedgerStep(
                 n=len(lines),
                 step=step,
-                utc=format_utc_now(),
+                utc=utc or format_utc_now(),
                 files=dict(files or {}),
                 previous=previous_sha256,
                 **step_fields,

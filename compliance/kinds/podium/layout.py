@@ -234,7 +234,7 @@ class PodiumLayout:
             self.is_unknown_workload(log.find_value(events.WORKLOAD)) for log in group.logs
         )
         readable: list[Path] = []
-        for source, conditions in self.library.read_set_telemetry(group):
+        for source, conditions in self.library.iterate_set_conditions(group):
             yield source
             if conditions and conditions.segments:
                 readable.append(source.path)

@@ -32,6 +32,7 @@ from compliance.kinds.podium.documents.system_description import SystemFile, rea
 from compliance.kinds.podium.documents.training import TrainingLog, TrainingSet, read_training_log
 from compliance.logs import telemetry
 from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.logs.telemetry import TelemetryFile
 from compliance.recognition.tree_path import (
     TRAINING_TELEMETRY_PATTERN,
     TreePosition,
@@ -103,6 +104,10 @@ class DocumentLibrary:
         return TrainingSet(
             folder=folder,
             logs=self.remember_set_logs(folder, place),
+            telemetry={
+                path.name: self.read_training_telemetry(path)
+                for path in iterate_training_telemetry(folder)
+            },
             unfinished=tuple(iterate_unfinished_results(folder)),
             unexpected_files=tuple(unjudged_files.find_unexpected_set_files(folder)),
             place=place,
@@ -112,15 +117,20 @@ class DocumentLibrary:
         """Read the logs of a run set, and keep them for documents that refer to them."""
         return [self.read_log(path, place) for path in list_training_logs(folder)]
 
-    def read_set_telemetry(
+    def read_training_telemetry(self, path: Path) -> TelemetryFile:
+        """Read the telemetry of a training run on one node."""
+        source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
+        self.sources[path] = [source]
+        return telemetry.read_telemetry_file(source)
+
+    def iterate_set_conditions(
         self, group: TrainingSet
     ) -> Iterator[tuple[SourceFile, RunConditions | None]]:
-        """Read the telemetry of a set, one per run and node; None if no log has that number."""
+        """Yield the telemetry of a set, one per run and node; None if no log has that number."""
         logs = {log.number: log for log in group.logs}
-        for path in iterate_training_telemetry(group.folder):
-            source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
-            self.sources[path] = [source]
-            match = TRAINING_TELEMETRY_PATTERN.fullmatch(path.name)
+        for name, found in group.telemetry.items():
+            source = found.source
+            match = TRAINING_TELEMETRY_PATTERN.fullmatch(name)
             log = logs.get(int(match[1])) if match else None
             if log is None:
                 source.add_parse_error(
@@ -130,7 +140,7 @@ class DocumentLibrary:
                 )
                 yield source, None
                 continue
-            yield source, build_training_conditions(log, telemetry.read_telemetry_file(source))
+            yield source, build_training_conditions(log, found)
 
     def read_run_powers(self, group: TrainingSet) -> Iterator[RunPower]:
         """Read the power of a set's runs: for each log the first node's, which the log claims, then

@@ -1,4 +1,5 @@
-"""What podium's record of queries says of LoadGen's times.
+"""By how much the times of one run may differ between its records, and what podium's record of
+queries says of LoadGen's times.
 
 podium's stamps lie within LoadGen's: a query is issued behind the stamp that LoadGen issues it by,
 and done before the one that LoadGen completes it by. What a thread waits between the two lengthens
@@ -17,6 +18,18 @@ WALL_CLOCK_DRIFT: Final = 1e-3
 """Relative: LoadGen reads the wall clock (loadgen/utils.h, PerfClock), podium the monotonic one. A
 time server slews the wall clock against it; NTP by 0.05 %.
 """
+
+SLACK_S: Final = 2.0
+SLACK_SHARE: Final = 0.01
+"""House rule: two records of one run may tell of its length by 2 s and 1 % of it differently. In
+four honest runs beside other work, telemetry ended 0.2 to 0.4 s behind the clock, and a ledger's
+step was written in the second of the log's last line.
+"""
+
+
+def compute_time_slack_s(length_s: float) -> float:
+    """Return by how many seconds the records of a run of this length may differ."""
+    return SLACK_S + SLACK_SHARE * length_s
 
 
 def has_whole_record(run: LoadGenRun) -> bool:

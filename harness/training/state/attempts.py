@@ -11,7 +11,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state.set_state import TrainingSetState
 from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, compute_file_sha256, locate_checkpoint_folder
-from suite.ledger.book import compute_json_sha256
+from suite.ledger.book import compute_json_sha256, format_utc_now
 from suite.ledger.steps import AttemptKind, StepKind
 
 ENDING_STEPS: Final = {RunEnding.REACHED: StepKind.TRAINED, RunEnding.BROKEN: StepKind.ABORTED}
@@ -49,6 +49,7 @@ def record_run_end(
     still being written.
     """
     telemetry, named = job.get_telemetry_path(index), {}
+    ended = format_utc_now()  # a busy disk takes seconds for what follows
     try:
         if telemetry.is_file():
             named = {f"{campaign.logs}/{telemetry.name}": compute_file_sha256(telemetry)}
@@ -63,6 +64,7 @@ def record_run_end(
     job.ledger.append(
         kind,
         files,
+        utc=ended,
         what=AttemptKind.TRAINING,
         of=campaign.logs,
         nonce=campaign.nonce,

@@ -74,7 +74,9 @@ def steps_of(root: Path) -> list[LedgerStep]:
     """What a campaign writes that made the tree, with a performance run that was INVALID first."""
     (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
     at = log.parent.relative_to(root).as_posix()
-    first, last = (moment(log.read_text().splitlines()[line]) for line in (0, -1))
+    lines = log.read_text().splitlines()
+    first = moment(next(line for line in lines if '"run_start"' in line))
+    last = moment(lines[-1])
     found = [
         step(
             StepKind.BEGIN,

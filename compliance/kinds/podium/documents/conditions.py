@@ -10,6 +10,7 @@ from typing import ClassVar
 from compliance.documents.base import Document
 from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.training import TrainingLog
+from compliance.kinds.podium.recorded_times import compute_time_slack_s
 from compliance.logs.finite_numbers import is_finite_number
 from compliance.logs.telemetry import (
     GpuState,
@@ -21,7 +22,7 @@ from compliance.within_run import compute_half_rates
 from suite import events
 from suite.loadgen.query_record import QueryTimes
 from suite.rounds import NoiseRules, Round
-from suite.units import NS_PER_MS
+from suite.units import NS_PER_MS, NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,19 @@ class RunConditions(Document):
     the system does not set its own pace.
     """
     round: Round
-    lead_ns: int | None = None
-    """Maximum time by which telemetry may begin before the run, for initialisation; None without a
-    limit.
+    opened_ns: int | None = None
+    """When a training log was begun, UTC in ns; None for a LoadGen run, whose system is loaded
+    before its log is begun.
     """
+
+    has_own_clock: bool = True
+    """Whether the machine that timed the run sampled it: another node's clock may differ."""
+
+    @property
+    def slack_ns(self) -> float:
+        """Return by how much telemetry and the run's own times may differ."""
+        length_ns = self.window.end_ns - self.window.begin_ns if self.window else 0
+        return compute_time_slack_s(length_ns / NS_PER_S) * NS_PER_S
 
     @property
     def noise(self) -> NoiseRules | None:
@@ -152,7 +162,7 @@ def build_training_conditions(log: TrainingLog, telemetry: TelemetryFile) -> Run
         for record in (begin, end)
         if record and is_finite_number(record.event.time_ms)
     ]
-    window = None
+    window, opened_ms = None, log.opened_ms
     if len(times) == 2:
         window = RunWindow(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
     return RunConditions(
@@ -162,5 +172,6 @@ def build_training_conditions(log: TrainingLog, telemetry: TelemetryFile) -> Run
         resumed=bool(log.list_records(events.RESUMED)),
         rates=None,
         round=log.round,
-        lead_ns=int(log.round.training.init_limit_ms) * NS_PER_MS,
+        has_own_clock="_node" not in telemetry.source.path.name,
+        opened_ns=None if opened_ms is None else int(opened_ms) * NS_PER_MS,
     )

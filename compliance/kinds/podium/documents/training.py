@@ -11,6 +11,7 @@ from compliance.logs.log_index import LogIndex
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.logs.telemetry import TelemetryFile
 from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition
 from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
@@ -154,6 +155,22 @@ class TrainingLog(FileDocument, LogDocument[MllogRecord]):
         )
 
     @property
+    def ended_ms(self) -> float | None:
+        """Return the time of the last record; None without one."""
+        times = [
+            each.event.time_ms for each in self.records if is_finite_number(each.event.time_ms)
+        ]
+        return max(times, default=None)
+
+    @property
+    def opened_ms(self) -> float | None:
+        """Return the time of the first record; None without one."""
+        times = [
+            each.event.time_ms for each in self.records if is_finite_number(each.event.time_ms)
+        ]
+        return min(times, default=None)
+
+    @property
     def succeeded(self) -> bool:
         """Return whether the log states that the run reached its target."""
         return self.status == events.SUCCESS
@@ -206,6 +223,8 @@ class TrainingSet(FolderDocument):
     document_name: ClassVar[str] = "a run set"
 
     logs: Sequence[TrainingLog]
+    telemetry: Mapping[str, TelemetryFile]
+    """File name -> telemetry, one file per run and node."""
     unfinished: Sequence[Path]
     unexpected_files: Sequence[Path]
     """Files in its folder that are not logs."""
@@ -215,6 +234,11 @@ class TrainingSet(FolderDocument):
     def training(self) -> TrainingRow | None:
         """Return the row by which the set is judged: that of its first log."""
         return self.logs[0].training if self.logs else None
+
+    def find_telemetry(self, log: TrainingLog) -> TelemetryFile | None:
+        """Return the telemetry of a run's first node, as far as it can be read."""
+        found = self.telemetry.get(f"telemetry_{log.number}.jsonl")
+        return found if found and found.is_valid else None
 
 
 def read_training_log(path: Path, round: Round, place: TreePosition | None) -> TrainingLog:
@@ -273,6 +297,23 @@ def parse_logged_scores(value: object, metrics: Mapping[str, str]) -> Mapping[st
         metric: float(value) if not key and is_finite_number(value) else None
         for metric, key in metrics.items()
     }
+
+
+def list_evaluation_times(log: TrainingLog) -> list[float]:
+    """Return the milliseconds of each evaluation, at least one, in order."""
+    starts = {
+        record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms
+        for record in log.list_records(events.EVAL_START)
+    }
+    stops = (
+        (record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms)
+        for record in log.list_records(events.EVAL_STOP)
+    )
+    return [
+        max(stop - starts[epoch], 1.0)
+        for epoch, stop in stops
+        if is_logged_count(epoch) and epoch in starts
+    ]
 
 
 def is_logged_count(value: object) -> TypeGuard[int]:

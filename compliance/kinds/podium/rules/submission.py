@@ -8,11 +8,10 @@ from typing import Any, Final
 from compliance.bundle import manifest as manifests
 from compliance.bundle.manifest import Manifest
 from compliance.kinds.podium.documents.bundle import Bundle
-from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.submission import Submission, UninstalledResult
 from compliance.kinds.podium.documents.system_description import SystemDescription
 from compliance.kinds.podium.rules.campaign import compute_thread_limit, find_submitted_description
-from compliance.logs.telemetry import HostState
+from compliance.logs.telemetry import HostState, TelemetryFile
 from compliance.recognition.path_kind import is_empty_folder
 from compliance.recognition.tree_path import match_scenario_folder
 from compliance.rules import rule
@@ -22,7 +21,6 @@ from suite.files.layout import (
     CHECKPOINT_RECORD,
     CHECKPOINTS_FOLDER,
     MANIFEST_FILE,
-    TELEMETRY_FILE,
     fold_name,
 )
 from suite.files.untrusted_files import parse_document_count
@@ -155,7 +153,7 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
 @rule("tree.host", Submission, About.IDENTITY, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
     """The telemetry of a run comes from the host that systems/ describes: it shows no more free
-    memory and no more hardware threads than that host has.
+    memory and no more hardware threads than that host has. This holds for training and for serving.
 
     The rule does not apply to a system behind a network, whose telemetry comes from LoadGen's
     machine.
@@ -166,22 +164,27 @@ def host(tree: Submission) -> Iterator[Fault]:
     """
     for entry in (entry for entry in tree.entries if entry.place):
         description = find_submitted_description(tree, entry.place.system if entry.place else None)
-        if description:
-            for run in entry.runs:
-                yield from check_described_host(run, description)
+        for run in entry.runs:
+            is_remote = run.record is not None and run.record.network is not None
+            if description and run.telemetry and not is_remote:
+                yield from check_described_host(tree, run.telemetry, description)
+    for group in (group for group in tree.sets if group.place):
+        description = find_submitted_description(tree, group.place.system if group.place else None)
+        for telemetry in group.telemetry.values():
+            if description:
+                yield from check_described_host(tree, telemetry, description)
 
 
-def check_described_host(run: LoadGenRun, description: SystemDescription) -> Iterator[Fault]:
-    """Yield telemetry values that are impossible on the described host. Behind a network, telemetry
-    describes LoadGen's host, and the description the servers.
-    """
-    if run.record and run.record.network:
+def check_described_host(
+    tree: Submission, telemetry: TelemetryFile, description: SystemDescription
+) -> Iterator[Fault]:
+    """Yield telemetry values that are impossible on the described host."""
+    if not telemetry.is_valid:
         return
-    segments = run.telemetry.segments if run.telemetry and run.telemetry.is_valid else ()
     free = max(
         (
             state.free_mib or 0
-            for each in segments
+            for each in telemetry.segments
             for _, _, state in each.states.get("host", ())
             if isinstance(state, HostState)
         ),
@@ -189,25 +192,25 @@ def check_described_host(run: LoadGenRun, description: SystemDescription) -> Ite
     )
     match = MEMORY_CAPACITY_PATTERN.fullmatch(str(description.host_memory_capacity).strip())
     if match and free > float(match[1]) * MIB_PER_UNIT[match[2]] * MEMORY_CAPACITY_FACTOR:
-        yield run.build_fault(
+        yield tree.build_fault(
             f"{free / MIB_PER_UNIT['G']:.1f} GiB of memory free",
             f"at most {description.host_memory_capacity}, as systems/ describes",
-            file=TELEMETRY_FILE,
+            file=telemetry.source.path,
         )
     threads = max(
         (
             parse_document_count(channel.cores) or 0
-            for each in segments
+            for each in telemetry.segments
             for channel in each.head.channels
         ),
         default=0,
     )
     most = compute_thread_limit(description)
     if most is not None and threads > most:
-        yield run.build_fault(
+        yield tree.build_fault(
             f"{threads} hardware threads",
             f"at most {most} on the processors that systems/ describes",
-            file=TELEMETRY_FILE,
+            file=telemetry.source.path,
         )
 
 

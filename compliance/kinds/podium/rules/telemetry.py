@@ -5,7 +5,7 @@ rule of its own (records.py).
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypedDict
 
 from compliance.kinds.podium.documents.conditions import RunConditions
 from compliance.logs.telemetry import SampledSegment
@@ -13,9 +13,9 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.units import NS_PER_S
 
-MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
-"""House rule: the sampler of a training run starts with its log and ends with its clock, on a busy
-machine within seconds.
+LINGER_PERIODS: Final = 2
+"""So many periods of the slowest power source are read behind a run. Source:
+harness/machine/power/selection.py.
 """
 CLOCK_SET_ADVICE: Final = (
     "say in the submission that the machine's clock was set; the run's own times do not depend on"
@@ -106,27 +106,33 @@ def whole(run: RunConditions) -> Iterator[Fault]:
 @rule("telemetry.window", RunConditions, About.FORM, severity=Severity.WARNING)
 def window(run: RunConditions) -> Iterator[Fault]:
     """Telemetry covers the run: it begins before the run and ends after it, without a long gap in
-    between.
+    between. A run that is longer than its telemetry by more than 2 s and 1 % is an error about the
+    score.
 
-    Source: house rule; the round's noise.gap_s.
+    Source: house rule; the round's noise.gap_s; by the slack, see recorded_times.py. The time in
+    which the machine slept is in the log, and not in telemetry.
     Advice: ignore this if the host was too busy to sample, or its clock was set; otherwise the
     telemetry belongs to another run.
     """
     if run.window is None or run.noise is None or not run.segments:
         return
-    begin_ns, last = run.segments[0].head.clocks_ns[1], run.segments[-1]
+    first, last = run.segments[0], run.segments[-1]
+    begin_ns = first.head.clocks_ns[1]
     end_ns = last.convert_to_utc_ns(last.end.clocks_ns[0]) if last.end else None
     if begin_ns > run.window.begin_ns:
         yield run.build_fault(
             f"a start {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
             "a start before the run's",
-            run.segments[0].line,
+            first.line,
+            **weigh_difference(run, begin_ns - run.window.begin_ns),
         )
     if end_ns is not None and end_ns < run.window.end_ns:
+        slept_ns = max(0, last.clock_step_ns or 0)
         yield run.build_fault(
             f"an end {(run.window.end_ns - end_ns) / NS_PER_S:.3g} s before the run's",
             "an end after the run's",
-            run.segments[-1].last_line,
+            last.last_line,
+            **weigh_difference(run, run.window.end_ns - end_ns - slept_ns),
         )
     longest_ns = max((told for told, _ in run.iterate_host_states()), default=0)
     if longest_ns > run.noise.gap_s * NS_PER_S:
@@ -136,34 +142,51 @@ def window(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("telemetry.outside", RunConditions, About.FORM, severity=Severity.WARNING)
-def outside(run: RunConditions) -> Iterator[Fault]:
-    """Telemetry of a training run begins no earlier than its initialisation may, and ends with the
-    run. Longer telemetry means training outside the timed run.
+class Weight(TypedDict, total=False):
+    """What a difference makes of a fault."""
 
-    Source: house rule; harness/training/observation.py. Each segment of an interrupted run has its
-    own start. The sampler's process starts before the log's clock and ends behind it; a minute is
-    far more than a stopped process takes.
-    Advice: say in the submission what the machine did meanwhile: a busy machine, or a clock that
-    was set, may explain it.
+    severity: Severity
+    about: About
+
+
+def weigh_difference(run: RunConditions, apart_ns: float) -> Weight:
+    """Return what a difference between telemetry and the run's own length means: a contradiction
+    about the score if it is more than the slack, and if one clock measured both.
     """
-    if run.window is None or run.lead_ns is None or len(run.segments) != 1 or run.resumed:
+    if apart_ns <= run.slack_ns or not run.has_own_clock:
+        return {}
+    return {"severity": Severity.ERROR, "about": About.SCORE}
+
+
+@rule("telemetry.outside", RunConditions, About.SCORE)
+def outside(run: RunConditions) -> Iterator[Fault]:
+    """Telemetry of a training run begins with its log and ends with its clock, by 2 s and 1 % of
+    the run. Longer telemetry means training outside of the timed run. Telemetry of another node is
+    a warning, since its clock may differ.
+
+    Source: house rule; harness/training/observation.py: the sampler is ready before the first line
+    of the log, and is stopped behind run_stop, before the export. Each segment of an interrupted
+    run has its own start. Sources of power are read for two more of their periods.
+    Advice: repeat the run on a machine that is not so busy that a process takes seconds to end.
+    """
+    if run.window is None or run.opened_ns is None or len(run.segments) != 1 or run.resumed:
         return
     (segment,) = run.segments
-    early_ns = run.window.begin_ns - run.lead_ns - segment.head.clocks_ns[1]
-    if early_ns > MAX_TELEMETRY_MARGIN_NS:
-        required = (
-            f"at most {(run.lead_ns + MAX_TELEMETRY_MARGIN_NS) / NS_PER_S:g} s, for initialisation"
-        )
+    severity = None if run.has_own_clock else Severity.WARNING
+    early_ns = run.opened_ns - segment.head.clocks_ns[1]
+    if early_ns > run.slack_ns:
         yield run.build_fault(
-            f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s"
-            " before run_start",
-            required,
+            f"a beginning {early_ns / NS_PER_S:.1f} s before the log's",
+            f"at most {run.slack_ns / NS_PER_S:.1f} s",
             segment.line,
+            severity=severity,
         )
-    end_ns = segment.convert_to_utc_ns(segment.end.clocks_ns[0]) if segment.end else None
-    if end_ns is not None and end_ns - run.window.end_ns > MAX_TELEMETRY_MARGIN_NS:
-        found = f"an end {(end_ns - run.window.end_ns) / NS_PER_S:.0f} s after run_stop"
+    slack_ns = run.slack_ns + LINGER_PERIODS * segment.power_period_ns
+    late_ns = segment.convert_to_utc_ns(segment.last_ns) - run.window.end_ns
+    if late_ns > slack_ns:
         yield run.build_fault(
-            found, f"at most {MAX_TELEMETRY_MARGIN_NS / NS_PER_S:g} s", segment.last_line
+            f"an end {late_ns / NS_PER_S:.1f} s after run_stop",
+            f"at most {slack_ns / NS_PER_S:.1f} s",
+            segment.last_line,
+            severity=severity,
         )

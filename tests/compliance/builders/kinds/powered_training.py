@@ -3,6 +3,7 @@ readings; with what breaks them.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +29,7 @@ def trained(change: Change | None = None, *, named: bool = True, period_ms: int 
     """
 
     def build(folder: Path) -> None:
-        observed()(folder)
+        observed(linger_s=math.ceil(2 * period_ms / 1000))(folder)
         lines = [json.loads(text) for text in (folder / TELEMETRY).read_text().splitlines()]
         lines[0]["channels"].append({"id": 1, **METER, "root": "/", "period_ms": period_ms})
         begin_ns, end_ns = lines[0]["clocks_ns"][0], lines[-1]["end"]["clocks_ns"][0]

@@ -140,29 +140,27 @@ def add_run_records(place: Path, load: Load, **sampled: Any) -> None:
     )
 
 
-def observed(**sampled: Any) -> Builder:
-    """A training log with the telemetry of its run."""
+def observed(linger_s: int = 0, **sampled: Any) -> Builder:
+    """A training log with the telemetry of its run, and of some seconds more."""
 
     def build(folder: Path) -> None:
         log(training_events())(folder)
-        add_training_telemetry(folder / "result_0.txt", **sampled)
+        add_training_telemetry(folder / "result_0.txt", linger_s, **sampled)
 
     return build
 
 
-def add_training_telemetry(log: Path, **sampled: Any) -> None:
-    """Write the telemetry of a training run beside its log."""
-    times = {
-        line["key"]: line["time_ms"]
-        for line in (json.loads(text[9:]) for text in log.read_text().splitlines())
-    }
-    span_s = (times[events.RUN_STOP] - times[events.RUN_START]) // 1000
-    begin_ms = times[events.RUN_START] - 2000
-    log.with_name("telemetry_0.jsonl").write_text(
-        telemetry(
-            (begin_ms - START_MS + 10**6) * 10**6, begin_ms * 10**6, int(span_s) + 4, **sampled
-        )
-    )
+def add_training_telemetry(log: Path, linger_s: int = 0, **sampled: Any) -> None:
+    """Write the telemetry of a training run beside its log, from its first line to its clock's
+    end or some seconds longer.
+    """
+    lines = [json.loads(text[9:]) for text in log.read_text().splitlines()]
+    (stop_ms,) = (line["time_ms"] for line in lines if line["key"] == events.RUN_STOP)
+    begin_ms = lines[0]["time_ms"] - 1
+    begin_ns = (begin_ms - START_MS + 10**6) * 10**6
+    seconds = (stop_ms - begin_ms) // 1000 + linger_s
+    text = telemetry(begin_ns, begin_ms * 10**6, seconds, **sampled)
+    log.with_name("telemetry_0.jsonl").write_text(text)
 
 
 def longer(folder: Path) -> None:

@@ -1,13 +1,24 @@
 """What the judge says of a ledger that somebody has touched, and of results that have none."""
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from examples import EXAMPLES
-from ledgers import LEDGER, adopted, chained, challenged, read, served_first
+from ledgers import (
+    LEDGER,
+    adopted,
+    chained,
+    challenged,
+    keep,
+    read,
+    recorded_tree,
+    served_first,
+)
 from spoiling import bundle, edit_member
 
 from compliance.judge import Judge
@@ -233,34 +244,115 @@ def test_garbage_in_a_ledger_is_told_and_nothing_fails(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "trained", "found"),
+    ("begun_s", "trained_s", "found"),
     [
-        ("2023-11-14T22:13:20Z", None, 0),
-        ("2023-11-14T22:00:00Z", None, 0),
-        ("2023-11-14T22:20:00Z", "2023-11-14T22:13:50Z", 2),
-        (None, "2023-11-14T22:15:30Z", 1),
-        (None, "2023-11-14T22:10:00Z", 2),
-        ("yesterday", "soon", 0),
+        (0, 0, []),
+        (-600, 2, []),
+        (2, -2, []),
+        (60, 0, ["error run_start of result_0.txt is 59.4 s before its step"]),
+        (0, 5, ["error step 1 was written 4.5 s after the last line of result_0.txt"]),
+        (0, -5, ["error step 1 was written 4.5 s before the last line of result_0.txt"]),
+        (None, None, []),
     ],
 )
 def test_a_log_lasts_as_long_as_its_ledger_says(
-    tree: Path, begun: str | None, trained: str | None, found: int
+    tree: Path, begun_s: int | None, trained_s: int | None, found: list[str]
 ) -> None:
-    """Times squeezed in the log alone leave the ledger's behind; a clock may have been set, so the
-    verdict stays.
+    """Times squeezed in the log leave the ledger's behind, by more than 2 s and 1 % of half a
+    minute. A run that was interrupted early begins again, long after the step of its set.
     """
 
     def edit(steps: list[LedgerStep]) -> list[LedgerStep]:
-        return [
-            replace(steps[0], utc=begun or steps[0].utc),
-            replace(steps[1], utc=trained or steps[1].utc),
-            *steps[2:],
-        ]
+        return [shift(steps[0], begun_s), shift(steps[1], trained_s), *steps[2:]]
 
     relink(tree, edit)
     result = Judge().judge_path(str(tree))
-    told = [finding for finding in result.findings if finding.rule == "ledger.times"]
-    assert len(told) == found and all(finding.severity is Severity.WARNING for finding in told), (
-        told
-    )
-    assert result.verdict is Verdict.VALID
+    told = [each for each in result.findings if each.rule == "ledger.times"]
+    assert [f"{each.severity} {each.found}" for each in told] == found
+
+
+def shift(step: LedgerStep, seconds: int | None) -> LedgerStep:
+    """Write a step so much later; None: at no time that can be read."""
+    if seconds is None:
+        return replace(step, utc="soon")
+    moment = datetime.fromisoformat(step.utc) + timedelta(seconds=seconds)
+    return replace(step, utc=moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_clock_that_was_set_during_a_run_moves_its_last_step(tmp_path: Path) -> None:
+    """The log's clock is never set, a ledger's steps follow the machine's; telemetry tells."""
+    tree = recorded_tree(tmp_path)
+    path = next(tree.glob("**/telemetry_0.jsonl"))
+    *lines, last = path.read_text().splitlines(keepends=True)
+    end = json.loads(last)
+    end["end"]["clocks_ns"][1] += 60 * 10**9
+    path.write_text("".join([*lines, json.dumps(end, separators=(",", ":")) + "\n"]))
+
+    def edit(steps: list[LedgerStep]) -> list[LedgerStep]:
+        return [steps[0], shift(steps[1], 60), *steps[2:]]
+
+    keep(tree, edit)
+    assert errors(tree) == set()
+    path.write_text("".join([*lines, last]))
+    keep(tree, edit)
+    assert errors(tree) == {"ledger.times"}
+
+
+@pytest.mark.parametrize(
+    ("prepared_s", "waited_s", "found"),
+    [
+        (60, 0, []),
+        (0, 6, ["warning run_start of result_0.txt is 5.6 s after its step"]),
+        (0, 55, ["error run_start of result_0.txt is 54.6 s after its step"]),
+        (-55, 55, []),
+    ],
+)
+def test_a_run_starts_right_behind_the_step_that_begins_it(
+    tree: Path, prepared_s: int, waited_s: int, found: list[str]
+) -> None:
+    """Hiding a minute of the first epoch leaves it between the step and run_start, which lie half a
+    second apart: only a busy disk lies between them. Preparation may take any time; a step behind
+    it belongs to a run that was begun again.
+    """
+    log = next(tree.glob("open/acme/results/*/resnet/result_0.txt"))
+    lines = [json.loads(line[9:]) for line in log.read_text().splitlines()]
+    start = next(place for place, line in enumerate(lines) if line["key"] == "run_start")
+    for line in lines[1:]:
+        line["time_ms"] += max(0, prepared_s) * 1000
+    for line in lines[start:]:
+        line["time_ms"] += waited_s * 1000
+    for line in lines if prepared_s < 0 else ():
+        line["time_ms"] = max(line["time_ms"], lines[start]["time_ms"] - 1000)
+    log.write_text("".join(f":::MLLOG {json.dumps(line)}\n" for line in lines))
+    keep(tree, lambda steps: [shift(steps[0], -waited_s), *steps[1:]])
+    told = [
+        f"{each.severity} {each.found}"
+        for each in Judge().judge_path(str(tree)).findings
+        if each.rule == "ledger.times"
+    ]
+    assert told == found
+
+
+def test_init_stop_comes_before_the_step_of_the_set(tree: Path) -> None:
+    """Its time moved behind the step hides an epoch before the clock, too."""
+    log = next(tree.glob("open/acme/results/*/resnet/result_0.txt"))
+    lines = [json.loads(line[9:]) for line in log.read_text().splitlines()]
+    for line in lines[1:]:
+        line["time_ms"] += 55_000
+    log.write_text("".join(f":::MLLOG {json.dumps(line)}\n" for line in lines))
+    keep(tree, lambda steps: [shift(steps[0], -55), *steps[1:]])
+    told = [
+        each.found for each in Judge().judge_path(str(tree)).findings if each.rule == "ledger.times"
+    ]
+    assert told[0] == "init_stop of result_0.txt is 52.6 s after its step"
+
+
+def test_steps_that_go_back_in_time_are_a_warning(tree: Path) -> None:
+    """Several machines may write one ledger, and a clock may be set."""
+    relink(tree, lambda steps: [*steps[:-1], shift(steps[-1], -3600)])
+    told = [
+        (each.severity, each.found)
+        for each in Judge().judge_path(str(tree)).findings
+        if each.rule == "ledger.times"
+    ]
+    assert [severity for severity, _ in told] == [Severity.WARNING]

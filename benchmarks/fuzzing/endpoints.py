@@ -22,6 +22,11 @@ FILES: Final = (
 ANSWERS: Final = ("repeated", "reordered", "warm_up_data", "recount_tokens")
 """Rules about answers that need whole events; of each the example that breaks it is spoilt."""
 POINT: Final = "results/box/deepseek-r1/r256"
+ENTRY_FILES: Final = (
+    "accuracy/accuracy_results.json",
+    "audit/audit_output_caching_test.json",
+    "audit/output_caching/performance/result_summary.json",
+)
 CURVE_FILES: Final = (
     f"{POINT}/point.yaml",
     f"{POINT}/result_summary.json",
@@ -59,6 +64,21 @@ def answered_runs(work: Path) -> Iterator[Reader]:
             file=events,
             seeds=[events.read_bytes()],
             read=partial(judged, home / "run", counter=counter),
+            share=0.3,
+        )
+
+
+def audited_entries(work: Path) -> Iterator[Reader]:
+    """An entry of Inference v6.1 with its caching test, of which one file is spoilt."""
+    example = EXAMPLES / "endpoints-audit-runs"
+    for name in ENTRY_FILES:
+        home = Path(shutil.copytree(example, work / f"endpoints-entry-{Path(name).name}"))
+        (entry,) = (each.parent for each in home.rglob("audit"))
+        yield Reader(
+            name=f"endpoints-entry-{Path(name).name}",
+            file=entry / name,
+            seeds=[(entry / name).read_bytes()],
+            read=partial(judged, entry),
             share=0.3,
         )
 

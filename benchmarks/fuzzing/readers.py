@@ -30,7 +30,7 @@ from extras.cost import prices as cost_prices
 from extras.tensorrt import prebuilt
 from fuzzing import ledgers
 from fuzzing.archives import bundles
-from fuzzing.endpoints import answered_runs, client_runs, curves
+from fuzzing.endpoints import answered_runs, audited_entries, client_runs, curves
 from fuzzing.language_models import language_models
 from fuzzing.onnx_files import onnx_files
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
@@ -623,6 +623,7 @@ def readers(results: Path, work: Path) -> list[Reader]:
         *sealed(results, work),
         *client_runs(work),
         *answered_runs(work),
+        *audited_entries(work),
         *curves(work),
         *trees(results, work),
     ]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from suite.studies.own_prompts import PROMPTS_HASH_SETTING
+from suite.studies.own_prompts import COUNTER_SETTING, PROMPTS_HASH_SETTING
 from suite.workload import ChatMessage
 
 MAX_PROMPTS: Final = 1 << 20
@@ -48,7 +48,7 @@ class PromptSet:
 
     def describe_settings(self) -> Mapping[str, Any]:
         """Return what records keep of the prompts."""
-        made = {"prompts.tokenizer": self.tokenizer} if self.tokenizer else {}
+        made = {COUNTER_SETTING: self.tokenizer} if self.tokenizer else {}
         return {
             "prompts.source": self.source,
             PROMPTS_HASH_SETTING: self.sha256,

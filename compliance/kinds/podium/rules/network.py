@@ -26,10 +26,15 @@ from suite.loadgen.token_record import (
     is_streaming_credible,
     is_token_count_credible,
 )
-from suite.loadgen.usage_record import NOT_STATED, USAGE_RECORD_FIELDS, sum_stated_counts
+from suite.loadgen.usage_record import (
+    NOT_STATED,
+    USAGE_RECORD_FIELDS,
+    format_cached_tokens,
+    sum_stated_counts,
+)
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.served_identity import Speaker
-from suite.studies.own_prompts import has_own_prompts
+from suite.studies.own_prompts import has_made_prompts, has_own_prompts
 from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
@@ -40,6 +45,10 @@ SHA256_PATTERN: Final = re.compile("[0-9a-f]{64}")
 STATED_FIELDS: Final = ("engine", "precision", "device")
 """Fields of system.json that are statements about servers."""
 WITNESSES: Final = (Speaker.SERVER, Speaker.USER)
+MAX_SHARED_BEGIN: Final = 64
+"""House rule: tokens at the begin of all prompts that a chat template writes; Llama 3's has 30."""
+MAX_CACHED_SHARE: Final = 0.5
+"""House rule: of the tokens of short prompts, of which the template's are a large part."""
 SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
@@ -280,6 +289,31 @@ def usage(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_fault(
                 f"{name} {found}", f"{stated}, as in run.json", file=USAGE_RECORD_FILE
             )
+
+
+@rule("network.cached", LoadGenRun, About.SCORE, severity=Severity.WARNING)
+def cached(run: LoadGenRun) -> Iterator[Fault]:
+    """Made prompts, of which no two begin alike, are not in the servers' caches. By the servers'
+    own count, at most 64 tokens of a prompt were cached on average, and at most half of all: a chat
+    template may begin with as many.
+
+    Source: house rule; a server that has a prompt in its cache does not read it, and the time to
+    the first token is that of another load (vllm-project/vllm, "Automatic Prefix Caching").
+    Advice: ask other texts with --seed, restart the server, or turn off its prefix cache.
+    """
+    network = run.record.network if run.record else None
+    if run.record is None or network is None or not network.cached_tokens:
+        return
+    if not has_made_prompts(run.record.system):
+        return
+    answers = run.record.batches.get("count", 0.0) * run.record.batches.get("mean_size", 0.0)
+    asked = network.prompt_tokens or 0
+    if network.cached_tokens > min(MAX_SHARED_BEGIN * answers, MAX_CACHED_SHARE * asked):
+        yield build_record_fault(
+            run,
+            f"{format_cached_tokens(network.cached_tokens, asked)}, {answers:.0f} prompts",
+            f"at most {MAX_SHARED_BEGIN} a prompt, and half of all: no two prompts begin alike",
+        )
 
 
 @rule("network.streams", LoadGenRun, About.SCORE, severity=Severity.WARNING)

@@ -13,6 +13,7 @@ from spoiling import MULTI, OFF, PERFORMANCE, Builder, put, run, setting, then
 from system_records import put_system
 
 from suite.files.layout import DETAIL_LOG, TOKEN_RECORD_FILE, USAGE_RECORD_FILE
+from suite.studies.own_prompts import COUNTER_SETTING
 from suite.terms import NETWORK_FIELDS
 
 HOST: Final = "h1:8001"
@@ -112,6 +113,24 @@ def stated(folder: Path) -> None:
         put(**{f"network__{name}": value for name, value in told.items()})(path)
 
 
+def made_prompts(folder: Path) -> None:
+    """The same, whose prompts were made so that no two begin alike."""
+    cached(folder)
+    for path in folder.glob("**/system.json"):
+        settings = json.loads(path.read_text())["settings"]
+        put_system(settings=settings | {COUNTER_SETTING: "3d" * 32})(path)
+    for path in folder.glob("**/measurements/**/*.json"):
+        settings = json.loads(path.read_text())["settings"]
+        put(settings=settings | {COUNTER_SETTING: "3d" * 32})(path)
+
+
+def count_all_cached(path: Path) -> None:
+    """All tokens of prompts in a cache, but for one of each."""
+    rows = numpy.load(path)
+    numpy.save(path, rows * (1, 0) + (0, 31))
+    put(network__cached_tokens=31 * len(rows))(path.with_name("run.json"))
+
+
 def in_division(**fields: Any) -> Builder:
     """A campaign that claims the division network, with other fields of the network."""
 
@@ -144,6 +163,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "networked": networked,
     "prompted": prompted,
     "cached": cached,
+    "made-prompts": made_prompts,
     "stated": stated,
 }
 KINDS: Final = {"network": "networked"}
@@ -152,6 +172,7 @@ VALID: Final = {
     "network.tokens": "prompted",
     "network.streams": "prompted",
     "network.usage": "cached",
+    "network.cached": "made-prompts",
     "network.served": "stated",
     "network.replicas": "stated",
     "network.restarts": "stated",
@@ -174,6 +195,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         PERFORMANCE + "run.json",
         put(network__streamed=True, network__answers_in_one_read=11),
     ),
+    "network.cached": then(made_prompts, f"**/{USAGE_RECORD_FILE}", count_all_cached),
     "network.usage": then(cached, PERFORMANCE + "run.json", put(network__cached_tokens=0)),
     "network.served": then(stated, "**/system.json", put_system(precision="fp8")),
     "network.replicas": then(

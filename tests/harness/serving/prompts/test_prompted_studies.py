@@ -20,6 +20,7 @@ from podium_fakes.scripted import (
     scripted,
     sending,
     stream,
+    usage,
 )
 
 from compliance.judge import Judge
@@ -97,6 +98,26 @@ def test_a_curve_of_a_strange_server_needs_no_framework(tmp_path: Path) -> None:
     network = study.first.record.network
     assert network is not None and network.tokens_logged == network.tokens_recounted > 0
     assert network.answers_differing == 0 and network.tokenizer
+    assert list_errors(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cached", "warned"), [(3, False), (8, True)])
+def test_made_prompts_that_a_server_had_in_its_cache_are_told(
+    tmp_path: Path, cached: int, warned: bool
+) -> None:
+    """The sum is printed in any case; the judge warns where it is more than a template's begin."""
+    told_usage = event(usage(4, prompt_tokens_details={"cached_tokens": cached}))
+    answer = answering([*stream()[:-1], told_usage, b"data: [DONE]\n\n"], pause_s=PAUSE_S)
+    (tmp_path / "tokenizer.json").write_text(format_tokenizer(), "utf-8")
+    with scripted(answer, has_no_delay=True) as server:
+        words = ("curve", server.url, "--prompts", "7x9", "--points", "1", "--seconds", "0.3")
+        code, told = run_podium(tmp_path, *words, "--tokenizer", "tokenizer.json")
+    assert code == 0, told
+    assert "tokens of the prompts were in a cache, by the servers' own count" in told
+    (study,) = (tmp_path / "results/studies").iterdir()
+    findings = Judge().judge_path(str(study)).findings
+    assert ("network.cached" in {each.rule for each in findings}) == warned
     assert list_errors(tmp_path) == []
 
 

@@ -7,6 +7,7 @@ contradictions.
 """
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -131,11 +132,11 @@ def list_facts_of_prefix(
     is_same: Callable[[Any, Any], bool],
     severity: Severity | None = None,
 ) -> Sequence[Fact]:
-    """List a fact for each key of any document that begins with a prefix, such as `setting `, under
-    which each document states the same.
+    """List a fact for each key that begins with a prefix, such as `setting `, and that several
+    documents have: under it each states the same.
     """
     kinds = dict.fromkeys(document.kind for document in documents)
-    keys = dict.fromkeys(chain.from_iterable(document.values for document in documents))
+    stated = Counter(chain.from_iterable(document.values for document in documents))
     return [
         Fact(
             name=key,
@@ -143,6 +144,6 @@ def list_facts_of_prefix(
             is_same=is_same,
             severity=severity,
         )
-        for key in keys
-        if key.startswith(prefix)
+        for key, count in stated.items()
+        if count > 1 and key.startswith(prefix)
     ]

@@ -20,7 +20,7 @@ def run(submitted: SubmittedRuns) -> Iterator[Fault]:
     or tokens, is a warning.
 
     Source: submission_rules.adoc: a result is of one system and one submitter; house rule for the
-    compared values: none of the 276 published runs of eight
+    compared values: none of the 980 published runs of 20
     rounds that this was tried on is accused.
     Advice: submit each run once, under the system and the organisation that measured it.
     """

@@ -248,6 +248,17 @@ def test_a_second_summary_of_the_client_is_named(
     ]
 
 
+def test_a_second_summary_of_a_point_is_named(tmp_path: Path) -> None:
+    endpoints_curves.submission()(tmp_path)
+    read = next(tmp_path.glob("**/r64/result_summary.json"))
+    summary = json.loads(read.read_text())
+    other = json.dumps({**summary, "n_samples_issued": summary["n_samples_issued"] + 1})
+    read.with_name("results_summary.json").write_text(other)
+    assert find_second(tmp_path) == [
+        ("results_summary.json", "a second summary, which differs from result_summary.json")
+    ]
+
+
 @pytest.mark.parametrize("name", ["mlperf_log_detail_2.txt", "mlperf_log_detail (copy).txt"])
 def test_a_second_log_of_loadgen_is_named(tmp_path: Path, name: str) -> None:
     served.since()(tmp_path)

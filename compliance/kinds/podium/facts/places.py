@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, Final
 
 from compliance.documents.facts import StatingDocument
@@ -23,7 +23,7 @@ from compliance.kinds.podium.facts.table import (
 )
 from suite import events
 from suite.ledger.steps import LedgerStep
-from suite.records import ServedRun, SystemUnderTest
+from suite.records import CheckpointRecord, ServedRun, SystemUnderTest
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 
 CPU_BUILD_SUFFIX: Final = "+cpu"
@@ -68,6 +68,11 @@ def prefix_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def get_record_fields(record: SystemUnderTest | CheckpointRecord) -> dict[str, Any]:
+    """Return the fields of a record; dataclasses.asdict would copy its settings."""
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
 def read_system_places(entry: InferenceEntry, record: ServedRun) -> list[StatingDocument]:
     """Read system.json, and apart from it the engine's package, which names versions of its own."""
     file = entry.runs[0].system_source.path
@@ -87,7 +92,7 @@ def read_system_places(entry: InferenceEntry, record: ServedRun) -> list[Stating
 
 def read_system_place(system: SystemUnderTest, entry: InferenceEntry) -> StatingDocument:
     """Read the record of a system under test."""
-    values = {**asdict(system), **prefix_settings(system.settings)}
+    values = {**get_record_fields(system), **prefix_settings(system.settings)}
     values[WORKER_THREADS] = compute_worker_threads(system, entry)
     return StatingDocument(
         kind=Column.SYSTEM,
@@ -175,7 +180,7 @@ def read_description_places(system: SystemFile, computing: str) -> list[StatingD
 
 def read_weights_place(found: CheckpointFile) -> StatingDocument:
     """Read the record of a checkpoint."""
-    values = asdict(found.record)
+    values = get_record_fields(found.record)
     return StatingDocument(kind=Column.WEIGHTS, file=found.path, values=values)
 
 

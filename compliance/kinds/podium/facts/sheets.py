@@ -3,7 +3,7 @@ served system, of its scenarios, of a checkpoint, and of the ledger's steps.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -110,7 +110,7 @@ def describe_build(entry: InferenceEntry, built: StatingDocument) -> str:
     if entry.record is None:
         return ""
     made = {key: value for key, value in built.values.items() if key not in FILE_OWN_KEYS}
-    return repr((built.part, sorted(made.items()), sorted(asdict(entry.record.system).items())))
+    return repr((built.part, sorted(made.items()), entry.record.system))
 
 
 def iterate_checkpoint_sheets(found: CheckpointFile) -> Iterator[StatedFacts]:

@@ -31,6 +31,8 @@ class AuditOutcome:
     """
     differing: int = 0
     """Those that differ, or fail a check."""
+    equal: int | None = None
+    """TEST01: those that equal the accuracy run's byte for byte; None where nobody counted them."""
     token_checks: Mapping[str, bool | None] = field(default_factory=dict)
     """TEST06: check -> whether all answers pass it; None if it was skipped."""
     has_invalid_run: bool

@@ -178,6 +178,15 @@ def count_differing_answers(
     return compared, wrong
 
 
+def count_equal_answers(found: Mapping[int, Sequence[bytes]], wanted: Mapping[int, bytes]) -> int:
+    """Count the answers that equal the accuracy run's byte for byte: all of a deterministic
+    system's.
+    """
+    return sum(
+        answer == wanted.get(sample) for sample, answers in found.items() for answer in answers
+    )
+
+
 def describe_compared_speeds(
     compared: AuditComparison, reference: Sequence[float], found: Sequence[float]
 ) -> str:

@@ -116,6 +116,8 @@ def format_audit_outcome(outcome: AuditOutcome) -> str:
     if outcome.answers:
         what = "fail a check" if outcome.test is AuditTest.TEST06 else "differ"
         parts.append(f"{outcome.differing} of {outcome.answers} answers {what}")
+    if outcome.equal is not None and outcome.equal < outcome.answers:
+        parts.append(f"{outcome.equal} equal the accuracy run's byte for byte")
     if compared.passed and outcome.answers_agree and not outcome.passed:
         parts.append("LoadGen calls a run INVALID")
     turns_run = len(outcome.found)

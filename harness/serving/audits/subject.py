@@ -69,9 +69,11 @@ def read_audited_result(serving_setup: ServingSetup, scenario: Scenario) -> Audi
 
 
 def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> None:
-    """RequestError if the result, or the only one, is of a remote system, whose servers an audit
-    cannot ask.
+    """RequestError if the result, or the only one, is of servers, which this command does not
+    name.
     """
+    if serving_setup.host.network is not None:
+        return
     name, own = serving_setup.request.row.inference_name, serving_setup.entry
     folder = own.locate_benchmark(name) / scenario.folder
     elsewhere = own.results.glob(
@@ -84,13 +86,32 @@ def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> Non
             and record.network
             and record.system.checkpoint_sha256 == serving_setup.checkpoint.record.sha256
         ):
-            servers = ", ".join(record.network.endpoints)
-            served_elsewhere = (
-                f"{serving_setup.request.name}: {scenario.label} was served by {servers}"
-            )
+            named = " ".join(f"--endpoint {each}" for each in record.network.endpoints)
             raise RequestError(
-                f"{served_elsewhere}: podium audit runs systems of this machine alone"
-                " (podium help audit)"
+                f"{serving_setup.request.name}: {scenario.label} was served by"
+                f" {', '.join(record.network.endpoints)}: audit it there, with {named}"
+            )
+
+
+def check_same_servers(serving_setup: ServingSetup, scenario: Scenario, record: ServedRun) -> None:
+    """RequestError if the servers of an audit are not those of the result, or state another engine,
+    version or precision than they did then.
+    """
+    name, network = serving_setup.request.name, serving_setup.host.network
+    if network is None:
+        return
+    served = record.network.endpoints if record.network else ("this machine",)
+    if served != network.endpoints:
+        raise RequestError(
+            f"{name}, {scenario.label}: the result was served by {', '.join(served)}, not"
+            f" {', '.join(network.endpoints)}: audit it on the same"
+        )
+    stated = serving_setup.identity.list_statements()
+    for what, before in record.stated_system.identity.list_statements().items():
+        if stated[what].value != before.value:
+            raise RequestError(
+                f"{name}, {scenario.label}: {what} was {before.text} in the result, and is"
+                f" {stated[what].text} now: measure again first"
             )
 
 
@@ -118,6 +139,7 @@ def require_matching_record(
             f"{serving_setup.request.name}, {scenario.label}: the result was served on"
             f" {system.device}, not {serving_setup.device}: audit it on the same"
         )
+    check_same_servers(serving_setup, scenario, record)
     if differing := list_setting_differences(serving_setup.request.settings, system.settings):
         raise RequestError(
             f"{serving_setup.request.name}, {scenario.label}: the result was served with"

@@ -23,6 +23,7 @@ from suite.audits.verdict import (
     compare_audit_runs,
     compare_spread_runs,
     count_differing_answers,
+    count_equal_answers,
     select_compared_metric,
 )
 from suite.console.screen import print_progress_note
@@ -367,8 +368,12 @@ def build_audit_outcome(progress: AuditProgress) -> AuditOutcome:
     )
     checks: Mapping[str, bool | None] = {}
     answers = wrong = 0
+    equal: int | None = None
     if progress.test is AuditTest.TEST01:
-        answers, wrong = compare_logged_answers(progress)
+        found = collect_logged_answers(progress)
+        agree = registry.load_agreement(progress.serving_setup.request.name)
+        answers, wrong = count_differing_answers(found, progress.subject.answers, agree)
+        equal = count_equal_answers(found, progress.subject.answers)
     elif progress.test is AuditTest.TEST06:
         answers, wrong, checks = check_logged_counts(progress)
     return AuditOutcome(
@@ -378,6 +383,7 @@ def build_audit_outcome(progress: AuditProgress) -> AuditOutcome:
         found=tuple(progress.test_figures),
         answers=answers,
         differing=wrong,
+        equal=equal,
         token_checks=checks,
         has_invalid_run=has_invalid_run(progress),
     )
@@ -415,18 +421,12 @@ def check_logged_counts(progress: AuditProgress) -> tuple[int, int, Mapping[str,
     )
 
 
-def compare_logged_answers(progress: AuditProgress) -> tuple[int, int]:
-    """Compare the logged answers of the test's runs with the accuracy run's; return how many there
-    are, and how many differ.
-    """
+def collect_logged_answers(progress: AuditProgress) -> Mapping[int, list[bytes]]:
+    """Collect the logged answers of the test's runs, by sample."""
     found: dict[int, list[bytes]] = {}
     for turn in range(len(progress.test_figures)):
         for sample, answer in read_logged_answers(
             progress.folder / Mode.PERFORMANCE / f"run_{turn + 1}"
         ):
             found.setdefault(sample, []).append(answer)
-    return count_differing_answers(
-        found,
-        progress.subject.answers,
-        registry.load_agreement(progress.serving_setup.request.name),
-    )
+    return found

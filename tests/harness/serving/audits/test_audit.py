@@ -356,7 +356,7 @@ def test_a_result_of_a_remote_system_is_not_called_missing(honest: Path, tmp_pat
     with pytest.raises(
         RequestError,
         match=(
-            "Offline was served by grpc://h1:8001: podium audit runs systems of this machine alone"
+            "Offline was served by grpc://h1:8001: audit it there, with --endpoint grpc://h1:8001"
         ),
     ):
         run(results, Scenario.OFFLINE)

@@ -28,6 +28,7 @@ from suite.files.layout import (
     AUDIT_RECORD,
     RUN_RECORD,
     SYSTEM_RECORD,
+    TOKEN_RECORD_FILE,
     VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
 )
@@ -50,6 +51,8 @@ AUDIT_RETAINED_SETTINGS: Final = (
     "multi_stream_samples_per_query",
 )
 """Settings of the result that its tests use."""
+AUDITED_NETWORK_FIELDS: Final = ("endpoints", "form", "model", "api", "targets", "tokenizer")
+"""Fields of a network that a test shares with the result."""
 REQUESTED_RATE_KEY: Final = "requested_server_target_qps"
 AUDIT_RETAINED_FIELDS: Final = tuple(
     field.name for field in fields(SystemUnderTest) if field.name not in ("version", "sample_count")
@@ -129,6 +132,21 @@ def has_reduced_rate(run: LoadGenRun, first: LoadGenRun, share: float) -> bool:
     return None not in rates and math.isclose(rates[0] or 0, share * (rates[1] or 0), rel_tol=1e-5)
 
 
+def check_audited_servers(run: LoadGenRun, first: LoadGenRun) -> Iterator[Fault]:
+    """Yield what a test's run over a network has against the result's: other servers, another
+    model, or another tokenizer.
+    """
+    networks = [each.record.network if each.record else None for each in (run, first)]
+    if networks[0] is None or networks[1] is None:
+        return
+    for name in AUDITED_NETWORK_FIELDS:
+        found, wanted = (getattr(each, name) for each in networks)
+        if found != wanted:
+            yield run.build_fault(
+                f"network: {name} {found!r}", f"{wanted!r}, as in the result", file=RUN_RECORD
+            )
+
+
 def check_run_matches_result(
     run: LoadGenRun, entry: InferenceEntry, rate_share: float
 ) -> Iterator[Fault]:
@@ -140,6 +158,7 @@ def check_run_matches_result(
             "the result's system",
             file=RUN_RECORD,
         )
+    yield from check_audited_servers(run, first)
     fewer = (
         run.rule is not None
         and first.rule is not None
@@ -238,6 +257,14 @@ def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> I
                 f"answers only to {', '.join(map(str, known))}",
                 run.answers.lines[position],
                 file=ACCURACY_LOG,
+            )
+    if run.tokens is not None:
+        others = sorted({*run.tokens.sample.tolist()} - {*known})
+        if others:
+            yield run.build_fault(
+                f"answers to {len(others)} other samples",
+                f"answers only to {', '.join(map(str, known))}",
+                file=TOKEN_RECORD_FILE,
             )
 
 

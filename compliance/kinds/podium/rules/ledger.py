@@ -33,7 +33,7 @@ whose clocks differ by less if a time server sets them.
 """
 STEP_RESOLUTION_S: Final = 1.0
 """A step states whole seconds; what is left out of a second is not a difference."""
-START_SLACK_S: Final = 10.0
+START_SLACK_S: Final = 5.0
 START_SLACK_SHARE: Final = 0.05
 """House rule: between the step that begins a run and its clock, a ledger is synced to disk, which
 busy disks take seconds for; in four honest runs beside other work it took 0.3 to 0.9 s.
@@ -219,7 +219,7 @@ def times(ledger: LedgerFile) -> Iterator[Fault]:
     Steps are in the order of time, or a clock was set, which is a warning.
 
     Source: house rule; harness/training/state/attempts.py. The ledger is synced to disk between its
-    first step and run_start, and other ranks may take long. So run_start may follow by 10 s and 5 %
+    first step and run_start, and other ranks may take long. So run_start may follow by 5 s and 5 %
     in a run of one rank, with a warning before. A run that was interrupted before its first
     checkpoint begins again under the same step. A clock that was set during the run, as its
     telemetry tells, adds to the slack.

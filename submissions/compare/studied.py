@@ -32,6 +32,7 @@ from suite.result import (
 )
 from suite.served_identity import drop_unstated
 from suite.studies.measured import MeasuredStudy, read_measured_study
+from suite.studies.own_prompts import TASK_SETTINGS
 from suite.studies.precision import PRECISION_KIND
 from suite.studies.precision_rows import explain_row, name_system
 from suite.studies.rates import PEAK_KIND
@@ -290,6 +291,8 @@ def build_study_result(path: Path, study: MeasuredStudy, workload: str) -> Resul
         task |= {
             name: value for name, value in settings.items() if name.startswith(ONNX_INPUT_PREFIXES)
         }
+        if subject.prompts:
+            task |= {name: settings.get(name) for name in TASK_SETTINGS}
         said |= collect_served_system_traits(first.record)
     if workload == ONNX_WORKLOAD:
         said = {"file": subject.workload, **said, "checkpoint": None}

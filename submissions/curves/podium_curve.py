@@ -22,7 +22,8 @@ from suite.served_identity import drop_unstated
 from suite.studies.concurrency_curve import CURVE_KIND, CURVE_NOTE, find_row_region
 from suite.studies.documents import STUDY_FILE
 from suite.studies.kind import StudiedRow
-from suite.studies.measured import read_measured_study
+from suite.studies.measured import MeasuredStudy, read_measured_study
+from suite.studies.own_prompts import TASK_SETTINGS
 
 PODIUM_RULES: Final = "podium curve"
 """Stands for the round of a curve of podium's, which is comparable with none of MLPerf's."""
@@ -83,8 +84,8 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         submission="",
         system=subject.system,
         model=subject.workload,
-        dataset=subject.profile,
-        data_set=subject.profile,
+        dataset=subject.prompts or subject.profile,
+        data_set=select_asked_prompts(study) or subject.profile,
         division="",
         round=PODIUM_RULES,
         cohort="",
@@ -105,6 +106,16 @@ def read_podium_curve(folder: Path, found: Sequence[Finding], given: Path) -> Sc
         runs=min((len(each.runs) for each in study.points), default=1),
         origin=CURVE_NOTE,
     )
+
+
+def select_asked_prompts(study: MeasuredStudy) -> str:
+    """Return what tells the user's own prompts and how they were asked, wherever their file is;
+    empty of a workload's.
+    """
+    if not study.subject.prompts or study.first is None:
+        return ""
+    settings = study.first.record.settings
+    return ", ".join(f"{name} {settings.get(name)}" for name in TASK_SETTINGS)
 
 
 def build_traced_point(home: Path, row: StudiedRow, errors: ErrorIndex, given: Path) -> ScoredPoint:

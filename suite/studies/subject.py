@@ -8,6 +8,7 @@ from typing import Final
 from suite.files.layout import SYSTEM_RECORD, convert_to_slug
 from suite.records import SystemUnderTest
 from suite.served_identity import ServedIdentity, Speaker, state_all
+from suite.studies.own_prompts import describe_own_prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class StudySubject:
     system: str
     version: str
     """Version of podium."""
+    prompts: str = ""
+    """The user's own prompts, and how they were asked; empty of a workload's."""
     served: ServedIdentity | None = None
     """What servers behind a network run, and who said it; None of a system in LoadGen's process."""
 
@@ -52,6 +55,8 @@ class StudySubject:
         if self == UNMEASURED_SUBJECT:
             return "nothing measured"
         what = f"{self.workload} ({self.profile})"
+        if self.prompts:
+            return f"{self.workload}, {self.identity.describe_engine()}, {self.prompts}"
         if not self.engine:
             threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
             return f"{what} on {self.system}, {self.device}, {threads}"
@@ -94,6 +99,7 @@ def build_study_subject(
         threads=system.threads,
         system=name,
         version=system.version,
+        prompts=describe_own_prompts(system),
         served=system.served,
     )
 

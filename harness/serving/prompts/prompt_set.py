@@ -7,7 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from suite.studies.own_prompts import COUNTER_SETTING, PROMPTS_HASH_SETTING
+from suite.studies.own_prompts import (
+    COUNTER_SETTING,
+    PROMPTS_COUNT_SETTING,
+    PROMPTS_HASH_SETTING,
+    PROMPTS_SOURCE_SETTING,
+)
 from suite.workload import ChatMessage
 
 MAX_PROMPTS: Final = 1 << 20
@@ -50,9 +55,9 @@ class PromptSet:
         """Return what records keep of the prompts."""
         made = {COUNTER_SETTING: self.tokenizer} if self.tokenizer else {}
         return {
-            "prompts.source": self.source,
+            PROMPTS_SOURCE_SETTING: self.source,
             PROMPTS_HASH_SETTING: self.sha256,
-            "prompts.count": len(self.prompts),
+            PROMPTS_COUNT_SETTING: len(self.prompts),
             **made,
         }
 

@@ -52,7 +52,11 @@ from suite.records import CheckpointRecord
 from suite.rounds import Benchmark, Division, InferenceRow, Profile, Round, ScenarioRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES, read_chosen_settings
 from suite.studies.concurrency_curve import DURATION_SETTING
-from suite.studies.own_prompts import SUBJECT_PREFIX
+from suite.studies.own_prompts import (
+    PROMPTS_FIELDS_SETTING,
+    PROMPTS_LENGTH_SETTING,
+    SUBJECT_PREFIX,
+)
 from suite.terms import Precision
 from suite.workload import Workload
 
@@ -186,8 +190,8 @@ def build_prompt_request(
         **chosen,
         "endpoint.model": model,
         **requests.prompts.describe_settings(),
-        "prompts.max_tokens": requests.most_tokens,
-        "prompts.fields": json.dumps(dict(requests.fields), sort_keys=True),
+        PROMPTS_LENGTH_SETTING: requests.most_tokens,
+        PROMPTS_FIELDS_SETTING: json.dumps(dict(requests.fields), sort_keys=True),
     }
     lasts_ms = int(get_numeric_setting(chosen, DURATION_SETTING, DURATIONS_MS[profile]))
     row = build_prompt_row(lasts_ms, asked, len(requests.prompts))

@@ -26,7 +26,7 @@ from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import STUDY_FILE, StudyMachine
-from suite.studies.measured import read_measured_study
+from suite.studies.measured import describe_subject, read_measured_study
 from suite.studies.rates import PEAK_KIND
 from suite.studies.speed import SPEED_KIND
 from suite.studies.sweep import SWEEP_KIND
@@ -85,10 +85,13 @@ def build_traced_section(folder: Path, findings: Sequence[Finding]) -> Section:
     curve = read_podium_curve(folder, findings, folder)
     section = build_curve_section(curve, several=True)
     study = read_measured_study(folder)
-    repeated = (build_column_table(study),) if curve.runs > 1 else ()  # it has the intervals
+    told = study.kind.describe_answer(study.request, study.answer, study.points)
+    has_more = curve.runs > 1 or bool(study.endpoints)  # intervals, or latencies of servers
+    repeated = (build_column_table(study),) if has_more else ()
     return replace(
         section,
-        notes=(Note(text=NO_RESULT_NOTE), *section.notes),
+        intro=f"{section.intro} {describe_subject(study)}.",
+        notes=(Note(text=NO_RESULT_NOTE), *section.notes, *(Note(text=each) for each in told)),
         tables=(*section.tables, *repeated),
     )
 

@@ -140,19 +140,16 @@ def resolve_expected_latency_ns(
     return int(NS_PER_US * max(latency_us, 1))
 
 
-def import_loadgen() -> Any:
-    """Import LoadGen; MissingError if it is not installed."""
+def import_loadgen(extra: str = "run") -> Any:
+    """Import LoadGen; MissingError, which names the extra, if it is not installed."""
     try:
         import mlperf_loadgen
     except ImportError as error:
         from suite.process.installation import (
-            RUN_EXTRA,
             format_install_command,
         )  # late: each LoadGen process imports this module
 
-        raise MissingError(
-            f"LoadGen is not installed: {format_install_command(RUN_EXTRA)}"
-        ) from error
+        raise MissingError(f"LoadGen is not installed: {format_install_command(extra)}") from error
     return mlperf_loadgen
 
 

@@ -10,7 +10,7 @@ from harness.children.process import load_ahead
 from harness.engine_choice import ServingRequest
 from harness.request import RunRequest, check_request_folders
 from harness.serving.checkpoint_selection import ExportedCheckpoint
-from harness.serving.loadgen.test_settings import get_numeric_setting
+from harness.serving.loadgen.test_settings import get_numeric_setting, import_loadgen
 from harness.serving.network.access import ClientCredentials
 from harness.serving.network.openai.answer_tokens import open_answer_counter
 from harness.serving.network.openai.client_setup import (
@@ -47,6 +47,7 @@ from suite.cli import RunOptions
 from suite.console.screen import ACTIVITY
 from suite.errors import RequestError
 from suite.files.layout import convert_to_slug
+from suite.files.tokenizer_files import import_tokenizers
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord
 from suite.rounds import Benchmark, Division, InferenceRow, Profile, Round, ScenarioRow
@@ -62,6 +63,7 @@ from suite.workload import Workload
 
 NO_PART: Final = ""
 """Parts of a workload that nobody asks for."""
+PROMPTS_EXTRA: Final = "client"
 SETTING_PREFIXES: Final = (*PERFORMANCE_PREFIXES, "endpoint.", "batching.max_batch")
 """Settings that count where servers answer the user's prompts."""
 UNUSED_SETTINGS: Final = ("batching.", "engine.", "sut.")
@@ -126,7 +128,10 @@ def set_up_prompted_servers(options: RunOptions, asked: PromptOptions) -> Servin
     JudgedError and MissingError for what cannot be measured, before anything counts.
     """
     check_request_folders(options)
-    import_http_parser()
+    import_http_parser(PROMPTS_EXTRA)
+    import_loadgen(PROMPTS_EXTRA)
+    if asked.tokenizer is not None:
+        import_tokenizers("--tokenizer", PROMPTS_EXTRA)
     round = registry.load_round()
     chosen = read_chosen_settings(round.settings, options.config, options.assignments)
     for key in chosen:

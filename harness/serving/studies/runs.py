@@ -192,7 +192,8 @@ def run_point_once(
         WaitProgress(title, lasts_s, about=planned.mode is Mode.ACCURACY) as shown,
         run_loadgen_in_child(job, shown.show_elapsed) as (partial, outcome),
     ):
-        if sentence := describe_unstreamed_answers(outcome):
+        sentence = describe_unstreamed_answers(outcome)
+        if sentence and kind.needs_streams:
             raise JudgedError(f"{title}: {sentence}")
         hints = write_point_run(
             kind,

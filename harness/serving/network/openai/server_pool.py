@@ -36,13 +36,15 @@ SILENT_CLOSE_NS: Final = 100_000_000
 """House rule: a connection that ends so soon behind an answer was not closed for being idle."""
 
 
-def import_http_parser() -> Any:
-    """Import the parser of responses; MissingError if httptools is not installed."""
+def import_http_parser(extra: str = "openai") -> Any:
+    """Import the parser of responses; MissingError, which names the extra, if httptools is not
+    installed.
+    """
     try:
         from httptools import HttpResponseParser
     except ImportError as error:
         raise MissingError(
-            f"httptools is not installed: {format_install_command('openai')}"
+            f"httptools is not installed: {format_install_command(extra)}"
         ) from error
     return HttpResponseParser
 

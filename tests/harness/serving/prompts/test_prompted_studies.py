@@ -261,6 +261,24 @@ def test_what_cannot_be_asked_is_said_before_anything_is_sent(tmp_path: Path, ki
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("module", ["httptools", "mlperf_loadgen", "tokenizers"])
+def test_a_missing_package_names_the_light_extra(tmp_path: Path, module: str) -> None:
+    """Not the one that brings PyTorch."""
+    hide = f"sys.modules[{module!r}] = None\nsys.argv[0] = 'podium'"
+    program = WITHOUT_FRAMEWORKS.replace("sys.argv[0] = 'podium'", hide)
+    words = ("curve", "http://127.0.0.1:9", "--prompts", "p.txt", "--tokenizer", "t.json")
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert done.returncode == 3 and "Traceback" not in done.stderr
+    assert "is not installed: pip install" in done.stderr and "[client]" in done.stderr
+
+
+@pytest.mark.slow
 def test_an_option_of_prompts_requires_an_address(tmp_path: Path) -> None:
     for words in (("curve", "llama"), ("peak", "llama"), ("infer", "llama")):
         code, told = run_podium(tmp_path, *words, "--prompts", "p.txt")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
 
     from suite.engine import Engine
     from suite.input import Input
+    from suite.measurement.paired import ScoreSampler
     from suite.power import ExternalMeters, PowerSource
     from suite.prices import PriceReader
     from suite.rounds import Round
@@ -88,6 +89,7 @@ PUBLISHED_ROUND_NAME: Final = re.compile(r"(?:training|inference|endpoints|hpc)-
 R = TypeVar("R")
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
+SamplerBuilder: TypeAlias = "Callable[[Mapping[int, bytes], Path], ScoreSampler]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
 """Decides whether two answers to one sample may come from the same model: sums of floats depend on
 the batch size.
@@ -469,6 +471,12 @@ def load_scorer(name: str) -> Scorer:
     if scorer is None:
         raise RequestError(f"the network {name} has no scorer")
     return cast(Scorer, scorer)
+
+
+def find_score_sampler(workload: str) -> "SamplerBuilder | None":
+    """Return the function that scores any choice of a workload's samples; None if it has none."""
+    found: SamplerBuilder | None = load_workload_part(workload, "score sampler", "sample_scores")
+    return found
 
 
 def load_agreement(workload: str) -> Agreement:

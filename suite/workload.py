@@ -412,6 +412,11 @@ class Workload:
     """Function of (answers, truth) that returns Scores: accuracy from the logged answers and the
     files that `Inference.truth` wrote.
     """
+    sample_scores: Annotated[str | None, PartFunction(("answers", "truth"))] = None
+    """Function of (answers, truth) that returns a ScoreSampler (suite.measurement.paired): the same
+    scores over any choice of samples, so that two systems can be compared. None: differences are
+    not tested.
+    """
     agree: Annotated[str | None, PartFunction(("one", "other"))] = None
     """Function of two answers to one sample: whether both may come from the same model. None: if
     they are equal.

@@ -3,13 +3,15 @@ set, and measured in Offline and SingleStream.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.loadgen.headline import TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
+from suite.measurement.paired import PairedDifference
 from suite.rounds.settings import PERFORMANCE_PREFIXES
+from suite.studies.answered_set import AnswerComparison
 from suite.studies.kind import (
     JudgedConditions,
     PlannedRun,
@@ -31,6 +33,7 @@ from suite.studies.precision_rows import (
     PrecisionPoint,
     PrecisionRequest,
     build_round_conditions,
+    compare_rows,
     compute_accuracy_figures,
     explain_row,
     is_run_short,
@@ -62,6 +65,74 @@ def compute_differences(row: StudiedRow) -> Scores:
     known = row.answer.scores
     scores = find_row_scores(row)
     return {metric: value - known[metric] for metric, value in scores.items() if metric in known}
+
+
+def find_comparison(row: StudiedRow) -> AnswerComparison | None:
+    """Return how the answers of a row differ from the reference's; None of the reference, and of
+    a row without answers.
+    """
+    found: AnswerComparison | None = row.answer.compared.get(name_system(row.point.system))
+    return found
+
+
+def tell_differences(row: StudiedRow) -> str:
+    """Format the differences of scores, each with the word that no test separates them."""
+    compared = find_comparison(row)
+    told = [
+        f"{metric} {value:+.4f}{mark_inseparable(compared, metric)}"
+        for metric, value in compute_differences(row).items()
+    ]
+    return ", ".join(told) or UNKNOWN_CELL
+
+
+def mark_inseparable(compared: AnswerComparison | None, metric: str) -> str:
+    """Return the mark of a difference that no test separates from none."""
+    found = compared.metrics.get(metric) if compared else None
+    return "" if found is None or found.is_separable else " (not separable)"
+
+
+def count_equal_answers(row: StudiedRow) -> int:
+    """Return how many answers are those of the reference."""
+    compared = find_comparison(row)
+    return compared.equal if compared else 0
+
+
+def count_agreeing_answers(row: StudiedRow) -> int:
+    """Return how many answers may come from the same model as the reference's."""
+    compared = find_comparison(row)
+    return compared.agreeing if compared else 0
+
+
+def tell_share(row: StudiedRow, count: int) -> str:
+    """Format a number of answers as a share of all."""
+    compared = find_comparison(row)
+    if compared is None or not count:
+        return UNKNOWN_CELL
+    return f"{100 * count / compared.samples:.1f} %"
+
+
+def iterate_comparisons(answer: PrecisionAnswer) -> Iterator[str]:
+    """Tell the test behind each difference, of systems that answer anything differently."""
+    for name, compared in answer.compared.items():
+        for metric, each in compared.metrics.items():
+            yield (
+                f"{name} to {answer.reference}: {metric} {each.difference:+.4f}, 95 % interval"
+                f" {each.low:+.4f} to {each.high:+.4f}, {describe_test(each)};"
+                f" {each.samples:,} samples find {each.smallest:.4f}"
+            )
+        if compared.first_difference is not None:
+            yield (
+                f"{name} to {answer.reference}: {compared.samples - compared.equal} answers differ,"
+                f" half of them by token {compared.first_difference:g}"
+            )
+
+
+def describe_test(paired: PairedDifference) -> str:
+    """Name the test of a difference and what it says."""
+    verdict = "separable" if paired.is_separable else "not separable"
+    if paired.p is None:
+        return f"{paired.test}: {verdict}"
+    return f"{paired.test} p {paired.p:.2g}: {verdict}"
 
 
 def compute_speed_up(row: StudiedRow) -> float | None:
@@ -100,7 +171,20 @@ PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
             "difference",
             lambda row: list_score_cells(compute_differences(row)),
             title="to fp32",
-            tell=lambda row: tell_scores(compute_differences(row), "+.4f"),
+            tell=tell_differences,
+        ),
+        Column(
+            "equal_answers",
+            lambda row: count_equal_answers(row) or None,
+            title="equal",
+            tell=lambda row: tell_share(row, count_equal_answers(row)),
+            optional=True,
+        ),
+        Column(
+            "agreeing_answers",
+            lambda row: count_agreeing_answers(row) or None,
+            title="agree",
+            tell=lambda row: tell_share(row, count_agreeing_answers(row)),
         ),
         replace(build_figure_column("tokens_per_second", TOKEN_RATE_UNIT, 1), optional=True),
         build_figure_column("samples_per_second", "samples/s", 1),
@@ -247,7 +331,8 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         """Return what the rows are compared with, and those that are not compliant."""
         rows = list_system_rows(requests, points)
         fp32 = (row for row in rows if row.runs and row.point.precision == Precision.FP32)
-        base = next((row.figures for row in fp32 if row.figures.samples_per_second), NO_FIGURES)
+        first = next((row for row in fp32 if row.figures.samples_per_second), None)
+        base = first.figures if first else NO_FIGURES
         told = (
             f"{name_system(row.point.system)}: {explain_row(row)}"
             for row in rows
@@ -256,15 +341,20 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         return PrecisionAnswer(
             scores={**base.scores, **requests[-1].score_limits.reference},
             samples_per_second=base.samples_per_second,
+            reference=name_system(first.point.system) if first else "",
+            compared=compare_rows(rows, first) if first else {},
             refused=tuple(told),
         )
 
     def describe_answer(
         self, request: PrecisionRequest, answer: PrecisionAnswer, points: Sequence[Measured]
     ) -> Sequence[str]:
-        """Say why rows are not compliant."""
+        """Say how answers differ from the reference's, and why rows are not compliant."""
         told = ((name_system(each.point.system), explain_row(each)) for each in points)
-        return [f"{name}: {why}" for name, why in told if why]
+        return [
+            *iterate_comparisons(answer),
+            *(f"{name}: {why}" for name, why in told if why),
+        ]
 
     def describe_failure(self, answer: PrecisionAnswer) -> str:
         """Return which systems are not compliant."""
@@ -287,8 +377,12 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
 
     def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
         """Return a row as JSON."""
+        figures = dict(describe_figures(row.studied))
+        figures.pop("answers", None)
+        compared = find_comparison(row)
         return {
-            **describe_figures(row.studied),
+            **figures,
+            "compared": asdict(compared) if compared else None,
             "scores": find_row_scores(row),
             "difference": compute_differences(row),
             "latency_ns": read_row_latencies(row),

@@ -3,12 +3,17 @@ row for each system.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from suite.loadgen.scenario import Scenario
 from suite.measurement.score_limits import ScoreLimits
 from suite.rounds import HyperValue, ScenarioRow
+from suite.studies.answered_set import (
+    AnswerComparison,
+    AnsweredSet,
+    compare_answered_sets,
+)
 from suite.studies.points import MeasuredRun, StudiedPoint, compute_known_mean
 from suite.studies.run_facts import RunFacts
 from suite.workload import Mode
@@ -108,6 +113,8 @@ class PrecisionFigures:
     p99_ns: float | None
     faults: tuple[str, ...]
     """Why the runs would be no valid result."""
+    answers: AnsweredSet | None = field(default=None, repr=False)
+    """To the accuracy set."""
 
 
 NUMBER_FIELDS: Final = ("samples_per_second", "tokens_per_second", "p50_ns", "p90_ns", "p99_ns")
@@ -132,6 +139,12 @@ class PrecisionAnswer:
     """
     samples_per_second: float | None
     """Of the first fp32 row."""
+    reference: str = ""
+    """Name of the first fp32 system, whose answers the others' are compared with; empty without
+    one.
+    """
+    compared: Mapping[str, AnswerComparison] = field(default_factory=dict)
+    """Name of each other system that has answered the accuracy set -> how its answers differ."""
     refused: tuple[str, ...]
     """Systems that the last command asked for and that are not compliant, each in one line."""
 
@@ -156,7 +169,8 @@ def merge_figures(figures: Sequence[PrecisionFigures]) -> PrecisionFigures:
     }
     faults = dict.fromkeys(fault for each in figures for fault in each.faults)
     scores = next((each.scores for each in figures if each.scores), {})
-    return replace(NO_FIGURES, scores=scores, faults=tuple(faults), **numbers)
+    answers = next((each.answers for each in figures if each.answers), None)
+    return replace(NO_FIGURES, scores=scores, faults=tuple(faults), answers=answers, **numbers)
 
 
 def build_system_row(points: Sequence[Measured]) -> Measured | None:
@@ -238,7 +252,26 @@ def compute_accuracy_figures(limits: ScoreLimits, run: RunFacts) -> PrecisionFig
         return None
     shortfalls = (f"accuracy: {each}" for each in limits.list_shortfalls(run.scores))
     errors = (f"accuracy: void; LoadGen: {each}" for each in run.errors)
-    return replace(NO_FIGURES, scores=dict(run.scores), faults=(*shortfalls, *errors))
+    return replace(
+        NO_FIGURES,
+        scores=dict(run.scores),
+        faults=(*shortfalls, *errors),
+        answers=run.answers,
+    )
+
+
+def compare_rows(rows: Sequence[Measured], reference: Measured) -> dict[str, AnswerComparison]:
+    """Compare the answers of each other row with those of one."""
+    base = reference.figures.answers
+    if base is None:
+        return {}
+    return {
+        name_system(row.point.system): compare_answered_sets(row.figures.answers, base)
+        for row in rows
+        if row.figures is not None
+        and row.figures.answers is not None
+        and row.point.system != reference.point.system
+    }
 
 
 def iterate_run_faults(

@@ -30,6 +30,7 @@ from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
 from suite.loadgen.usage_record import USAGE_RECORD_FIELDS, PromptUsage
 from suite.measurement.run_energy import read_loadgen_power
 from suite.records import EnergyRecord, ServedRun, read_served_run
+from suite.studies.answered_set import AnsweredSet, build_answered_set
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.workload import Scores
 
@@ -67,6 +68,8 @@ class RunFacts(DetailLog):
     """Of the run."""
     scores: Scores | None = None
     """Of an accuracy run, by the workload's scorer; None if its answers cannot be scored."""
+    answers: AnsweredSet | None = None
+    """Of an accuracy run."""
 
     @property
     def has_answers(self) -> bool:
@@ -92,10 +95,11 @@ def read_run_facts(folder: Path) -> RunFacts:
     """
     record = read_served_run(folder)
     log = read_detail_log(folder)
-    scores = None
+    scores = answered = None
     if log.values.get(MODE_KEY) == ACCURACY_MODE:
         answers = dict(read_logged_answers(folder))
         scores = score_study_answers(record.system.workload, answers, locate_study_truth(folder))
+        answered = build_study_answers(record, folder, answers)
     queries, tokens = (find_array(folder / each) for each in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE))
     return RunFacts(
         folder=folder,
@@ -111,12 +115,21 @@ def read_run_facts(folder: Path) -> RunFacts:
         ),
         usage=build_prompt_usage(find_array(folder / USAGE_RECORD_FILE)),
         scores=scores,
+        answers=answered,
     )
 
 
 def locate_study_truth(run_folder: Path) -> Path:
     """Return the folder of the ground truth of a run's study."""
     return run_folder.parents[1] / STUDY_TRUTH_FOLDER
+
+
+def build_study_answers(
+    record: ServedRun, run_folder: Path, answers: Mapping[int, bytes]
+) -> AnsweredSet:
+    """Return the answers of an accuracy run, with the ground truth of its study."""
+    truth = locate_study_truth(run_folder)
+    return build_answered_set(record.system.workload, record.system.profile, truth, answers)
 
 
 def score_study_answers(workload: str, answers: Mapping[int, bytes], truth: Path) -> Scores | None:

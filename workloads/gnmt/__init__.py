@@ -15,6 +15,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.gnmt.survey:GNMTDataSet",
     trial="workloads.gnmt.trial:build_gnmt_trial",
     score="workloads.gnmt.scoring:score",
+    sample_scores="workloads.gnmt.scoring:sample_scores",
     agree="workloads.common.text.agreement:agree",
     examples="workloads.gnmt.examples:examples",
     served_by={"torch": ("workloads.gnmt.inference",)},

@@ -8,12 +8,15 @@ of int32; an id outside the vocabulary counts as an unknown word.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from suite.workload import Scores
 from workloads.common.text import references
-from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.bleu import BLEU_METRIC, BleuForm, build_bleu_sampler, compute_bleu
 from workloads.common.text.token_answers import unpack_token_ids
+
+if TYPE_CHECKING:
+    from workloads.common.score_samplers import SumSampler
 
 GNMT_VOCABULARY_FILE: Final = "vocabulary.txt"
 # mlcommons/training, rnn_translator, config.py; the last one includes its backslash
@@ -29,12 +32,24 @@ SUBWORD_JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one cont
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute GNMT inference's BLEU on tokens, 0-1; ValueError if the truth is damaged."""
+    return {BLEU_METRIC: compute_bleu(BleuForm.TOKENS, *decode_gnmt_answers(answers, truth))}
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+    """Return BLEU over any choice of sentences."""
+    return build_bleu_sampler(BleuForm.TOKENS, *decode_gnmt_answers(answers, truth))
+
+
+def decode_gnmt_answers(
+    answers: Mapping[int, bytes], truth: Path
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the translations, and their references."""
     reference_texts, tokens = references.read_references(truth), read_gnmt_vocabulary(truth)
     texts = [
         " ".join(decode_gnmt_words(unpack_token_ids(answers.get(sample, b"")), tokens))
         for sample in range(len(reference_texts))
     ]
-    return {"bleu": compute_bleu(BleuForm.TOKENS, texts, reference_texts)}
+    return texts, reference_texts
 
 
 def decode_gnmt_words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:

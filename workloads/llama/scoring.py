@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from suite.errors import MissingError, RequestError
 from suite.files.tokenizer_files import TOKENIZER_FILE
@@ -20,6 +20,9 @@ from workloads.common.text.token_answers import unpack_token_ids
 from workloads.llama.published.summaries import SUMMARIES_FILE, read_summaries, write_summaries
 from workloads.llama.published.tokenizer import PublishedTokenizer, read_published_tokenizer
 from workloads.llama.vocabulary import END_ID, decode_tokens, list_tokens
+
+if TYPE_CHECKING:
+    from workloads.common.score_samplers import SumSampler
 
 ROUGE_METRICS: Final = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 """Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"; names of rouge-score."""
@@ -54,15 +57,34 @@ def score_answers(answers: Mapping[int, bytes], truth: Path) -> Scores:
     or OSError without references.
     """
     target = read_summary_truth(truth)
-    samples = range(len(target.references))
-    generated = [unpack_token_ids(answers.get(sample, b"")) for sample in samples]
-    texts = [target.split(target.decode(ids)) for ids in generated]
-    ends = frozenset(target.ends)
+    texts, unended = decode_summaries(answers, target)
     return {
         **compute_rouge(texts, target.references),
         LENGTH_METRIC: float(sum(map(len, texts))),
-        UNENDED_METRIC: float(sum(ends.isdisjoint(ids) for ids in generated)),
+        UNENDED_METRIC: float(sum(unended)),
     }
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+    """Return ROUGE over any choice of articles."""
+    from workloads.common.score_samplers import build_mean_sampler
+
+    target = read_summary_truth(truth)
+    texts, _ = decode_summaries(answers, target)
+    return build_mean_sampler(
+        measure_each_rouge(load_rouge_scorer(), tuple(texts), tuple(target.references))
+    )
+
+
+def decode_summaries(
+    answers: Mapping[int, bytes], target: SummaryTruth
+) -> tuple[Sequence[str], Sequence[bool]]:
+    """Return the text of each answer, and whether it was cut."""
+    samples = range(len(target.references))
+    generated = [unpack_token_ids(answers.get(sample, b"")) for sample in samples]
+    ends = frozenset(target.ends)
+    texts = [target.split(target.decode(ids)) for ids in generated]
+    return texts, [ends.isdisjoint(ids) for ids in generated]
 
 
 def read_summary_truth(truth: Path) -> SummaryTruth:
@@ -123,24 +145,23 @@ def compute_rouge(texts: Sequence[str], references: Sequence[str]) -> Scores:
     """Return the mean F-measures of texts against one reference each, 0-1; words are stemmed, and a
     sentence of -Lsum is a line. MissingError without rouge-score.
     """
-    return average_rouge(load_rouge_scorer(), tuple(texts), tuple(references))
+    measured = measure_each_rouge(load_rouge_scorer(), tuple(texts), tuple(references))
+    return {metric: sum(each) / len(each) for metric, each in measured.items()}
 
 
 @lru_cache(maxsize=MAX_REMEMBERED_SCORES)
-def average_rouge(
+def measure_each_rouge(
     scorer_class: Callable[..., Any], texts: tuple[str, ...], references: tuple[str, ...]
-) -> Scores:
-    """Score texts as the reference uses rouge-score. The last results are kept: the judge, scores
-    and a report ask for those of one run several times, and they take longer than all else in it.
+) -> Mapping[str, Sequence[float]]:
+    """Score each text as the reference uses rouge-score. The last results are kept: the judge,
+    scores and a report ask for those of one run several times, and they take longer than all else
+    in it.
     """
     scorer = scorer_class(list(ROUGE_METRICS), use_stemmer=True)
     scores = [
         scorer.score(reference, text) for text, reference in zip(texts, references, strict=True)
     ]
-    return {
-        metric: sum(each[metric].fmeasure for each in scores) / len(scores)
-        for metric in ROUGE_METRICS
-    }
+    return {metric: [each[metric].fmeasure for each in scores] for metric in ROUGE_METRICS}
 
 
 def load_rouge_scorer() -> Callable[..., Any]:

@@ -15,6 +15,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.maskrcnn.survey:build_maskrcnn_data_set",
     trial="workloads.maskrcnn.trial:build_maskrcnn_trial",
     score="workloads.maskrcnn.scoring:score",
+    sample_scores="workloads.maskrcnn.scoring:sample_scores",
     agree="workloads.maskrcnn.agreement:agree",
     examples="workloads.maskrcnn.examples:examples",
     has_large_kernels=True,

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from suite.workload import Scores
 from workloads.common.detection import rle
 from workloads.common.detection.average_precision import (
+    AveragePrecisionSampler,
     Detections,
     IouKind,
     compute_average_precision,
@@ -79,6 +80,14 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     ValueError if the truth is invalid.
     """
     return score_maskrcnn_answers(answers, read_detection_truth(truth))
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
+    """Return both APs over any choice of images."""
+    document = read_detection_truth(truth)
+    collected = collect_maskrcnn_detections(answers, document)
+    found = {metric: (kind, collected) for metric, kind in MASKRCNN_METRICS.items()}
+    return AveragePrecisionSampler(document, found)
 
 
 def score_maskrcnn_answers(answers: Mapping[int, bytes], truth: CocoDocument) -> Scores:

@@ -16,6 +16,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.minigo.survey:MiniGoDataSet",
     trial="workloads.minigo.trial:build_minigo_trial",
     score="workloads.minigo.scoring:score",
+    sample_scores="workloads.minigo.scoring:sample_scores",
     agree="workloads.minigo.agreement:agree",
     examples="workloads.minigo.examples:examples",
     episode="workloads.minigo.episodes:episode",

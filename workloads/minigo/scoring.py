@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from suite.workload import Scores
+
+if TYPE_CHECKING:
+    from workloads.common.score_samplers import SumSampler
 
 TRUTH_LABELS_FILE: Final = "labels.txt"
 MAX_ANSWER_ACTIONS: Final = 19 * 19 + 1
@@ -53,19 +56,28 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or malformed answer counts as wrong for both.
     """
+    right = find_right_answers(answers, truth)
+    return {metric: sum(each) / len(each) for metric, each in right.items()}
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+    """Return the scores over any choice of positions."""
+    from workloads.common.score_samplers import build_share_sampler
+
+    return build_share_sampler(find_right_answers(answers, truth))
+
+
+def find_right_answers(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
+    """Return for each position whether its move is the likeliest action, and whether the value's
+    sign is that of its winner.
+    """
     labels = read_truth_labels(truth)
-    unpacked_answers = [
-        unpack_position_answer(answers.get(sample, b"")) for sample in range(len(labels))
-    ]
-    moves = sum(
-        found is not None and found.move == move
-        for found, (move, _) in zip(unpacked_answers, labels, strict=True)
-    )
-    results = sum(
-        found is not None and found.value * winner > 0
-        for found, (_, winner) in zip(unpacked_answers, labels, strict=True)
-    )
-    return {"moves": moves / len(labels), "results": results / len(labels)}
+    unpacked = [unpack_position_answer(answers.get(sample, b"")) for sample in range(len(labels))]
+    pairs = list(zip(unpacked, labels, strict=True))
+    return {
+        "moves": [found is not None and found.move == move for found, (move, _) in pairs],
+        "results": [found is not None and found.value * winner > 0 for found, (_, winner) in pairs],
+    }
 
 
 def read_truth_labels(truth: Path) -> list[tuple[int, int]]:

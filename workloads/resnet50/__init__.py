@@ -16,6 +16,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.resnet50.survey:ImageNetDataSet",
     trial={"torch": "workloads.resnet50.trial:trial"},
     score="workloads.resnet50.scoring:score",
+    sample_scores="workloads.resnet50.scoring:sample_scores",
     agree="workloads.resnet50.agreement:agree",
     examples="workloads.resnet50.examples:examples",
     served_by={"torch": ("workloads.resnet50.inference",)},

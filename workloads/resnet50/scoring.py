@@ -5,9 +5,12 @@ it.
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from suite.workload import Scores
+
+if TYPE_CHECKING:
+    from workloads.common.score_samplers import SumSampler
 
 RESNET50_LABELS_FILE: Final = "labels.txt"
 TOP_CLASS_COUNT: Final = 5
@@ -26,19 +29,28 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or malformed answer counts as wrong.
     """
+    right = find_right_answers(answers, truth)
+    return {metric: sum(each) / len(each) for metric, each in right.items()}
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+    """Return the scores over any choice of samples."""
+    from workloads.common.score_samplers import build_share_sampler
+
+    return build_share_sampler(find_right_answers(answers, truth))
+
+
+def find_right_answers(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
+    """Return for each sample whether its first class is its label and, if answers have five
+    classes, whether the label is among them.
+    """
     labels = read_image_labels(truth)
     answered = [unpack_class_answer(answers.get(sample, b"")) for sample in range(len(labels))]
-    first = sum(found[:1] == (label,) for found, label in zip(answered, labels, strict=True)) / len(
-        labels
-    )
+    pairs = list(zip(answered, labels, strict=True))
+    first = [found[:1] == (label,) for found, label in pairs]
     if all(len(found) < TOP_CLASS_COUNT for found in answered):
         return {"top1": first}
-    return {
-        "top1": first,
-        "top5": (
-            sum(label in found for found, label in zip(answered, labels, strict=True)) / len(labels)
-        ),
-    }
+    return {"top1": first, "top5": [label in found for found, label in pairs]}
 
 
 def pack_class_answer(best: Sequence[int]) -> bytes:

@@ -15,6 +15,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.ssd.survey:build_ssd_data_set",
     trial="workloads.ssd.trial:build_ssd_trial",
     score="workloads.ssd.scoring:score",
+    sample_scores="workloads.ssd.scoring:sample_scores",
     agree="workloads.ssd.agreement:agree",
     examples="workloads.ssd.examples:examples",
     has_large_kernels=True,

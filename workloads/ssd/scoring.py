@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from suite.workload import Scores
 from workloads.common.detection.average_precision import (
+    AveragePrecisionSampler,
     Detections,
     IouKind,
     compute_average_precision,
@@ -36,6 +37,13 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     if the truth is invalid.
     """
     return {SSD_METRIC: score_ssd_answers(answers, read_detection_truth(truth))}
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
+    """Return AP over any choice of images."""
+    document = read_detection_truth(truth)
+    detections = collect_ssd_detections(answers, document)
+    return AveragePrecisionSampler(document, {SSD_METRIC: (IouKind.BOX, detections)})
 
 
 def score_ssd_answers(answers: Mapping[int, bytes], truth: CocoDocument) -> float:

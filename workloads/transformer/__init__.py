@@ -15,6 +15,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.transformer.survey:TransformerDataSet",
     trial={"torch": "workloads.transformer.trial:trial"},
     score="workloads.transformer.scoring:score",
+    sample_scores="workloads.transformer.scoring:sample_scores",
     agree="workloads.common.text.agreement:agree",
     examples="workloads.transformer.examples:examples",
     served_by={"torch": ("workloads.transformer.inference",)},

@@ -7,13 +7,16 @@ per line in the order of ids.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from suite.workload import Scores
 from workloads.common.text import references
-from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.bleu import BLEU_METRIC, BleuForm, build_bleu_sampler, compute_bleu
 from workloads.common.text.token_answers import unpack_token_ids
 from workloads.transformer import subwords
+
+if TYPE_CHECKING:
+    from workloads.common.score_samplers import SumSampler
 
 TRUTH_VOCABULARY_FILE: Final = "vocabulary.txt"
 
@@ -22,15 +25,25 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute tensor2tensor's uncased BLEU, 0-1; a missing or malformed answer counts as an empty
     translation.
     """
-    subwords_vocabulary, reference_texts = (
-        subwords.read_subtoken_vocabulary(truth / TRUTH_VOCABULARY_FILE),
-        references.read_references(truth),
-    )
+    return {BLEU_METRIC: compute_bleu(BleuForm.T2T, *decode_answers(answers, truth))}
+
+
+def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+    """Return BLEU over any choice of sentences."""
+    return build_bleu_sampler(BleuForm.T2T, *decode_answers(answers, truth))
+
+
+def decode_answers(
+    answers: Mapping[int, bytes], truth: Path
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the translations, and their references."""
+    words = subwords.read_subtoken_vocabulary(truth / TRUTH_VOCABULARY_FILE)
+    reference_texts = references.read_references(truth)
     texts = [
-        subwords_vocabulary.decode_ids(unpack_token_ids(answers.get(sample, b"")))
+        words.decode_ids(unpack_token_ids(answers.get(sample, b"")))
         for sample in range(len(reference_texts))
     ]
-    return {"bleu": compute_bleu(BleuForm.T2T, texts, reference_texts)}
+    return texts, reference_texts
 
 
 def write_transformer_truth(

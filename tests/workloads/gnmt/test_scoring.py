@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampled_scores import check_whole_score
 
 from workloads.common.text import references
 from workloads.common.text.token_answers import pack_token_ids
@@ -84,3 +85,9 @@ def test_no_framework_is_imported() -> None:
         " sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_sampler_gives_the_score(truth: Path) -> None:
+    """Right, short and missing translations."""
+    for other in (RIGHT, {0: RIGHT[0]}, {**RIGHT, 1: pack_token_ids([4, 5, 6, 7, GNMT_END_ID])}):
+        check_whole_score(score, scoring.sample_scores, other, truth)

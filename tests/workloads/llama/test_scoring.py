@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from sampled_scores import check_whole_score
 
 from suite.errors import MissingError
 from workloads.common.text.references import write_references
@@ -16,8 +17,9 @@ from workloads.common.text.token_answers import pack_token_ids
 from workloads.llama.examples import build_llama_examples
 from workloads.llama.scoring import (
     ROUGE_METRICS,
-    average_rouge,
     decode_news_answer,
+    measure_each_rouge,
+    sample_scores,
     score_answers,
 )
 from workloads.llama.served_news import generate_serving_documents
@@ -56,7 +58,7 @@ class WordShareScorer:
 @pytest.fixture
 def share_scorer(monkeypatch: pytest.MonkeyPatch) -> type[WordShareScorer]:
     """What is handed to the library, and what is made of its scores, without the library."""
-    average_rouge.cache_clear()
+    measure_each_rouge.cache_clear()
     package, module = ModuleType("rouge_score"), ModuleType("rouge_score.rouge_scorer")
     monkeypatch.setattr(WordShareScorer, "asked", [])
     module.RougeScorer = WordShareScorer  # type: ignore[attr-defined]
@@ -213,3 +215,10 @@ def test_examples_show_article_reference_and_answer(tmp_path: Path) -> None:
     assert second.answered == "① Anna" and not second.right
     assert third.answered == "" and third.quality == 0.0
     assert build_llama_examples(answers, tmp_path, False, tmp_path).example(0).source == ""
+
+
+def test_the_sampler_gives_the_score(truth: Path) -> None:
+    """ROUGE of each summary."""
+    pytest.importorskip("rouge_score")
+    given = pack_answers(*SUMMARIES[:1], *SUMMARIES[:-1])
+    check_whole_score(score_answers, sample_scores, given, truth)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sampled_scores import check_whole_score
 
 from workloads.common.detection import coco, rle
 from workloads.common.detection.coco import CocoImage
@@ -150,3 +151,11 @@ def test_any_bytes_are_read(answer: bytes) -> None:
 def test_cut_off_answers_are_none(cut: int) -> None:
     """Lengths that do not add up say that something is missing."""
     assert scoring.split_maskrcnn_answer(scoring.pack_maskrcnn_answer(0, found())[:-cut]) is None
+
+
+def test_the_sampler_gives_the_score(tiny: Path, truth: Path) -> None:
+    """Boxes and masks."""
+    answers = perfect(tiny)
+    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    del answers[0]
+    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)

@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from sampled_scores import check_whole_score
 
 from workloads.minigo import scoring
 from workloads.minigo.agreement import agree
@@ -54,3 +55,10 @@ def test_answers_of_one_model_agree() -> None:
     assert agree(answer(1, 0.5), answer(1, 0.52))
     assert not agree(answer(1, 0.5), answer(1, 0.6)) and not agree(answer(1, 0.5), answer(2, 0.5))
     assert not agree(answer(1, 0.5), scoring.pack_position_answer([0.5, 0.5], 0.5))
+
+
+def test_the_sampler_gives_the_score(tmp_path: Path) -> None:
+    """Moves and winners apart."""
+    scoring.write_truth_labels(tmp_path, [(1, 1), (2, -1), (0, 1)])
+    answers = {0: answer(1, 0.5), 1: answer(0, -0.5), 2: answer(2, -0.1)}
+    check_whole_score(scoring.score, scoring.sample_scores, answers, tmp_path)

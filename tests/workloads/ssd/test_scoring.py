@@ -3,9 +3,11 @@
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sampled_scores import check_whole_score
 
 from workloads.common.detection import coco
 from workloads.common.detection.average_precision import read_detection_truth
@@ -97,3 +99,15 @@ def test_misshapen_detections_count_as_none(answer: bytes) -> None:
 def test_no_bytes_bring_it_down(truth: Path, answers: dict[int, bytes]) -> None:
     """Answers are anybody's bytes: a score comes out, whatever they are."""
     assert 0.0 <= scoring.score(answers, truth)["box_ap"] <= 1.0
+
+
+def test_the_sampler_gives_the_score(truth: Path) -> None:
+    """Of perfect answers, of answers whose scores are misleading, and of some images alone."""
+    answers = perfect(truth)
+    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    answers[0] = b""
+    answers[1] = struct.pack("<7f", 1, 0.1, 0.1, 0.9, 0.9, 0.99, 1)
+    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    sampler = scoring.sample_scores(answers, truth)
+    known = np.arange(2, sampler.sample_count)
+    assert sampler.score_draws(known[None])["box_ap"].tolist() == [pytest.approx(1.0)]

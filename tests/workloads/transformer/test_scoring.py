@@ -10,11 +10,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sampled_scores import check_whole_score
 
 from suite.errors import RequestError
 from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.common.text.token_answers import pack_token_ids
-from workloads.transformer.scoring import TRUTH_VOCABULARY_FILE, score, write_transformer_truth
+from workloads.transformer.scoring import (
+    TRUTH_VOCABULARY_FILE,
+    sample_scores,
+    score,
+    write_transformer_truth,
+)
 from workloads.transformer.subwords import EOS_ID, build_subtoken_vocabulary
 
 LINES = [
@@ -155,3 +161,10 @@ def test_scoring_imports_no_framework() -> None:
         " {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_sampler_gives_the_score(truth: Path) -> None:
+    """With smoothing, which a sum of scores could not have."""
+    lines = [LINES[0], LINES[2], LINES[1]]
+    for given in (answers(*LINES), answers(*lines), answers(LINES[0])):
+        check_whole_score(score, sample_scores, given, truth)

@@ -6,16 +6,17 @@ image; crowd regions and detections in them are ignored (cocoapi,
 PythonAPI/pycocotools/cocoeval.py). All images of the truth count, answered or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from faster_coco_eval import COCO, COCOeval_faster
+from faster_coco_eval import COCO, COCOeval_faster, faster_eval_api_cpp
 
 from workloads.common.detection import rle
 from workloads.common.detection.coco import TRUTH_ANNOTATIONS_FILE, CocoDocument
@@ -57,12 +58,7 @@ def compute_average_precision(truth: CocoDocument, detections: Detections, kind:
     """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its
     image.
     """
-    dataset = COCO(convert_truth_for_library(truth, kind))
-    evaluation = COCOeval_faster(
-        dataset,
-        dataset.loadRes(convert_detections_for_library(truth, detections, kind)),
-        kind.value,
-    )
+    evaluation = build_evaluation(truth, detections, kind)
     evaluation.evaluate()
     evaluation.accumulate()
     evaluation.summarize()
@@ -70,6 +66,86 @@ def compute_average_precision(truth: CocoDocument, detections: Detections, kind:
     if value == AP_WITHOUT_OBJECTS:
         raise ValueError("the ground truth has no objects")
     return value
+
+
+def build_evaluation(
+    truth: CocoDocument, detections: Detections, kind: IouKind, *, keeps_images: bool = False
+) -> Any:
+    """Build the library's evaluation, which keeps what it finds in each image if asked to;
+    ValueError for a mask that does not fill its image.
+    """
+    dataset = COCO(convert_truth_for_library(truth, kind))
+    found = dataset.loadRes(convert_detections_for_library(truth, detections, kind))
+    return COCOeval_faster(dataset, found, kind.value, separate_eval=keeps_images)
+
+
+class AveragePrecisionSampler:
+    """AP over any choice of images: detections are matched once in each image, and counted as often
+    as it is drawn.
+    """
+
+    right: Mapping[str, npt.NDArray[np.bool_]] = MappingProxyType({})
+    """AP is no share of right samples."""
+
+    def __init__(
+        self, truth: CocoDocument, detections: Mapping[str, tuple[IouKind, Detections]]
+    ) -> None:
+        """Match detections; `detections` are those of each metric. ValueError as of
+        `compute_average_precision`.
+        """
+        self.sample_count = len(truth.images)
+        order = np.argsort([image.id for image in truth.images])
+        self._places_S = np.argsort(order)
+        """The library has images in the order of their ids."""
+        self._matched = {
+            metric: match_detections(truth, found, kind)
+            for metric, (kind, found) in detections.items()
+        }
+
+    def score_draws(self, draw_RS: Integers) -> Mapping[str, Floats]:
+        """Return each metric over draws of images, [R]."""
+        return {
+            metric: np.array([matched.score_images(self._places_S[draw_S]) for draw_S in draw_RS])
+            for metric, matched in self._matched.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedDetections:
+    """What the library found in each category and image."""
+
+    parameters: Any
+    images: int
+    found: Sequence[Any]
+    """By category, then by image."""
+
+    def score_images(self, place_S: Integers) -> float:
+        """Return AP over images, by their places; 0 if they have no objects."""
+        chosen = [
+            self.found[begin + place]
+            for begin in range(0, len(self.found), self.images)
+            for place in place_S.tolist()
+        ]
+        evaluated = faster_eval_api_cpp.COCOevalAccumulate(self.parameters, chosen)
+        precision = np.asarray(evaluated["precision"])
+        known = precision[precision > AP_WITHOUT_OBJECTS]
+        return float(known.mean()) if known.size else 0.0
+
+
+def match_detections(
+    truth: CocoDocument, detections: Detections, kind: IouKind
+) -> MatchedDetections:
+    """Match detections of objects of all sizes, at most 100 in an image."""
+    evaluation = build_evaluation(truth, detections, kind, keeps_images=True)
+    parameters = evaluation.params
+    parameters.areaRng, parameters.areaRngLbl = parameters.areaRng[:1], parameters.areaRngLbl[:1]
+    parameters.maxDets = parameters.maxDets[-1:]
+    evaluation.evaluate()
+    return MatchedDetections(
+        parameters=evaluation._paramsEval,
+        images=len(truth.images),
+        found=evaluation._evalImgs_cpp,
+    )
 
 
 def convert_truth_for_library(truth: CocoDocument, kind: IouKind) -> dict[str, Any]:

@@ -4,14 +4,20 @@ imports no deep-learning framework.
 Papineni et al. 2002. A score's signature states its form and is in every log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from sacrebleu.metrics.bleu import BLEU
 
+    from workloads.common.score_samplers import SumSampler
+
 SACREBLEU_SCALE: Final = 100.0  # sacrebleu's scale
+MAX_NGRAM_ORDER: Final = 4  # Papineni et al. 2002, section 2.3
+BLEU_METRIC: Final = "bleu"
 # compute_bleu.py, UnicodeRegex
 T2T_SPACING_RULES: Final = (
     (r"([^\d])(\p{P})", r"\1 \2 "),
@@ -44,11 +50,57 @@ def compute_bleu(form: BleuForm, answers: Sequence[str], references: Sequence[st
     """
     if len(answers) != len(references) or not answers:
         raise ValueError(f"{len(answers)} answers for {len(references)} references")
-    sides = [
-        [insert_t2t_spaces(text) for text in side] if form is BleuForm.T2T else list(side)
-        for side in (answers, references)
-    ]
+    sides = space_both_sides(form, answers, references)
     return float(_build_bleu_metric(form).corpus_score(sides[0], sides[1:]).score) / SACREBLEU_SCALE
+
+
+def space_both_sides(
+    form: BleuForm, answers: Sequence[str], references: Sequence[str]
+) -> list[list[str]]:
+    """Return answers and references as the metric takes them."""
+    if form is not BleuForm.T2T:
+        return [list(answers), list(references)]
+    return [[insert_t2t_spaces(text) for text in side] for side in (answers, references)]
+
+
+def build_bleu_sampler(
+    form: BleuForm, answers: Sequence[str], references: Sequence[str]
+) -> "SumSampler":
+    """Return BLEU over any choice of sentences: it follows from sums of their counts of n-grams and
+    words.
+    """
+    import numpy as np
+
+    from workloads.common.score_samplers import SumSampler
+
+    metric = _build_bleu_metric(form)
+    sides = space_both_sides(form, answers, references)
+    counted = [
+        metric.corpus_score([answer], [[reference]])
+        for answer, reference in zip(*sides, strict=True)
+    ]
+    statistic_SF = np.array(
+        [[*each.counts, *each.totals, each.sys_len, each.ref_len] for each in counted],
+        dtype=np.float64,
+    )
+
+    def combine(sum_RF: "npt.NDArray[np.float64]", _: int) -> "Mapping[str, npt.NDArray[Any]]":
+        scores = [
+            metric.compute_bleu(
+                correct=row[:MAX_NGRAM_ORDER],
+                total=row[MAX_NGRAM_ORDER : 2 * MAX_NGRAM_ORDER],
+                sys_len=row[-2],
+                ref_len=row[-1],
+                smooth_method=metric.smooth_method,
+                smooth_value=metric.smooth_value,
+                effective_order=metric.effective_order,
+                max_ngram_order=MAX_NGRAM_ORDER,
+            ).score
+            for row in sum_RF.astype(np.int64).tolist()
+        ]
+        return {BLEU_METRIC: np.array(scores) / SACREBLEU_SCALE}
+
+    return SumSampler(statistic_SF, combine)
 
 
 def format_bleu_signature(form: BleuForm) -> str:

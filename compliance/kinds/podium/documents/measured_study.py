@@ -53,7 +53,12 @@ from suite.studies.records import (
     PointRecord,
     StudyRecord,
 )
-from suite.studies.run_facts import RunFacts, locate_study_truth, score_study_answers
+from suite.studies.run_facts import (
+    RunFacts,
+    build_study_answers,
+    locate_study_truth,
+    score_study_answers,
+)
 from suite.workload import Mode
 
 AnyKind = StudyKind[Any, Any, Any]
@@ -330,10 +335,11 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
     """Return what the checked files of a run say; None without its record."""
     if run.record is None:
         return None
-    scores = None
+    scores = answered = None
     if run.mode is Mode.ACCURACY:
         truth = locate_study_truth(run.folder)
         scores = score_study_answers(run.record.system.workload, run.answers, truth)
+        answered = build_study_answers(run.record, run.folder, run.answers)
     return RunFacts(
         folder=run.folder,
         record=run.record,
@@ -344,6 +350,7 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
         starts_ns=starts_ns,
         rooms_ns=rooms_ns,
         scores=scores,
+        answers=answered,
     )
 
 

@@ -175,6 +175,8 @@ def test_each_format_has_a_row_with_score_speed_and_latency(
             row["samples_per_second"] > 0
             and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
         )
+    assert rows[0]["compared"] is None  # the reference
+    assert rows[1]["compared"]["equal"] == rows[1]["compared"]["samples"] > 0
     assert rows[0]["speed_up"] == 1.0 and len({row["folder"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
     served = record_served(monkeypatch)

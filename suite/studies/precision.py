@@ -75,7 +75,7 @@ def find_comparison(row: StudiedRow) -> AnswerComparison | None:
     return found
 
 
-def tell_differences(row: StudiedRow) -> str:
+def tell_score_differences(row: StudiedRow) -> str:
     """Format the differences of scores, each with the word that no test separates them."""
     compared = find_comparison(row)
     told = [
@@ -130,8 +130,6 @@ def iterate_comparisons(answer: PrecisionAnswer) -> Iterator[str]:
 def describe_test(paired: PairedDifference) -> str:
     """Name the test of a difference and what it says."""
     verdict = "separable" if paired.is_separable else "not separable"
-    if paired.p is None:
-        return f"{paired.test}: {verdict}"
     return f"{paired.test} p {paired.p:.2g}: {verdict}"
 
 
@@ -171,7 +169,7 @@ PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
             "difference",
             lambda row: list_score_cells(compute_differences(row)),
             title="to fp32",
-            tell=tell_differences,
+            tell=tell_score_differences,
         ),
         Column(
             "equal_answers",

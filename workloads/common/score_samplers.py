@@ -75,7 +75,7 @@ def make_mean_combination(
 ) -> Callable[[Floats, int], Mapping[str, Floats]]:
     """Return the function that divides sums by the number of samples."""
 
-    def combine(sum_RM: Floats, samples: int) -> Mapping[str, Floats]:
+    def divide_sums(sum_RM: Floats, samples: int) -> Mapping[str, Floats]:
         return {metric: sum_RM[:, place] / samples for place, metric in enumerate(metrics)}
 
-    return combine
+    return divide_sums

@@ -35,7 +35,7 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     return {BLEU_METRIC: compute_bleu(BleuForm.TOKENS, *decode_gnmt_answers(answers, truth))}
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+def sample_gnmt_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
     """Return BLEU over any choice of sentences."""
     return build_bleu_sampler(BleuForm.TOKENS, *decode_gnmt_answers(answers, truth))
 

@@ -65,7 +65,7 @@ def score_answers(answers: Mapping[int, bytes], truth: Path) -> Scores:
     }
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+def sample_llama_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
     """Return ROUGE over any choice of articles."""
     from workloads.common.score_samplers import build_mean_sampler
 

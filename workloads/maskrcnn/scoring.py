@@ -82,7 +82,7 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     return score_maskrcnn_answers(answers, read_detection_truth(truth))
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
+def sample_maskrcnn_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
     """Return both APs over any choice of images."""
     document = read_detection_truth(truth)
     collected = collect_maskrcnn_detections(answers, document)

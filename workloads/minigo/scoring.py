@@ -56,18 +56,18 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or malformed answer counts as wrong for both.
     """
-    right = find_right_answers(answers, truth)
+    right = find_right_moves(answers, truth)
     return {metric: sum(each) / len(each) for metric, each in right.items()}
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+def sample_minigo_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
     """Return the scores over any choice of positions."""
     from workloads.common.score_samplers import build_share_sampler
 
-    return build_share_sampler(find_right_answers(answers, truth))
+    return build_share_sampler(find_right_moves(answers, truth))
 
 
-def find_right_answers(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
+def find_right_moves(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
     """Return for each position whether its move is the likeliest action, and whether the value's
     sign is that of its winner.
     """

@@ -29,18 +29,18 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or malformed answer counts as wrong.
     """
-    right = find_right_answers(answers, truth)
+    right = find_right_classes(answers, truth)
     return {metric: sum(each) / len(each) for metric, each in right.items()}
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+def sample_resnet50_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
     """Return the scores over any choice of samples."""
     from workloads.common.score_samplers import build_share_sampler
 
-    return build_share_sampler(find_right_answers(answers, truth))
+    return build_share_sampler(find_right_classes(answers, truth))
 
 
-def find_right_answers(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
+def find_right_classes(answers: Mapping[int, bytes], truth: Path) -> Mapping[str, Sequence[bool]]:
     """Return for each sample whether its first class is its label and, if answers have five
     classes, whether the label is among them.
     """

@@ -39,7 +39,7 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     return {SSD_METRIC: score_ssd_answers(answers, read_detection_truth(truth))}
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
+def sample_ssd_scores(answers: Mapping[int, bytes], truth: Path) -> AveragePrecisionSampler:
     """Return AP over any choice of images."""
     document = read_detection_truth(truth)
     detections = collect_ssd_detections(answers, document)

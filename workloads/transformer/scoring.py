@@ -28,7 +28,7 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     return {BLEU_METRIC: compute_bleu(BleuForm.T2T, *decode_answers(answers, truth))}
 
 
-def sample_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
+def sample_transformer_scores(answers: Mapping[int, bytes], truth: Path) -> "SumSampler":
     """Return BLEU over any choice of sentences."""
     return build_bleu_sampler(BleuForm.T2T, *decode_answers(answers, truth))
 

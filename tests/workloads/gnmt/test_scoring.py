@@ -90,4 +90,4 @@ def test_no_framework_is_imported() -> None:
 def test_the_sampler_gives_the_score(truth: Path) -> None:
     """Right, short and missing translations."""
     for other in (RIGHT, {0: RIGHT[0]}, {**RIGHT, 1: pack_token_ids([4, 5, 6, 7, GNMT_END_ID])}):
-        check_whole_score(score, scoring.sample_scores, other, truth)
+        check_whole_score(score, scoring.sample_gnmt_scores, other, truth)

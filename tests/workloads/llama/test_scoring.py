@@ -19,7 +19,7 @@ from workloads.llama.scoring import (
     ROUGE_METRICS,
     decode_news_answer,
     measure_each_rouge,
-    sample_scores,
+    sample_llama_scores,
     score_answers,
 )
 from workloads.llama.served_news import generate_serving_documents
@@ -221,4 +221,4 @@ def test_the_sampler_gives_the_score(truth: Path) -> None:
     """ROUGE of each summary."""
     pytest.importorskip("rouge_score")
     given = pack_answers(*SUMMARIES[:1], *SUMMARIES[:-1])
-    check_whole_score(score_answers, sample_scores, given, truth)
+    check_whole_score(score_answers, sample_llama_scores, given, truth)

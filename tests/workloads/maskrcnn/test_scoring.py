@@ -156,6 +156,6 @@ def test_cut_off_answers_are_none(cut: int) -> None:
 def test_the_sampler_gives_the_score(tiny: Path, truth: Path) -> None:
     """Boxes and masks."""
     answers = perfect(tiny)
-    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    check_whole_score(scoring.score, scoring.sample_maskrcnn_scores, answers, truth)
     del answers[0]
-    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    check_whole_score(scoring.score, scoring.sample_maskrcnn_scores, answers, truth)

@@ -61,4 +61,4 @@ def test_the_sampler_gives_the_score(tmp_path: Path) -> None:
     """Moves and winners apart."""
     scoring.write_truth_labels(tmp_path, [(1, 1), (2, -1), (0, 1)])
     answers = {0: answer(1, 0.5), 1: answer(0, -0.5), 2: answer(2, -0.1)}
-    check_whole_score(scoring.score, scoring.sample_scores, answers, tmp_path)
+    check_whole_score(scoring.score, scoring.sample_minigo_scores, answers, tmp_path)

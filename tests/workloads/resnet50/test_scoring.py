@@ -109,7 +109,7 @@ def test_a_damaged_truth_is_told(tmp_path: Path) -> None:
 def test_the_sampler_gives_the_score(truth: Path) -> None:
     """Which pictures are right, too, for five classes and for one."""
     answers = {sample: struct.pack("<5i", 3, 1, 2, 0, 4) for sample in range(3)}
-    check_whole_score(score, scoring.sample_scores, answers, truth)
-    check_whole_score(score, scoring.sample_scores, single(3, 1, 2), truth)
-    right = scoring.sample_scores(single(*read_image_labels(truth)), truth).right
+    check_whole_score(score, scoring.sample_resnet50_scores, answers, truth)
+    check_whole_score(score, scoring.sample_resnet50_scores, single(3, 1, 2), truth)
+    right = scoring.sample_resnet50_scores(single(*read_image_labels(truth)), truth).right
     assert right["top1"].all() and right.keys() == {"top1"}

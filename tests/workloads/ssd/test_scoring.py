@@ -104,10 +104,10 @@ def test_no_bytes_bring_it_down(truth: Path, answers: dict[int, bytes]) -> None:
 def test_the_sampler_gives_the_score(truth: Path) -> None:
     """Of perfect answers, of answers whose scores are misleading, and of some images alone."""
     answers = perfect(truth)
-    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
+    check_whole_score(scoring.score, scoring.sample_ssd_scores, answers, truth)
     answers[0] = b""
     answers[1] = struct.pack("<7f", 1, 0.1, 0.1, 0.9, 0.9, 0.99, 1)
-    check_whole_score(scoring.score, scoring.sample_scores, answers, truth)
-    sampler = scoring.sample_scores(answers, truth)
+    check_whole_score(scoring.score, scoring.sample_ssd_scores, answers, truth)
+    sampler = scoring.sample_ssd_scores(answers, truth)
     known = np.arange(2, sampler.sample_count)
     assert sampler.score_draws(known[None])["box_ap"].tolist() == [pytest.approx(1.0)]

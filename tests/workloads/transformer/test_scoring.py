@@ -17,7 +17,7 @@ from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.common.text.token_answers import pack_token_ids
 from workloads.transformer.scoring import (
     TRUTH_VOCABULARY_FILE,
-    sample_scores,
+    sample_transformer_scores,
     score,
     write_transformer_truth,
 )
@@ -167,4 +167,4 @@ def test_the_sampler_gives_the_score(truth: Path) -> None:
     """With smoothing, which a sum of scores could not have."""
     lines = [LINES[0], LINES[2], LINES[1]]
     for given in (answers(*LINES), answers(*lines), answers(LINES[0])):
-        check_whole_score(score, sample_scores, given, truth)
+        check_whole_score(score, sample_transformer_scores, given, truth)

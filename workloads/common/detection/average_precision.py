@@ -126,6 +126,7 @@ class MatchedDetections:
             for begin in range(0, len(self.found), self.images)
             for place in place_S.tolist()
         ]
+        self.parameters.imgIds = list(range(len(place_S)))
         evaluated = faster_eval_api_cpp.COCOevalAccumulate(self.parameters, chosen)
         precision = np.asarray(evaluated["precision"])
         known = precision[precision > AP_WITHOUT_OBJECTS]

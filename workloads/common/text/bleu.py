@@ -84,7 +84,9 @@ def build_bleu_sampler(
         dtype=np.float64,
     )
 
-    def combine(sum_RF: "npt.NDArray[np.float64]", _: int) -> "Mapping[str, npt.NDArray[Any]]":
+    def compute_from_sums(
+        sum_RF: "npt.NDArray[np.float64]", _: int
+    ) -> "Mapping[str, npt.NDArray[Any]]":
         scores = [
             metric.compute_bleu(
                 correct=row[:MAX_NGRAM_ORDER],
@@ -100,7 +102,7 @@ def build_bleu_sampler(
         ]
         return {BLEU_METRIC: np.array(scores) / SACREBLEU_SCALE}
 
-    return SumSampler(statistic_SF, combine)
+    return SumSampler(statistic_SF, compute_from_sums)
 
 
 def format_bleu_signature(form: BleuForm) -> str:

@@ -105,7 +105,7 @@ class Case:
 CASES: Final = (
     Case(name="right or wrong, McNemar", build=build_shares, samples=2048),
     Case(name="means, bootstrap", build=build_means, samples=512),
-    Case(name="BLEU, bootstrap", build=build_translations, samples=256),
+    Case(name="BLEU, bootstrap", build=build_translations, samples=512),
 )
 
 

@@ -92,7 +92,7 @@ def read_aiperf_runs(content: bytes) -> Iterator[StatedRun]:
     figures = {ANSWERS: export.request_count.avg, FAILED: 0.0}
     if export.error_request_count:
         figures[FAILED] = export.error_request_count.avg
-    figures |= iterate_stated(fields)
+    figures |= iterate_aiperf_values(fields)
     yield StatedRun(
         program=PROGRAM,
         version=export.aiperf_version,
@@ -111,7 +111,7 @@ def find_metric(fields: Mapping[str, Any], name: str) -> Metric | None:
     return msgspec.convert(fields[name], Metric)
 
 
-def iterate_stated(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def iterate_aiperf_values(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Yield the figures of a run."""
     for key, name in MEANS.items():
         if metric := find_metric(fields, name):

@@ -127,11 +127,11 @@ def read_guidellm_runs(content: bytes) -> Iterator[StatedRun]:
             definition=DEFINITION,
             in_flight=strategy.streams,
             load=load,
-            figures=dict(iterate_stated(each.metrics)),
+            figures=dict(iterate_guidellm_values(each.metrics)),
         )
 
 
-def iterate_stated(metrics: Metrics) -> Iterator[tuple[str, float]]:
+def iterate_guidellm_values(metrics: Metrics) -> Iterator[tuple[str, float]]:
     """Yield the figures of a run."""
     totals = metrics.request_totals
     yield ANSWERS, totals.successful

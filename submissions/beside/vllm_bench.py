@@ -67,11 +67,13 @@ def read_vllm_runs(content: bytes) -> Iterator[StatedRun]:
         definition=DEFINITION,
         in_flight=result.max_concurrency if is_unpaced else None,
         load=load if is_unpaced else f"{result.request_rate} requests/s, {load}",
-        figures=dict(iterate_stated(result, fields)),
+        figures=dict(iterate_vllm_bench_values(result, fields)),
     )
 
 
-def iterate_stated(result: Result, fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def iterate_vllm_bench_values(
+    result: Result, fields: Mapping[str, Any]
+) -> Iterator[tuple[str, float]]:
     """Yield the figures of a run."""
     yield ANSWERS, result.completed
     yield FAILED, result.failed

@@ -100,14 +100,14 @@ def iterate_rows(
         yield (
             figure.name,
             figure.unit,
-            format_figure(figure, own.get(figure.key)),
-            format_figure(figure, alike.get(figure.key)),
-            format_figure(figure, stated),
+            format_beside_figure(figure, own.get(figure.key)),
+            format_beside_figure(figure, alike.get(figure.key)),
+            format_beside_figure(figure, stated),
             format_quotient(figure, stated, alike.get(figure.key)),
         )
 
 
-def format_figure(figure: Figure, value: float | None) -> str:
+def format_beside_figure(figure: Figure, value: float | None) -> str:
     """Format a figure."""
     return UNKNOWN_CELL if value is None else f"{value:,.{figure.decimals}f}"
 

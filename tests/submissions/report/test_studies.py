@@ -251,7 +251,7 @@ def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
     (part,) = json.loads(page(study, "json", tmp_path / "r.json"))["parts"]
     table, *_ = part["sections"][0]["tables"]
     (row,) = table["rows"]
-    assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[4] == "4.0"
+    assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[5] == "4.0"
     assert row[3].startswith("top1 ") and len(row) == len(table["columns"])
 
 

@@ -126,7 +126,7 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
         return
     if len(run.tokens) and int(run.tokens.tokens.min()) < 1:
         yield run.build_fault("an answer without tokens", "1 or more", file=TOKEN_RECORD_FILE)
-    yield from check_answered_samples(run)
+    yield from check_logged_samples(run)
     yield from check_token_rate(run)
 
 
@@ -313,7 +313,7 @@ def count_accuracy_tokens(run: LoadGenRun, answers: Mapping[int, bytes]) -> int 
     return int(sum(length * count for length, count in zip(lengths, counts, strict=True)))
 
 
-def check_answered_samples(run: LoadGenRun) -> Iterator[Fault]:
+def check_logged_samples(run: LoadGenRun) -> Iterator[Fault]:
     """Yield samples that tokens.npy has more or less often than LoadGen's seeds issue them."""
     import numpy
 

@@ -44,6 +44,7 @@ OTHER: dict[str, Any] = {
     "sample_count": 7,
     "nonce": "f" * 32,
     "checkpoint_sha256": "7b" * 32,
+    "served": {"engine": {"value": "other", "said_by": "user", "source": "--system-file"}},
 }
 """Values of fields that are no text."""
 

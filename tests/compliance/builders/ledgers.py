@@ -72,7 +72,7 @@ def late(steps: list[LedgerStep]) -> list[LedgerStep]:
 
 def steps_of(root: Path) -> list[LedgerStep]:
     """What a campaign writes that made the tree, with a performance run that was INVALID first."""
-    (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
+    (log,) = root.glob("open/acme/results/*/*/result_0.txt")
     at = log.parent.relative_to(root).as_posix()
     lines = log.read_text().splitlines()
     first = moment(next(line for line in lines if '"run_start"' in line))
@@ -100,14 +100,14 @@ def steps_of(root: Path) -> list[LedgerStep]:
     found.append(
         step(
             StepKind.EXPORTED,
-            hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json"))),
+            hashed(root, list(root.glob(f"checkpoints/*/{SHA256}/record.json"))),
         )
     )
     for what, place in (
         (AttemptKind.ACCURACY, "accuracy"),
         (AttemptKind.PERFORMANCE, "performance/run_1"),
     ):
-        for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):
+        for folder in sorted(root.glob(f"open/acme/results/*/*/*/{place}")):
             found += served(root, folder, what, len(found))
     return [*found, step(StepKind.CHECKED)]
 
@@ -139,7 +139,8 @@ def served(root: Path, folder: Path, what: AttemptKind, place: int) -> list[Ledg
 
 def keep(root: Path, edit: Edit = list) -> Path:
     """Write the ledger of a tree, its steps changed before they are linked."""
-    path = root / LEDGER
+    (workload,) = (path.name for path in (root / "checkpoints").iterdir())
+    path = root / LEDGER.replace("resnet50", workload)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(chained(edit(steps_of(root))))
     return root

@@ -156,7 +156,11 @@ def test_others_may_read_the_weights_as_far_as_the_umask_allows(state: Path, pat
 def test_sealing_finishes_the_log_and_moves_the_weights(
     job: TrainingJob, stopped: StoppedRun, state: Path, path: Path, tmp_path: Path
 ):
-    """The last two lines name the checkpoint and its reference accuracy."""
+    """The last two lines name the checkpoint and its reference accuracy; the ledger names the log
+    and its telemetry.
+    """
+    sampled = job.get_telemetry_path(0)
+    sampled.write_text("readings\n")
     assert seal_training_run(job, CAMPAIGN, 0, stopped) == stopped.sha256
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
     last = events(path)[-1]
@@ -168,7 +172,10 @@ def test_sealing_finishes_the_log_and_moves_the_weights(
     trained, exported = job.ledger.read_steps()
     assert (trained.step, trained.files) == (
         StepKind.TRAINED,
-        {path.relative_to(tmp_path).as_posix(): compute_file_sha256(path)},
+        {
+            each.relative_to(tmp_path).as_posix(): compute_file_sha256(each)
+            for each in (path, sampled)
+        },
     )
     assert exported.step is StepKind.EXPORTED and list(exported.files.values()) == [
         compute_file_sha256(folder / CHECKPOINT_RECORD)
@@ -212,12 +219,14 @@ def test_an_interruption_between_log_and_weights_is_mended(
 def test_lines_of_an_interrupted_sealing_do_not_stand_twice(
     job: TrainingJob, stopped: StoppedRun, path: Path
 ):
-    """They are cut off at the offset that was noted when the clock stopped."""
+    """They are cut off at the offset that was noted when the clock stopped. Without a file of
+    telemetry the log says that it is lost.
+    """
     with MllogWriter(path) as log:
         log.log_point("checkpoint_sha256", "half-done")
     seal_training_run(job, CAMPAIGN, 0, stopped)
     assert (
-        keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
+        keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy", "telemetry_lost"]
         and "half-done" not in path.read_text()
     )
 

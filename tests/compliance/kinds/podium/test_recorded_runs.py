@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
 from examples import EXAMPLES
+from kinds.records import SECOND_NS, UTC_NS, add_training_telemetry, telemetry
 from kinds.tokens import write_server_tree
 from ledgers import LEDGER, adopted, chained, keep, read, recorded_tree
 from making import written_by
@@ -80,16 +82,23 @@ def test_a_record_that_is_left_out_is_an_error_about_the_score(
 
 
 def test_tokens_that_are_left_out_are_an_error(tmp_path: Path) -> None:
-    """Of generated answers: LoadGen's rates in tokens have no other record."""
+    """Of generated answers: LoadGen's rates in tokens have no other record, whether the ledger
+    names it or was linked again.
+    """
     with written_by(FIRST_VERSION):
         write_server_tree(tmp_path)
-    places = list(tmp_path.glob(f"**/{TOKEN_RECORD_FILE}"))
-    assert len(places) == 1
-    missing = {found for _, found, _ in told(tmp_path, "records.present")}
-    assert missing == {f"no {TELEMETRY_FILE}", "no telemetry_0.jsonl"}
-    places[0].unlink()
-    more = {found for _, found, _ in told(tmp_path, "records.present")} - missing
-    assert more == {f"no {TOKEN_RECORD_FILE}"}
+    add_training_telemetry(next(tmp_path.glob("open/acme/results/*/*/result_0.txt")))
+    (tokens,) = tmp_path.glob(f"**/{TOKEN_RECORD_FILE}")
+    queries = numpy.load(tokens.with_name(QUERY_RECORD_FILE))
+    begin_ns = int(queries["issued_ns"].min()) - SECOND_NS
+    seconds = 2 + int(queries["done_ns"].max() - begin_ns) // SECOND_NS
+    tokens.with_name(TELEMETRY_FILE).write_text(telemetry(begin_ns, UTC_NS, seconds))
+    keep(tmp_path)
+    assert told(tmp_path) == []
+    tokens.unlink()
+    assert errors(tmp_path) == {"ledger.kept", "records.present"}
+    keep(tmp_path)
+    assert told(tmp_path) == [("records.present", "no tokens.npy", Severity.ERROR)]
 
 
 def test_a_bundle_without_a_record_is_broken(tmp_path: Path) -> None:

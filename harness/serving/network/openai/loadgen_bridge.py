@@ -64,11 +64,17 @@ class PromptDispatcher:
     """From LoadGen's queries to requests, and from answers to LoadGen's responses."""
 
     def __init__(
-        self, lg: Any, inference: PromptInference, abort: Abort, timeout: AnswerTimeout
+        self,
+        lg: Any,
+        inference: PromptInference,
+        abort: Abort,
+        timeout: AnswerTimeout,
+        *,
+        keeps_arrivals: bool,
     ) -> None:
         self.first_token_complete, self.complete = lg.FirstTokenComplete, lg.QuerySamplesComplete
         self.response = lg.QuerySampleResponse
-        self.inference, self.abort = inference, abort
+        self.inference, self.abort, self.keeps_arrivals = inference, abort, keeps_arrivals
         self.tokenizer = inference.tokenizer
         self.recounts = inference.tokenizer.recounts
         self.speed_alone = inference.servers.speed_alone
@@ -155,7 +161,9 @@ class PromptDispatcher:
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
 
     def add_arrivals(self, request: SentRequest, arrivals_ns: Sequence[int]) -> None:
-        """Record what arrived of an answer."""
+        """Record what arrived of an answer, where that is kept."""
+        if not self.keeps_arrivals:
+            return
         gaps = [later - sooner for sooner, later in pairwise(arrivals_ns)]
         self.arrival_rows.extend((request.first_count, len(gaps)))
         if len(self.gaps) <= MAX_QUERY_RECORD_ROWS:
@@ -197,7 +205,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     inference.choose_streaming(streamed)
     library = SampleLibrary(inference, abort)
     timeout = choose_answer_timeout(job.schedule, servers, inference.source.max_new_tokens)
-    dispatcher = PromptDispatcher(lg, inference, abort, timeout)
+    dispatcher = PromptDispatcher(lg, inference, abort, timeout, keeps_arrivals=job.has_starts)
     dispatcher.open_connections()
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
     count = inference.sample_count

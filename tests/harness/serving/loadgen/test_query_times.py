@@ -15,7 +15,14 @@ from harness.serving.loadgen.query_times import (
     write_query_times,
 )
 from harness.serving.loadgen.session import run_loadgen_in_child
-from suite.files.layout import PARTIAL_SUFFIX, QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.files.layout import (
+    ARRIVAL_RECORD_FILE,
+    GAP_RECORD_FILE,
+    PARTIAL_SUFFIX,
+    QUERY_RECORD_FILE,
+    TELEMETRY_FILE,
+)
+from suite.loadgen.arrival_record import build_answer_arrivals
 from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
@@ -123,3 +130,34 @@ def test_an_accuracy_run_leaves_no_times(tmp_path: Path):
     assert not {QUERY_RECORD_FILE, TELEMETRY_FILE} & {
         path.name for path in (tmp_path / "run").iterdir()
     }
+
+
+def test_times_between_arrivals_follow_the_order_of_the_answers(tmp_path: Path):
+    """Answers end in any order; each keeps its own times, and one of a single arrival has none."""
+    worker = completions((90, 0, 2, 1, 1), (91, 1, 0, 1, 1), (92, 2, 1, 1, 1))
+    rows, gaps = array("q", [1, 2, 1, 0, 3, 1]), array("q", [21, 22, 11])
+    said = [*query_times.write_arrivals(tmp_path, ISSUED, [worker], rows, gaps)]
+    found = build_answer_arrivals(
+        numpy.load(tmp_path / ARRIVAL_RECORD_FILE), numpy.load(tmp_path / GAP_RECORD_FILE)
+    )
+    assert said == ["", ""] and found is not None
+    assert found.first_tokens.tolist() == [1, 3, 1] and found.counts.tolist() == [0, 1, 2]
+    assert found.gaps_ns.tolist() == [11, 21, 22]
+    assert found.sum_gaps_ns().tolist() == [0, 11, 43]
+
+
+def test_too_many_times_between_arrivals_are_lost_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(query_times, "MAX_QUERY_RECORD_ROWS", 2)
+    worker = completions((90, 0, 0, 1, 1))
+    rows, gaps = array("q", [1, 3]), array("q", [1, 2, 3])
+    assert [*query_times.write_arrivals(tmp_path, ISSUED, [worker], rows, gaps)] == [
+        "gaps.npy is lost: more than 2 times"
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("table", [None, numpy.zeros((2, 3), "<i8"), numpy.ones((2, 2), "<i8")])
+def test_records_of_arrivals_that_do_not_fit_are_none(table: numpy.ndarray | None):
+    assert build_answer_arrivals(table, numpy.zeros(3, "<i8")) is None

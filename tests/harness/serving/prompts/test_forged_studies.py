@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy
 import pytest
+from click.testing import CliRunner
 from podium_fakes.scripted import WORDS, answering, delta, event, scripted, stream
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
+from submissions.commands.compare import compare
+from submissions.commands.report import report
 from suite.files.layout import (
     ACCURACY_LOG,
     ARRIVAL_RECORD_FILE,
@@ -30,7 +33,9 @@ from suite.files.layout import (
     TOKEN_RECORD_FILE,
     USAGE_RECORD_FILE,
 )
+from suite.records import read_system_record
 from suite.studies.documents import POINT_FILE, STUDY_FILE
+from suite.studies.measured import read_measured_study
 
 pytest.importorskip("httptools", reason="the extra `client` is not installed")
 
@@ -169,6 +174,50 @@ FORGERIES: dict[str, Edit] = {
 @pytest.mark.slow
 def test_the_honest_study_is_valid(honest: Path) -> None:
     assert list_broken_rules(honest) == set()
+
+
+@pytest.mark.slow
+def test_the_report_names_prompts_bounds_and_what_was_reached(honest: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(report, [str(honest), "-o", str(page)])
+    assert result.exit_code == 0, result.output
+    shown = page.read_text("utf-8")
+    study = read_measured_study(honest)
+    assert study.first is not None
+    settings = study.first.record.settings
+    for wanted in (
+        f"prompts.txt (2, SHA-256 {str(settings['prompts.sha256'])[:16]})",
+        "engine and precision not stated",
+        "within bounds",
+        "requests/s within them",
+        "steady in flight",
+    ):
+        assert wanted in shown, wanted
+    first, second = (row.figures for row in study.rows)
+    assert 0.9 < first.window_in_flight <= 1 and 2.7 < second.window_in_flight <= 3
+    assert first.within == first.answers and first.itl_p50_ms > 5
+    assert first.e2e_p90_ms > first.ttft_p90_ms and first.input_tps > 0
+
+
+@pytest.mark.slow
+def test_studies_of_other_prompts_do_not_compare(honest: Path, tmp_path: Path) -> None:
+    """Whatever the numbers: the prompts decide them."""
+    other = tmp_path / "results/studies" / honest.name
+    shutil.copytree(honest, other)
+    for path in other.glob(f"*/*/{SYSTEM_RECORD}"):
+        document = json.loads(path.read_text("utf-8"))
+        document["settings"]["prompts.sha256"] = "0" * 64
+        path.write_text(json.dumps(document), "utf-8")
+        digest = read_system_record(path.parent).compute_digest()
+        run = path.with_name(RUN_RECORD)
+        run.write_text(
+            json.dumps({**json.loads(run.read_text("utf-8")), "system_sha256": digest}), "utf-8"
+        )
+    same, different = (
+        CliRunner().invoke(compare, [str(honest), str(each)]) for each in (honest, other)
+    )
+    assert "not comparable: data set" not in same.output
+    assert "not comparable: data set: prompts.sha256" in different.output, different.output
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ BUILT_SETTINGS: Final = {
 """What an engine says of a network -> the setting that it was built with."""
 BUILDING_PACKAGES: Final = ("torch", "onnxruntime", "onnx", "tensorflow", "tensorrt")
 """Packages whose version an engine says of each network."""
+NAMESAKE_LIBRARIES: Final = ("TensorRT for RTX",)
+"""Libraries whose version stands under the name of another package (extras/tensorrt/library.py)."""
 PYTHON_VERSION: Final = re.compile(r"\bPython ([0-9][0-9a-z.]{0,20})")
 
 
@@ -142,6 +144,8 @@ def read_built_values(description: Mapping[str, Any]) -> dict[str, Any]:
     for name, setting in BUILT_SETTINGS.items():
         if name in values:
             values[f"{SETTING_PREFIX}{setting}"] = values[name]
+    if values.get("library") in NAMESAKE_LIBRARIES:
+        return values
     for name in BUILDING_PACKAGES:
         if isinstance(values.get(name), str):
             values[f"{PACKAGE_PREFIX}{name}"] = values[name]

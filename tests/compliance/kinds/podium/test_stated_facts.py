@@ -14,6 +14,7 @@ from spoiling import put, swap
 from compliance.bundle.archive import unpack_bundle
 from compliance.documents.facts import Fact, Place, StatedFacts, StatingDocument
 from compliance.judge import Judge
+from compliance.kinds.podium.facts.places import read_built_values
 from compliance.kinds.podium.facts.table import (
     CAMPAIGN_FACTS,
     RUN_FACTS,
@@ -28,6 +29,7 @@ EXAMPLE: Final = ROOT / "examples" / "resnet50-smoke.tar.zst"
 PAGE: Final = ROOT / "docs" / "reference" / "judge-facts.md"
 MEASURED: Final = "open/*/measurements/*/resnet50/{}/*.json"
 SERVED: Final = "open/*/results/*/resnet50/*/system.json"
+RUN: Final = "open/*/results/*/resnet50/*/performance/run_1/run.json"
 LOG: Final = "open/*/results/*/resnet/result_0.txt"
 SERVING_SYSTEM: Final = "open/*/systems/*-onnxruntime-fp32.json"
 TRAINING_SYSTEM: Final = "open/*/systems/*-torch-fp32.json"
@@ -231,6 +233,28 @@ def test_what_two_documents_state_is_compared(
 
 def test_what_the_program_wrote_agrees(results: Path) -> None:
     assert list(iterate_found(results)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("threads", "pinned", "holds"), [(2, False, False), (1, False, True), (2, True, True)]
+)
+def test_workers_share_the_threads(results: Path, threads: int, pinned: bool, holds: bool) -> None:
+    """A network has as many as its worker; a pinned instance has no more than its cores."""
+    in_served(**{"settings__batching.workers": 2})(results)
+    in_built(threads=threads)(results)
+    if pinned:
+        instance = {"cores": [0], "batches": 1, "samples": 1}
+        change(RUN, put(instances=[instance, instance]))(results)
+    told = [found for found, _, _ in iterate_found(results) if found.startswith("threads")]
+    assert (told == []) is holds
+
+
+def test_a_library_under_another_s_name_tells_no_version_of_it() -> None:
+    """TensorRT for RTX has versions of its own."""
+    stated = {"tensorrt": "1.7.1", "library": "TensorRT for RTX"}
+    assert "package tensorrt" not in read_built_values(stated)
+    assert read_built_values({"tensorrt": "10.1"})["package tensorrt"] == "10.1"
 
 
 ABSENT: Final[list[tuple[str, Forgery]]] = [

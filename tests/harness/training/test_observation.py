@@ -95,6 +95,14 @@ def test_an_interrupted_run_goes_on_in_its_telemetry(
     assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(
         tmp_path.rglob("*.partial")
     )
+    assert name_doubted_times(tmp_path) == set()
+
+
+def name_doubted_times(results: Path) -> set[str]:
+    """Name the rules by which the judge doubts the length of a run, or misses a record."""
+    doubting = {"telemetry.outside", "telemetry.window", "telemetry.whole", "ledger.times"}
+    doubting |= {"ledger.kept", "records.present"}
+    return doubting & {each.rule for each in Judge().judge_path(str(results)).findings}
 
 
 @pytest.mark.slow
@@ -117,6 +125,7 @@ def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(
     assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(
         tmp_path.rglob("*.partial")
     )
+    assert name_doubted_times(tmp_path) <= {"telemetry.whole"}
 
 
 @pytest.mark.slow

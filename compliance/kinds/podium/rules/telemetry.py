@@ -151,9 +151,10 @@ class Weight(TypedDict, total=False):
 
 def weigh_difference(run: RunConditions, apart_ns: float) -> Weight:
     """Return what a difference between telemetry and the run's own length means: a contradiction
-    about the score if it is more than the slack, and if one clock measured both.
+    about the score if it is more than the slack, and if one clock measured both. Telemetry of an
+    interrupted run may have lost a segment.
     """
-    if apart_ns <= run.slack_ns or not run.has_own_clock:
+    if apart_ns <= run.slack_ns or run.resumed or not run.has_own_clock:
         return {}
     return {"severity": Severity.ERROR, "about": About.SCORE}
 
@@ -165,24 +166,26 @@ def outside(run: RunConditions) -> Iterator[Fault]:
     a warning, since its clock may differ.
 
     Source: house rule; harness/training/observation.py: the sampler is ready before the first line
-    of the log, and is stopped behind run_stop, before the export. Each segment of an interrupted
-    run has its own start. Sources of power are read for two more of their periods.
+    of the log, and is stopped behind run_stop, before the export. If the run was killed in between,
+    a segment behind run_stop completes the file. Sources of power are read for two more of their
+    periods.
     Advice: repeat the run on a machine that is not so busy that a process takes seconds to end.
     """
-    if run.window is None or run.opened_ns is None or len(run.segments) != 1 or run.resumed:
+    if run.window is None or run.opened_ns is None or not run.segments:
         return
-    (segment,) = run.segments
+    first, end_ns = run.segments[0], run.window.end_ns
+    segment = [first, *(each for each in run.segments if each.head.clocks_ns[1] < end_ns)][-1]
     severity = None if run.has_own_clock else Severity.WARNING
-    early_ns = run.opened_ns - segment.head.clocks_ns[1]
+    early_ns = run.opened_ns - first.head.clocks_ns[1]
     if early_ns > run.slack_ns:
         yield run.build_fault(
             f"a beginning {early_ns / NS_PER_S:.1f} s before the log's",
             f"at most {run.slack_ns / NS_PER_S:.1f} s",
-            segment.line,
+            first.line,
             severity=severity,
         )
     slack_ns = run.slack_ns + LINGER_PERIODS * segment.power_period_ns
-    late_ns = segment.convert_to_utc_ns(segment.last_ns) - run.window.end_ns
+    late_ns = segment.convert_to_utc_ns(segment.last_ns) - end_ns
     if late_ns > slack_ns:
         yield run.build_fault(
             f"an end {late_ns / NS_PER_S:.1f} s after run_stop",

@@ -17,6 +17,7 @@ from suite.files.json_files import format_json_document, write_json
 from suite.files.layout import GROUPED_RUN_FOLDERS, RUN_RECORD, SYSTEM_RECORD
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.human_numbers import format_whole_digits
+from suite.loadgen.salting import Salting
 from suite.loadgen.server_counters import Counted, ServerCounters, list_counted_words
 from suite.rounds import HyperValue
 from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
@@ -314,6 +315,8 @@ class NetworkRecord:
     """What podium's servers say of themselves; None of others."""
     statements: tuple[Mapping[str, str], ...] = ()
     """What each other server says of itself, by where it was read; empty in older records."""
+    salted: Salting = Salting.NONE
+    """What began each prompt before its own text: only in compliance tests anything."""
     counters: tuple[ServerCounters, ...] = ()
     """What servers counted before and after the run; empty if none publishes counters, and in older
     records.
@@ -514,6 +517,7 @@ RARE_RECORD_FIELDS: Final = (
     "statements",
     "fingerprints",
     "counters",
+    "salted",
 )
 """Left out where empty: most records have none of them."""
 

@@ -65,6 +65,7 @@ def audit_command(
 
     TEST01 compares the answers of performance runs with those of the accuracy run. TEST04 issues
     one sample repeatedly. TEST05 uses other seeds. TEST06 checks the tokens of generated answers.
+    SALTED asks servers prompts that each begin otherwise.
     A failed test is shown beside the result, which keeps its verdict. --endpoint audits results of
     servers, on the same servers.
 

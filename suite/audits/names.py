@@ -18,6 +18,8 @@ class AuditTest(StrEnum):
     """Other seeds."""
     TEST06 = "TEST06"
     """The tokens of generated answers."""
+    SALTED = "SALTED"
+    """No caching of prompts: each begins otherwise. podium's own, for prompts to servers."""
 
 
 GENERAL_TESTS: Final = (AuditTest.TEST01, AuditTest.TEST04, AuditTest.TEST05)

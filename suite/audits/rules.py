@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from suite.audits.names import AuditTest
 from suite.errors import build_unknown_name_error
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 from suite.rounds.load import build_typed_value, strip_sources
@@ -45,6 +46,10 @@ class AuditRow:
     """Turns at least, where that is not the rules' own number."""
     drawn: tuple[str, ...] = ()
     """Seeds that are drawn from the campaign's nonce and the checkpoint."""
+    salted: bool = False
+    """Whether prompts are salted: in the test's runs by the request, in the reference runs by the
+    sample.
+    """
     lowest: float | None = None
     """Least share of the other run's speed; None: any."""
     highest: float | None = None
@@ -52,6 +57,12 @@ class AuditRow:
     short_lowest: float | None = None
     short_highest: float | None = None
     """The same for short latencies; None: as above."""
+
+    def choose_salting(self, is_reference: bool) -> Salting:
+        """Return how the prompts of a run are salted."""
+        if not self.salted:
+            return Salting.NONE
+        return Salting.SAMPLE if is_reference else Salting.REQUEST
 
     def resolve_min_turns(self, rules: "AuditRules") -> int:
         """Return the turns that the test needs at least."""

@@ -30,6 +30,7 @@ from suite.ledger.steps import AttemptKind, StepKind
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
+from suite.records import PROMPTS_FORM
 
 AUDIT_VERDICTS: Final = {True: "passed", False: "failed"}
 
@@ -57,6 +58,8 @@ def audit_workload(
         serving_setup.require_scenario_rules(each).token_latencies for each in scenarios
     ):
         raise RequestError(f"{workload}: {test} is for answers that are generated token by token")
+    if tests == [AuditTest.SALTED] and not is_asking_prompts(serving_setup):
+        raise RequestError(f"{workload}: {test} is for prompts that go to servers: --endpoint")
     try:
         with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
             failed = list(
@@ -97,6 +100,8 @@ def run_compliance_tests(
         previous_reference: turns.ReferenceRun | None = None
         row = serving_setup.require_scenario_rules(each.scenario)
         required = list_required_tests(row.token_latencies)
+        if is_asking_prompts(serving_setup):
+            required = (*required, AuditTest.SALTED)
         for test in (test for test in tests if test in required):
             outcome, previous_reference = run_compliance_test(
                 serving_setup.copy_with_threads(each.threads), each, test, rules, previous_reference
@@ -104,6 +109,12 @@ def run_compliance_tests(
             click.echo(f"{each.scenario.label} {test}: {format_audit_outcome(outcome)}")
             failed += [] if outcome.passed else [f"{each.scenario.label} {test}"]
     return failed
+
+
+def is_asking_prompts(serving_setup: ServingSetup) -> bool:
+    """Return whether servers of OpenAI's API are audited."""
+    network = serving_setup.host.network
+    return network is not None and network.form == PROMPTS_FORM
 
 
 def format_audit_outcome(outcome: AuditOutcome) -> str:
@@ -133,7 +144,7 @@ def run_compliance_test(
     previous_reference: turns.ReferenceRun | None,
 ) -> tuple[AuditOutcome, turns.ReferenceRun | None]:
     """Run one test, and keep its files when they are whole; return its last reference run too, with
-    which the next test may begin.
+    which the next test may begin, unless its prompts were salted.
     """
     final = (
         serving_setup.entry.locate_audits(
@@ -156,6 +167,8 @@ def run_compliance_test(
             )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    if progress.test_rules.salted:
+        return outcome, None
     return outcome, turns.find_last_reference(progress, ledger_attempt.folder)
 
 

@@ -33,6 +33,7 @@ from suite.human_numbers import format_whole_digits
 from suite.loadgen.advice import OFFLINE_RATE_SETTING, Hint
 from suite.loadgen.detail_log import is_logged_valid, read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers, read_logged_tokens
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord, read_system_record
 from suite.rounds import ScenarioRow
@@ -125,10 +126,10 @@ def plan_compliance_test(
     reference_settings = (
         row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}
     )  # its queries repeat samples: LoadGen has no unique ones for it
-    if previous_reference and previous_reference.loadgen_settings == reference_settings:
-        reusable_reference = previous_reference
-    else:
-        reusable_reference = None
+    reusable_reference = None
+    if previous_reference and not row.salted:
+        is_alike = previous_reference.loadgen_settings == reference_settings
+        reusable_reference = previous_reference if is_alike else None
     subject = replace(
         subject,
         schedule=reduce_audit_schedule(
@@ -284,6 +285,7 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
         replace(progress.subject.schedule, special=dict(special)),
         progress.folder / kind / f"run_{turn}",
     )
+    serving_setup = salt_prompts(progress, is_reference=kind == REFERENCE_RUNS_FOLDER)
     if schedule.scenario is Scenario.MULTI_STREAM:
         schedule = extend_logged_schedule(
             schedule,
@@ -296,9 +298,7 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
     )
     _, key = select_compared_metric(progress.rules, schedule.scenario)
     for left in reversed(range(MAX_INVALID_REPEATS + 1)):
-        outcome, verdict, value = run_audit_loadgen(
-            progress.serving_setup, schedule, folder, title, key
-        )
+        outcome, verdict, value = run_audit_loadgen(serving_setup, schedule, folder, title, key)
         if verdict.valid or not left or special.get(UNIQUE_SAMPLES_SETTING):
             break
         schedule = raise_expected_rate(schedule, verdict.hints)
@@ -314,6 +314,15 @@ def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutc
     )
     figures.append(value)
     return outcome
+
+
+def salt_prompts(progress: AuditProgress, is_reference: bool) -> ServingSetup:
+    """Return the set-up of a run, whose prompts are salted if the test's rules say so."""
+    salting = progress.test_rules.choose_salting(is_reference)
+    setup = progress.serving_setup
+    if salting is Salting.NONE:
+        return setup
+    return replace(setup, system=setup.system.copy_with_salt(salting))
 
 
 def raise_expected_rate(schedule: LoadGenSchedule, hints: Iterable[Hint]) -> LoadGenSchedule:

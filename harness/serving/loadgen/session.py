@@ -40,7 +40,7 @@ from harness.serving.loadgen.test_settings import (
     import_loadgen,
 )
 from suite.engine import Calibration, Engine, Executable, Network, Plan
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import (
     DETAIL_LOG,
     PARTIAL_SUFFIX,
@@ -48,6 +48,7 @@ from suite.files.layout import (
     TELEMETRY_FILE,
     sync_to_disk,
 )
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.server_counters import ServerCounters
 from suite.process.devices import format_device_name, name_as_only_gpu
@@ -108,6 +109,10 @@ class LoadedSystem:
     def workers(self) -> int:
         """Return how many batches are in work at the same time."""
         return len(self.placement) or self.batching.workers
+
+    def copy_with_salt(self, salting: Salting) -> "LoadedSystem":
+        """RequestError: only prompts to servers are salted."""
+        raise RequestError("only prompts that go to servers (--endpoint) are salted")
 
     def copy_with_threads(self, threads: int) -> "LoadedSystem":
         """Return a copy that uses this many CPU threads, shared by the workers.
@@ -219,6 +224,7 @@ class AnsweredTokens:
     prompt_tokens: int | None
     cached_tokens: int | None
     fingerprints: Mapping[str, int]
+    salted: Salting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

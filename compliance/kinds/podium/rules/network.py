@@ -144,7 +144,8 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
 def prompts(run: LoadGenRun) -> Iterator[Fault]:
     """For a run over an OpenAI-compatible API, run.json states the endpoints and how many prompts
     each got, the tokenizer that counted the answers, and the open connections. Server's answers are
-    streamed. Where the prompts are the user's own, there may be no tokenizer.
+    streamed. Where the prompts are the user's own, there may be no tokenizer. Only compliance tests
+    salt prompts.
 
     Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
     all tokens.
@@ -172,6 +173,10 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
             run,
             f"{network.connections} connections for {network.in_flight} requests in flight",
             "at least one, and at most one for each request",
+        )
+    if network.salted and run.audited_by is None:
+        yield build_record_fault(
+            run, f"prompts salted by {network.salted}", "prompts as the workload has them"
         )
     if run.scenario is Scenario.SERVER and not network.streamed:
         yield build_record_fault(

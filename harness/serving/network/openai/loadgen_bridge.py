@@ -115,11 +115,11 @@ class PromptDispatcher:
 
     def send_queries(self) -> None:
         """Send the samples of all queries that have been issued."""
-        bodies, requests = self.inference.requests, list[SentRequest]()
+        take_body, requests = self.inference.take_body, list[SentRequest]()
         while self.inbox:
             query = self.inbox.popleft()
             requests += [
-                SentRequest(sample.id, sample.index, self.taken, bodies[sample.index])
+                SentRequest(sample.id, sample.index, self.taken, take_body(sample.index))
                 for sample in query
             ]
             self.taken += 1
@@ -246,6 +246,7 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
             prompt_tokens=dispatcher.totals.prompt_tokens,
             cached_tokens=dispatcher.totals.cached_tokens,
             fingerprints=dict(dispatcher.totals.fingerprints),
+            salted=servers.salting,
         ),
     )
 

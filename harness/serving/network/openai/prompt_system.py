@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from time import monotonic_ns
 from types import SimpleNamespace
 from typing import Final, Protocol, cast
@@ -26,8 +27,10 @@ from harness.serving.network.openai.server_pool import (
     create_event_loop,
 )
 from harness.serving.network.remote import RequestInference
+from harness.serving.network.salts import MarkedPrompts, SaltedBody, salt_sample
 from harness.serving.network.silence import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.wire import Endpoint, ServerDescription
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S
 from suite.workload import Inference, Predictor, PromptSource, Run
@@ -65,6 +68,8 @@ class PromptServers:
     """Tokens that end an answer, as the judge knows them."""
     speed_alone: bool = False
     """Answers are neither scored nor compared, and may have reasoning."""
+    salting: Salting = Salting.NONE
+    """What begins each prompt before its own text."""
     closing: frozenset[bool] = frozenset()
     """Behind which answers a server closes the connection: streamed ones (True), others (False)."""
 
@@ -106,6 +111,10 @@ class PromptSystem(LoadedSystem):
         """Return the system: the servers keep their threads."""
         return self
 
+    def copy_with_salt(self, salting: Salting) -> LoadedSystem:
+        """Return a copy whose prompts are salted."""
+        return replace(self, servers=replace(self.servers, salting=salting))
+
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
         source = cast(PromptedWorkload, self.workload).build_prompts(self.run, self.checkpoint)
@@ -123,6 +132,9 @@ class PromptInference(RequestInference):
         super().__init__()
         self.source, self.servers, self.style = source, servers, servers.style
         self.tokenizer = open_answer_counter(servers.tokenizer, source.end_token, servers.ends)
+        self.salted: dict[int, SaltedBody] = {}
+        """Bodies whose prompts are salted when they are sent."""
+        self.random = Random()  # noqa: S311 - no secret
         self.choose_streaming(self.style.streamed)
 
     def choose_streaming(self, streamed: bool) -> None:
@@ -142,7 +154,22 @@ class PromptInference(RequestInference):
 
     def prepare_requests(self, samples: Sequence[int]) -> None:
         """Prepare the bodies of requests."""
-        self.requests |= {sample: self.style.build_body(self.source, sample) for sample in samples}
+        salting = self.servers.salting
+        if salting is Salting.NONE:
+            self.requests |= {each: self.style.build_body(self.source, each) for each in samples}
+            return
+        marked = MarkedPrompts(self.source)
+        for sample in samples:
+            body = self.style.build_body(cast(PromptSource, marked), sample)
+            salted = marked.split_body(body, sample)
+            self.requests[sample] = salt_sample(salted, sample)
+            if salting is Salting.REQUEST:
+                self.salted[sample] = salted
+
+    def take_body(self, sample: int) -> bytes:
+        """Return the body of a request that is sent now."""
+        salted = self.salted.get(sample)
+        return salted.fill_in(self.random) if salted else self.requests[sample]
 
     def measure_length(self, sample: int) -> int:
         """Return the tokens of a prompt."""

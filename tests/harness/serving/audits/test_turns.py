@@ -74,6 +74,7 @@ def test_a_query_that_was_too_short_is_larger_in_all_later_runs(
         ),
         test=turns.AuditTest.TEST06,
         rules=require_audit_rules("podium-v1"),
+        test_rules=require_audit_rules("podium-v1").tests[turns.AuditTest.TEST06],
         folder=tmp_path,
         reference_settings={},
         test_settings={},

@@ -194,8 +194,10 @@ def settings(audit: Audit) -> Iterator[Fault]:
         yield audit.build_fault("other settings", "those that the rules require", file=AUDIT_CONFIG)
     for run in audit.reference_runs:
         yield from check_effective_settings(run, audit.reference_settings)
+        yield from check_salting(audit, run, is_reference=True)
     for run in audit.test_runs:
         yield from check_effective_settings(run, wanted)
+        yield from check_salting(audit, run, is_reference=False)
         yield from check_single_sample_answers(run, wanted)
 
 
@@ -232,6 +234,20 @@ def is_equal_audit_setting(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, float):
         return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=1e-5)
     return bool(found == wanted)
+
+
+def check_salting(audit: Audit, run: LoadGenRun, is_reference: bool) -> Iterator[Fault]:
+    """Yield a fault if the prompts of a run were salted otherwise than the rules require."""
+    network = run.record.network if run.record else None
+    if audit.row is None or network is None:
+        return
+    wanted = audit.row.choose_salting(is_reference)
+    if network.salted is not wanted:
+        yield run.build_fault(
+            f"prompts salted by {network.salted or 'nothing'}",
+            f"by {wanted or 'nothing'}",
+            file=RUN_RECORD,
+        )
 
 
 def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:

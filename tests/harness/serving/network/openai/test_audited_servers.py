@@ -22,7 +22,9 @@ from harness.serving.audits.command import audit_workload
 from harness.serving.network.site_choice import choose_remote_site
 from submissions.compliance_check import judge_path
 from suite.errors import JudgedError, RequestError
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
+from suite.records import read_served_run
 
 TEXT = "Anna Bruno Dora sells"
 SLOW_S = 0.02
@@ -57,6 +59,20 @@ class CachingServer:
             is_known, self.last = prompt == self.last, prompt
         if not is_known:
             time.sleep(SLOW_S)
+        self.answer(asked)
+
+
+class RememberingServer:
+    """Answers a prompt sooner if it has ever seen it."""
+
+    def __init__(self) -> None:
+        self.known, self.answer, self.remembers = set[str](), answer_whole(), False
+
+    def __call__(self, asked: Asked) -> None:
+        prompt = json.dumps(asked.body)
+        time.sleep(SLOW_S / 5 if prompt in self.known else SLOW_S)
+        if self.remembers:
+            self.known.add(prompt)
         self.answer(asked)
 
 
@@ -107,9 +123,9 @@ def test_an_honest_server_passes_and_the_judge_agrees(results: Path):
     whole = answer_whole()
     with scripted(answer) as server:
         serve_result(results, server.url)
-        for test in ("TEST01", "TEST04", "TEST06"):
+        for test in ("TEST01", "TEST04", "TEST06", "SALTED"):
             audit(results, server.url, test)
-    assert len([*results.rglob("audit.json")]) == 3
+    assert len([*results.rglob("audit.json")]) == 4
     assert list_findings(results) == set()
 
 
@@ -121,6 +137,23 @@ def test_a_server_that_caches_answers_fails(results: Path):
             audit(results, server.url, "TEST04")
     (told,) = results.rglob("TEST04/verify_performance.txt")
     assert "TEST FAIL" in told.read_text()
+
+
+@pytest.mark.slow
+def test_a_server_that_knows_old_prompts_fails(results: Path):
+    """Each prompt of a run may be another, and all may be known from the run before."""
+    behave = RememberingServer()
+    with scripted(behave) as server:
+        serve_result(results, server.url)
+        behave.remembers = True
+        with pytest.raises(JudgedError, match="the audit failed: Offline SALTED"):
+            audit(results, server.url, "SALTED")
+    runs = [read_served_run(each.parent) for each in results.glob("**/SALTED/*/*/run.json")]
+    assert {each.network.salted for each in runs if each.network} == {
+        Salting.SAMPLE,
+        Salting.REQUEST,
+    }
+    assert list_findings(results) == {"audit.failed", "audit.speed"}
 
 
 @pytest.mark.slow

@@ -132,9 +132,10 @@ def collect_advice_facts(scenario: Scenario, detail_log: DetailLog) -> advice.Pe
     """Extract from the detail log what advice needs."""
     mean_key, median_key = STREAM_LATENCY_KEYS.get(scenario, ("result_mean_latency_ns", None))
     latency_key = format_target_key(detail_log) if scenario is Scenario.SERVER else mean_key
-    over_bound, rate = 0, 0.0
+    over_bound, rate, mean_ns = 0, 0.0, 0.0
     if scenario is Scenario.SERVER:
         over_bound = int(detail_log.require_number("result_overlatency_query_count"))
+        mean_ns = detail_log.find_number("result_mean_latency_ns") or 0.0
     if scenario in (Scenario.SERVER, Scenario.OFFLINE):
         rate = detail_log.require_number(HEADLINE_METRICS[scenario][1])
     return advice.PerformanceFigures(
@@ -147,6 +148,7 @@ def collect_advice_facts(scenario: Scenario, detail_log: DetailLog) -> advice.Pe
         latency_ns=detail_log.require_number(latency_key),
         median_ns=detail_log.require_number(median_key) if median_key else 0.0,
         rate=rate,
+        mean_ns=mean_ns,
         first_token_ns=find_token_time(scenario, detail_log, FIRST_TOKEN_KEY),
         per_token_ns=find_token_time(scenario, detail_log, OUTPUT_TOKEN_KEY),
     )

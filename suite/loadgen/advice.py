@@ -7,7 +7,7 @@ MinQueriesMet, PerfConstraintsMet, EarlyStopping.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from suite.loadgen import early_stopping
@@ -32,6 +32,8 @@ OFFLINE_RATE_FACTOR: Final = 1.5
 """House rule: advice for an Offline run that was too short is its own rate plus a half, since rates
 on a shared machine vary by that much.
 """
+FEW_IN_PROGRESS: Final = 0.5
+"""House rule: with so few queries at once on average, most are answered alone."""
 REDUCED_RATE_SHARES: Final = (0.5, 0.9)
 """House rule: a Server rate that could not be sustained becomes this share of the completed rate,
 depending on how far the bound was missed.
@@ -82,11 +84,20 @@ class PerformanceFigures:
     """
     rate: float
     """Server: completed queries/s; Offline: samples/s; else 0."""
+    mean_ns: float = 0.0
+    """Server: mean latency of a query; else 0."""
     first_token_ns: float = 0.0
     per_token_ns: float = 0.0
     """Server: times to the first token and for each further one at the row's percentile, where they
     are measured; else 0.
     """
+
+    @property
+    def in_progress(self) -> float:
+        """Return the queries that were in progress on average, by Little's law; 0 if that is not
+        known.
+        """
+        return self.rate * self.mean_ns / NS_PER_S
 
 
 def collect_run_hints(
@@ -118,13 +129,21 @@ def build_rate_hint(row: ScenarioRow, facts: PerformanceFigures) -> Hint:
     """Server: too many queries above the bound."""
     low, high = REDUCED_RATE_SHARES
     found, share = describe_missed_bounds(row, facts)
-    return build_run_hint(
+    hint = build_run_hint(
         LATENCY_BOUND_RULE if not facts.bound_met else EARLY_STOPPING_RULE,
         found,
         SERVER_RATE_SETTING,
         round_to_significant(facts.rate * min(high, max(low, share))),
         "ask for fewer queries a second",
     )
+    if not 0 < facts.in_progress < FEW_IN_PROGRESS:
+        return hint
+    alone = (
+        f"{hint.rule}: {found}; {facts.in_progress:.1f} queries were in progress on average, so"
+        " that fewer a second hardly help: end other programs on these cores, or serve with a"
+        " faster --engine or --precision"
+    )
+    return replace(hint, sentence=alone)
 
 
 def describe_missed_bounds(row: ScenarioRow, facts: PerformanceFigures) -> tuple[str, float]:

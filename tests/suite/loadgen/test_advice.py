@@ -59,6 +59,20 @@ def test_a_server_that_is_too_slow_is_asked_for_less(latency_ms: float, expected
 
 
 @pytest.mark.parametrize(
+    ("mean_ms", "helps"), [(0.0, True), (1.0, False), (2.4, False), (2.6, True)]
+)
+def test_fewer_queries_are_asked_for_only_where_that_can_help(mean_ms: float, helps: bool):
+    """At 200 queries/s, 2.5 ms each leave half a query in progress on average: one alone is as slow."""
+    late = replace(GOOD, bound_met=False, over_bound=300, latency_ns=110e6, mean_ns=mean_ms * 1e6)
+    (hint,) = collect_run_hints(Scenario.SERVER, ROW, late)
+    assert ("ask for fewer queries a second: --set" in hint.sentence) == helps
+    assert (
+        "queries were in progress on average, so that fewer a second hardly help" in hint.sentence
+    ) == (not helps)
+    assert (hint.knob, hint.value) == ("server.target_qps", 180.0)
+
+
+@pytest.mark.parametrize(
     ("first_ms", "further_ms", "expected"), [(150.0, 4.0, 133.0), (60.0, 12.0, 167.0)]
 )
 def test_bounds_of_tokens_ask_for_less(first_ms: float, further_ms: float, expected: float):

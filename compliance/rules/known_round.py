@@ -33,7 +33,13 @@ class UnjudgedPath:
         return None
 
 
-@rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)
+@rule(
+    "round.known",
+    UnjudgedPath,
+    About.IDENTITY,
+    doubt="every figure: there is none to judge",
+    weight=Verdict.UNKNOWN,
+)
 def known(result: UnjudgedPath) -> Iterator[Fault]:
     """A result belongs to a known round. Another round's rules do not apply to it.
 

@@ -26,7 +26,6 @@ from compliance.kinds.training.documents.system_description import (
     read_described_system,
 )
 from compliance.kinds.training.round import PublishedTraining, load_training_round
-from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.recognition.packed_files import PACKED_ADVICE, describe_packed_files
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.tree_path import (
@@ -36,6 +35,7 @@ from compliance.recognition.tree_path import (
     iterate_tree_organisations,
     parse_tree_position,
 )
+from compliance.rules.known_round import UnjudgedPath
 from compliance.verdict import About, Finding, ResultKind, Severity, Verdict
 from compliance.walk import (
     JudgingAids,
@@ -50,7 +50,7 @@ from suite import events
 from suite.files.layout import fold_name
 from suite.units import NS_PER_S
 
-STOPPED_RUN_RULES: Final = frozenset({"log.present", "log.samples"})
+STOPPED_RUN_RULES: Final = frozenset({"log.present", "log.samples", "file.readable"})
 """Rules about records that a log lacks if its run was stopped."""
 CAUSE_RULE: Final = "log.once"
 """The rule that names the runs or processes of a log that has several."""
@@ -103,15 +103,13 @@ class TrainingLayout:
         if place is None:
             return self.iterate_loose_sets(path)
         if not has_published_logs(path):
+            wanted = "a set of logs, or a system with sets"
             packed = describe_packed_files(path, depth=1)
-            return [
-                build_path_fault(
-                    path,
-                    packed or "no result_<i>.txt in it",
-                    "a set of logs, or a system with sets",
-                    advice=PACKED_ADVICE if packed else None,
-                )
-            ]
+            if not packed:
+                return [
+                    UnjudgedPath(path=path, evidence="no result_<i>.txt in it", required=wanted)
+                ]
+            return [build_path_fault(path, packed, wanted, advice=PACKED_ADVICE)]
         if place.system is None:
             return self.iterate_loose_sets(path)
         folder = place.organisation_folder / "results" / place.system
@@ -161,9 +159,7 @@ class TrainingLayout:
         yield log.source
         if log.counts:
             yield document
-        elif not log.source.has_parse_error(FlawKind.MISSING, FlawKind.UNREADABLE) and not any(
-            each.about for each in log.source.parse_errors
-        ):
+        elif log.is_recordless:
             yield build_path_fault(
                 log.path, "no log records in the file", f"a log of {self.round.dialect} lines"
             )

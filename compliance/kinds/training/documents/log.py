@@ -28,6 +28,7 @@ from compliance.recognition.tree_path import (
     iterate_published_logs,
 )
 from suite import events
+from suite.files.untrusted_files import open_regular_file
 from suite.rounds.quality import has_reached_target
 from suite.units import NS_PER_S, S_PER_MINUTE
 
@@ -48,6 +49,8 @@ RESULT_LOGGING_DELAY_NS: Final = NS_PER_S // 10
 CALLER_FIELDS: Final = ("file", "lineno")
 """Metadata that name the place in the program that logs a result."""
 GLOBAL_BATCH_KEY: Final = "global_batch_size"
+MAX_NOTE_BYTES: Final = 1024
+"""Maximum size of a note that stands in place of a log."""
 CONVERGED_DIGITS: Final = 3
 """Decimals of the epochs to converge, when compared with reference convergence points."""
 
@@ -157,6 +160,24 @@ class PublishedLog(FileDocument, LogDocument[PublishedRecord]):
             and not self.source.has_parse_error(ParseErrorKind.RECORD)
             and not any(map(self.has_reached_target, self.evaluations))
         )
+
+    @property
+    def is_recordless(self) -> bool:
+        """Return whether the file is readable text of any kind, without a record in it."""
+        flaws = self.source.parse_errors
+        return not self.counts and not any(
+            each.about or each.kind in (ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE)
+            for each in flaws
+        )
+
+    @property
+    def is_note(self) -> bool:
+        """Return whether a short text stands in place of a log."""
+        if not self.is_recordless:
+            return False
+        with open_regular_file(self.path) as stream:
+            text = stream.read(MAX_NOTE_BYTES + 1).strip()
+        return 0 < len(text) <= MAX_NOTE_BYTES
 
     @property
     def mixture(self) -> LogMixture | None:
@@ -350,16 +371,18 @@ class PublishedSet(FolderDocument):
 
     @property
     def pardoned(self) -> Sequence[PublishedLog]:
-        """Return the unfinished logs, if including them no more runs missed the target than may:
-        they count as runs that did.
+        """Return the unfinished logs and, from v1.0 on, notes in place of logs, if including them
+        no more runs missed the target than may: they count as runs that did.
 
         Source: mlcommons/logging, package_checker.py: as many files that do not comply are
-        accepted, under olympic scoring.
+        accepted, under olympic scoring; an accepted set of v1.0 has a note that says so.
         """
         missed = sum(not log.succeeded for log in self.logs)
-        if missed <= self.missed_allowed:
-            return [log for log in self.logs if log.unfinished]
-        return []
+        if missed > self.missed_allowed:
+            return []
+        return [
+            log for log in self.logs if log.unfinished or (self.counts_progress and log.is_note)
+        ]
 
     @property
     def is_renamed(self) -> bool:

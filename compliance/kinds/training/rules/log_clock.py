@@ -1,6 +1,6 @@
 """Check the order of events and the clock of a published training log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from compliance.kinds.training.documents.log import PublishedLog
@@ -19,6 +19,7 @@ PROCESS_CLOCK_ERROR_NS: Final = 5 * NS_PER_S
 """Maximum difference between the clocks of a run's processes. No known accepted log has an event of
 the run before its start.
 """
+EVALUATION_EVENTS: Final = frozenset({events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY})
 TOTAL_RUNTIME_TOLERANCE_MIN: Final = 0.1
 """The text form has whole seconds, and its run starts when the first of many processes starts."""
 
@@ -31,7 +32,8 @@ def format_ns_as_seconds(nanoseconds: int) -> str:
 @rule("log.span", PublishedLog, About.SCORE, doubt="the time to train")
 def span(log: PublishedLog) -> Iterator[Fault]:
     """A run takes time, and its work is between its start and its end. If a log mixes the lines of
-    several processes, their clocks may differ by 5 seconds.
+    several processes, their clocks may differ by 5 seconds. Evaluations of the untrained model,
+    before the end of initialisation, are a warning: an accepted set of v1.0 has one.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and
     evaluation. If the other events are in the order of their times, the log has one clock.
@@ -88,11 +90,28 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     early = list_early_records(log, tolerance)
     if early and start and (later or is_otherwise_in_order(log, events.RUN_START)):
         first = min(early, key=get_record_time_ns)
+        severity = None
+        if are_initial_evaluations(log, early):
+            severity = Severity.WARNING
         yield log.build_fault(
             f"{first.key} {format_ns_as_seconds(start.time_ns - first.time_ns)} before run_start",
             "a run that starts before its work",
             first.line,
+            severity=severity,
         )
+
+
+def are_initial_evaluations(log: PublishedLog, early: Sequence[PublishedRecord]) -> bool:
+    """Return whether what happened before the start of a run are evaluations within its
+    initialisation, before any training.
+    """
+    end = log.find_record(events.INIT_STOP)
+    return end is not None and all(
+        record.key in EVALUATION_EVENTS
+        and record.order < end.order
+        and record.time_ns <= end.time_ns
+        for record in early
+    )
 
 
 def get_record_time_ns(record: PublishedRecord) -> int:

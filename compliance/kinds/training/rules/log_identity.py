@@ -10,6 +10,7 @@ from typing import Final
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.kinds.training.documents.log import PublishedLog
 from compliance.kinds.training.logs.published import Dialect
+from compliance.kinds.training.round import PublishedRules
 from compliance.logs.finite_numbers import parse_finite_number
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
@@ -158,7 +159,8 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     doubt="which benchmark and division it is a result of",
 )
 def names(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, division and status have values from the round.
+    """Benchmark, division and status have values from the round. A division cut short, as "close"
+    in an accepted set of v1.0, is a warning.
 
     Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and
     submission_status.
@@ -177,17 +179,25 @@ def names(log: PublishedLog) -> Iterator[Fault]:
         ),
     }
     for key, (holds, choices) in known.items():
-        unchecked = None
-        if key == events.SUBMISSION_STATUS and rules.any_status:
-            unchecked = Severity.WARNING
         for record in log.list_records(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
                 yield log.build_fault(
                     f"{key} {format_short_value(record.value)}",
                     f"one of {', '.join(choices)}",
                     record.line,
-                    severity=unchecked,
+                    severity=weigh_other_name(rules, key, record.value),
                 )
+
+
+def weigh_other_name(rules: PublishedRules, key: str, name: str) -> Severity | None:
+    """Return the severity of a name that the round does not have; None leaves the rule's own."""
+    if key == events.SUBMISSION_STATUS and rules.any_status:
+        return Severity.WARNING
+    if key == events.SUBMISSION_DIVISION and any(
+        each.startswith(name.casefold()) for each in rules.divisions
+    ):
+        return Severity.WARNING
+    return None
 
 
 @rule(

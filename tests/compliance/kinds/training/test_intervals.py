@@ -74,6 +74,8 @@ SSD = [float(epoch) for epoch in range(1, 7)]
         ("training-v5.0", "stable_diffusion", every(512_000, 3, first=2)),
         ("training-v4.1", "ssd", SSD),
         ("training-v2.0", "rnnt", [50.0, 51.0, 52.0, 53.0]),
+        ("training-v5.1", "llama31_405b", [287_280.0]),
+        ("training-v5.1", "llama31_405b", [307_200.0, 353_280.0]),
     ],
 )
 def test_what_accepted_logs_do_is_quiet(
@@ -100,6 +102,7 @@ def test_what_accepted_logs_do_is_quiet(
         ("training-v4.1", "ssd", [6.0]),
         ("training-v1.0", "resnet", [35.0]),
         ("training-v5.0", "llama31_405b", [46_080.0 * 6]),
+        ("training-v5.1", "llama31_405b", [46_080.0 * 9]),
     ],
 )
 def test_evaluations_that_the_rules_have_elsewhere_are_errors(

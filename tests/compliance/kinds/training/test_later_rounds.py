@@ -1,6 +1,7 @@
 """Training results since v1.0."""
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -312,6 +313,47 @@ def test_one_run_of_a_set_may_have_been_stopped(
     assert (
         Judge("training-v5.1").judge_path(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
     )
+
+
+NOTE = "Non compliant run allowed under olympic scoring"
+
+
+@pytest.mark.parametrize(
+    ("logs", "text", "verdict"),
+    [
+        ((4,), NOTE, Verdict.VALID),
+        ((4, 5), NOTE, Verdict.BROKEN),
+        ((4,), "\n", Verdict.BROKEN),
+        ((4,), NOTE * 100, Verdict.BROKEN),
+    ],
+    ids=["one", "two", "blank", "long"],
+)
+def test_a_note_may_stand_in_place_of_one_run_of_a_set(
+    tmp_path: Path, logs: tuple[int, ...], text: str, verdict: Verdict
+) -> None:
+    """An accepted set of v1.0 has one. Logs that were emptied or replaced stay errors."""
+    lately_set(15)(tmp_path)
+    for number in logs:
+        (tmp_path / f"result_{number}.txt").write_text(text)
+    assert Judge("training-v5.1").judge_path(str(tmp_path)).verdict is verdict
+    assert (
+        Judge("training-v5.1").judge_path(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
+    )
+
+
+def test_a_benchmark_without_logs_is_no_broken_result(tmp_path: Path) -> None:
+    """Copies of two accepted sets have only their factors: there is nothing to judge."""
+    home = tmp_path / "training_v5.1" / "acme"
+    folder = home / "results" / "box" / "llama31_8b"
+    folder.mkdir(parents=True)
+    (folder / "scaling.json").write_text('{"scaling_factor": 1.1}')
+    (home / "systems").mkdir()
+    result = Judge().judge_path(str(folder))
+    assert result.verdict is Verdict.UNKNOWN
+    assert [finding.rule for finding in result.findings] == ["round.known"]
+    with zipfile.ZipFile(folder / "logs.zip", "w") as packed:
+        packed.writestr("result_0.txt", "")
+    assert Judge().judge_path(str(folder)).verdict is Verdict.BROKEN
 
 
 def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:

@@ -88,6 +88,51 @@ def test_ends_may_be_counted_where_they_ended(
     assert ("log.paired" not in found) is holds
 
 
+def put_before(key: str, *records: Record) -> Change:
+    """Put records before the first one of a key."""
+
+    def insert(kept: list[Record]) -> list[Record]:
+        place = next(index for index, each in enumerate(kept) if each.key == key)
+        return [*kept[:place], *records, *kept[place:]]
+
+    return insert
+
+
+UNTRAINED = {"samples_count": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        (
+            put_before(
+                "init_stop",
+                Record("eval_start", None, 7000, UNTRAINED),
+                Record("eval_accuracy", 9.5, 8000, UNTRAINED),
+                Record("eval_stop", None, 8000, UNTRAINED),
+            ),
+            True,
+        ),
+        (put_before("run_start", Record("eval_accuracy", 9.5, 9000.5, UNTRAINED)), False),
+        (put_before("init_stop", Record("block_start", None, 8000, UNTRAINED)), False),
+    ],
+    ids=["in-initialisation", "after-it", "training"],
+)
+def test_an_untrained_model_may_be_evaluated_in_the_initialisation(
+    tmp_path: Path, change: Change, holds: bool
+) -> None:
+    """An accepted set of v1.0 does; training before the start stays an error."""
+    assert "log.span" in told(tmp_path, [change], Severity.WARNING if holds else Severity.ERROR)
+    assert holds is (told(tmp_path, [change]) == set())
+
+
+@pytest.mark.parametrize(("name", "holds"), [("close", True), ("Clos", True), ("closer", False)])
+def test_a_division_cut_short_is_a_warning(tmp_path: Path, name: str, holds: bool) -> None:
+    changes = [put("submission_division", value=name)]
+    assert ("log.names" not in told(tmp_path, changes)) is holds
+    assert ("log.names" in told(tmp_path, changes, Severity.WARNING)) is holds
+
+
 @pytest.mark.parametrize("value", [None, "100", True, -1, 101, 100.5])
 def test_steps_that_follow_from_other_steps_are_exact(tmp_path: Path, value: object) -> None:
     """A tolerance of 1.2 million steps would let a step more pass, and a relation to what is no

@@ -5,7 +5,9 @@ CPU: of LoadGen's process, per answer, connections and all. Rate: Offline, strea
 LoadGen finds the rate that was asked for VALID. TTFT added: the median of SingleStream, which
 podium infer refuses over a network; the scripted server answers at once. Start: from the command to
 the first request at the server, and to LoadGen's first query. Beside it: other clients with the
-same answers, as far as installed.
+same answers, as far as installed, and published load generators, as far as PODIUM_GUIDELLM,
+PODIUM_AIPERF and PODIUM_VLLM name them. Of those, CPU is what a run of more answers takes beyond
+one of fewer, by all of the program's processes: their starts are left out.
 
 Usage: python benchmarks/openai.py [--answers N] [--rate QPS] [--results FOLDER] [--format json]
 `--results`: a results folder with a checkpoint of llama; without it, the start is not measured.
@@ -16,6 +18,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -28,6 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from common.figures import hardware
+from common.load_generators import PROGRAMS, Load, build_command, find_program
 from common.tiny import add_tiny_option, choose_size
 
 from harness.children.process import Abort, run_in_child
@@ -145,7 +149,7 @@ class ScriptedServer(asyncio.Protocol):
 
     def answer_question(self) -> None:
         """Name the model; nothing else is known here."""
-        known = self.route == b"/v1/models"
+        known = self.route in (b"/v1/models", b"/health")
         body = json.dumps({"object": "list", "data": [{"id": MODEL}]} if known else {}).encode()
         status = b"200 OK" if known else b"404 Not Found"
         head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -313,6 +317,16 @@ def measure_podium(port: int, answers: int, rate: float, tokenizer: Path) -> dic
     }
 
 
+def write_tokenizer_folder(folder: Path) -> Path:
+    """Write the tokenizer as transformers reads it; return the folder."""
+    model = folder / "model"
+    model.mkdir()
+    (model / "tokenizer.json").write_text(format_tokenizer())
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": SPECIAL_TOKENS[END_ID]}
+    (model / "tokenizer_config.json").write_text(json.dumps(config))
+    return model
+
+
 def measure_start(results: Path) -> dict[str, float]:
     """Time the command until it has asked the server, and until LoadGen has."""
     with started() as (port, process), TemporaryDirectory(prefix="podium-benchmark-") as folder:
@@ -453,6 +467,51 @@ def measure_others(port: int, answers: int) -> dict[str, dict[str, float]]:
     return found
 
 
+FEWER_ANSWERS: Final = 200
+MORE_ANSWERS: Final = 6200
+"""Of two runs of a program, which differ by what the others cost."""
+
+
+def measure_programs(port: int, tokenizer: Path) -> dict[str, dict[str, float]]:
+    """Measure the load generators that the environment names."""
+    found = {}
+    for name in PROGRAMS:
+        if find_program(name) is None:
+            continue
+        fewer, more = (
+            measure_program_cpu_s(name, port, tokenizer, answers)
+            for answers in (FEWER_ANSWERS, MORE_ANSWERS)
+        )
+        answers = MORE_ANSWERS - FEWER_ANSWERS
+        found[name] = {"client_cpu_ms": 1000 * (more - fewer) / answers}
+    return found
+
+
+def measure_program_cpu_s(name: str, port: int, tokenizer: Path, answers: int) -> float:
+    """Run a load generator; return the CPU time of all its processes."""
+    with TemporaryDirectory(prefix="podium-benchmark-") as folder:
+        load = Load(
+            url=f"http://127.0.0.1:{port}",
+            model=MODEL,
+            tokenizer=tokenizer,
+            requests=answers,
+            in_flight=IN_FLIGHT,
+            tokens=EVENTS,
+        )
+        command, _ = build_command(name, load, Path(folder))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="what a client of OpenAI's API costs")
     parser.add_argument("--answers", type=int, default=choose_size(20_000, 100))
@@ -475,7 +534,10 @@ def main() -> None:
         tokenizer.write_text(format_tokenizer())
         ours = measure_podium(port, asked.answers, asked.rate, tokenizer)
         others = measure_others(port, min(asked.answers, 2000))
+        others |= measure_programs(port, write_tokenizer_folder(Path(folder)))
     start = measure_start(asked.results) if asked.results else {}
+    for each in others.values():
+        each["client_cpu_of_podium"] = each["client_cpu_ms"] / ours["client_cpu_ms"]
     told = {
         "podium": ours | start,
         **others,
@@ -491,7 +553,7 @@ def main() -> None:
         for name, value in told[client].items():
             goal = f"   goal {GOALS[name]:g}" if client == "podium" and name in GOALS else ""
             shown = f"{value:,.3f}" if isinstance(value, float) else value
-            print(f"{client:<8}{name:<26}{shown:>12}{goal}")
+            print(f"{client:<18}{name:<26}{shown:>12}{goal}")
     print(f"n=1; load {told['load']:.1f}; {told['hardware']}")
 
 

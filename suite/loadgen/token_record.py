@@ -18,6 +18,7 @@ TOKEN_BYTES: Final = 4
 """Of one token in an answer: suite/workload.py, GeneratingInference."""
 TOKEN_COUNT_TOLERANCE: Final = 0.02
 """House rule: a tokenizer may split a text otherwise than it was generated."""
+MAX_SHARE_WITHOUT_TIMES: Final = 0.9
 MAX_SHARE_IN_ONE_READ: Final = 0.25
 """House rule: of answers whose tokens came all at once, with no time between them. A busy client
 reads some so; with a quarter of them the 90th percentile of the times per token is the 87th of the
@@ -50,6 +51,13 @@ def is_token_count_credible(told: float, recounted: float, answers: float) -> bo
     of each answer, since the one that ends it may or may not be counted, and the tolerance.
     """
     return abs(told - recounted) <= answers + TOKEN_COUNT_TOLERANCE * recounted
+
+
+def is_time_per_token_known(in_one_read: int | None, answers: float) -> bool:
+    """Return whether enough answers came in several reads for the 90th percentile of the time per
+    token to be one of theirs.
+    """
+    return (in_one_read or 0) < MAX_SHARE_WITHOUT_TIMES * answers
 
 
 def is_streaming_credible(in_one_read: int | None, answers: float) -> bool:

@@ -247,7 +247,8 @@ class StudyKind(ABC, Generic[R, P, F]):
     is_single_process: ClassVar[bool] = False
     """Whether it measures one process only, or servers."""
     needs_streams: ClassVar[bool] = True
-    """Whether a run of servers is in vain whose answers came with all their tokens at once."""
+    """Whether a run of servers is in vain if nearly all answers came with all their tokens at once.
+    """
     reads_power: ClassVar[bool] = False
     """Whether power is read beside its runs."""
     reads_idle_power: ClassVar[bool] = False

@@ -9,33 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from suite.loadgen.percentiles import compute_percentile_index
+from suite.studies.answer_figures import AnswerTimes
 from suite.units import NS_PER_MS, NS_PER_S
 
 PERCENTILES: Final = (50, 90, 99)
 MEAN: Final = "mean"
 Weights: TypeAlias = Any
 """Array (answers,) of how much each value counts, or None."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerTimes:
-    """The answers of a run of podium's, as arrays (answers,)."""
-
-    starts_ns: Any
-    """When each request was sent."""
-    first_ns: Any
-    last_ns: Any
-    tokens: Any
-
-    def select_longer(self) -> "AnswerTimes":
-        """Return the answers of more than one token: only they have a time per token."""
-        longer = self.tokens > 1
-        return AnswerTimes(
-            starts_ns=self.starts_ns[longer],
-            first_ns=self.first_ns[longer],
-            last_ns=self.last_ns[longer],
-            tokens=self.tokens[longer],
-        )
 
 
 def select_nearest_rank(values: Any, _: Weights, percent: float) -> float:
@@ -67,13 +47,15 @@ class Definition:
     """How a program computes what it reports of its answers."""
 
     find_percentile: Callable[[Any, Weights, float], float] = select_nearest_rank
+    counts_first_alone: bool = True
+    """One token came first, whatever the first event brought."""
     weighs_by_tokens: bool = False
     """Times per token count as often as an answer has such tokens."""
     notes: tuple[str, ...] = ()
     """Where it differs from podium's, in sentences."""
 
 
-PODIUM: Final = Definition()
+PODIUM: Final = Definition(counts_first_alone=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +130,12 @@ def compute_answer_figures(answers: AnswerTimes, definition: Definition) -> dict
         found[TOKENS_PER_S] = tokens * NS_PER_S / span_ns
         found[ANSWERS_PER_S] = count * NS_PER_S / span_ns
         found[IN_FLIGHT_MEAN] = int(latency_ns.sum()) / span_ns
-    longer = answers.select_longer()
-    behind = longer.tokens - 1
+    behind = answers.tokens - 1 if definition.counts_first_alone else answers.further
+    longer = behind > 0
+    per_token_ns = (answers.last_ns - answers.first_ns)[longer] / behind[longer]
     for key, values, weights in (
         (FIRST_TOKEN, answers.first_ns - answers.starts_ns, None),
-        (PER_TOKEN, (longer.last_ns - longer.first_ns) / behind, behind),
+        (PER_TOKEN, per_token_ns, behind[longer]),
         (LATENCY, latency_ns, None),
         (WHOLE_PER_TOKEN, latency_ns / answers.tokens, answers.tokens),
     ):

@@ -9,7 +9,6 @@ import msgspec
 
 from submissions.beside.aiperf import read_aiperf_runs
 from submissions.beside.figures import (
-    AnswerTimes,
     Definition,
     StatedRun,
     compute_answer_figures,
@@ -18,6 +17,7 @@ from submissions.beside.guidellm import read_guidellm_runs
 from submissions.beside.vllm_bench import read_vllm_runs
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.studies.answer_figures import AnswerTimes, build_answer_times
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import STUDY_FILE
 from suite.studies.measured import MeasuredStudy, read_measured_study
@@ -100,9 +100,4 @@ def read_answer_times(folder: Path) -> AnswerTimes:
         raise JudgedError(f"{folder}: its records of answers are lost")
     if len(facts.starts_ns) != len(facts.tokens):
         raise JudgedError(f"{folder}: its records of answers do not fit one another")
-    return AnswerTimes(
-        starts_ns=facts.starts_ns,
-        first_ns=facts.tokens.first_ns,
-        last_ns=facts.tokens.last_ns,
-        tokens=facts.tokens.tokens,
-    )
+    return build_answer_times(facts.starts_ns, facts.tokens, facts.arrivals)

@@ -15,6 +15,10 @@ from submissions.report.document import Note, Section, Table, Tone
 from suite.columns import UNKNOWN_CELL
 from suite.studies.measured import MeasuredStudy
 
+BURST_NOTE: Final = (
+    "podium counts all tokens of the first event as first; the other program counts one of them,"
+    " and the others as tokens behind it."
+)
 APART_NOTE: Final = (
     "The programs loaded the server one after the other, each with prompts of its own: differences"
     " of a few per cent, and of other lengths, say nothing of either program. On the server's own"
@@ -44,7 +48,9 @@ def build_beside_section(
         own = compute_point_figures(folder, study, run.in_flight, PODIUM)
         alike = compute_point_figures(folder, study, run.in_flight, run.definition)
     program = f"{run.program} {run.version}".strip()
-    notes = [Note(text=each) for each in (*run.definition.notes, *run.notes, APART_NOTE)]
+    notes = [
+        Note(text=each) for each in (*run.definition.notes, *run.notes, BURST_NOTE, APART_NOTE)
+    ]
     if not own:
         points = ", ".join(map(str, list_concurrencies(study)))
         notes.insert(

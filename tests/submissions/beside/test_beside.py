@@ -15,10 +15,12 @@ import pytest
 from click.testing import CliRunner
 from making_curve import write_curve
 
-from submissions.beside.figures import AnswerTimes, StatedRun, compute_answer_figures
-from submissions.beside.reading import read_stated_runs
+from submissions.beside.figures import PODIUM, StatedRun, compute_answer_figures
+from submissions.beside.reading import compute_point_figures, read_stated_runs
 from submissions.commands.report import report
 from suite.errors import PodiumError, RequestError
+from suite.studies.answer_figures import AnswerTimes
+from suite.studies.measured import read_measured_study
 
 HERE = Path(__file__).parent
 RATES = {"tokens_per_s", "answers_per_s", "in_flight_mean"}
@@ -55,7 +57,14 @@ def build_times(starts: Any, first: Any, last: Any, tokens: Any, unit_ns: float)
         numpy.rint((numpy.array(each) - zero) * unit_ns).astype("i8")
         for each in (starts, first, last)
     )
-    return AnswerTimes(starts_ns=starts, first_ns=first, last_ns=last, tokens=numpy.array(tokens))
+    counts = numpy.array(tokens)
+    return AnswerTimes(
+        starts_ns=starts,
+        first_ns=first,
+        last_ns=last,
+        tokens=counts,
+        first_tokens=numpy.ones_like(counts),
+    )
 
 
 def read_requests(program: str, path: Path) -> tuple[AnswerTimes, AnswerTimes]:
@@ -124,6 +133,31 @@ def say(*arguments: str) -> tuple[int, str]:
         return result.exception.exit_code, str(result.exception)
     assert result.exception is None, result.output
     return result.exit_code, result.output
+
+
+def test_podiums_own_column_has_the_figures_of_the_study(study: Path):
+    """Tokens of the first event included."""
+    measured = read_measured_study(study)
+    for row in measured.rows:
+        figures = compute_point_figures(study, measured, row.point.concurrency, PODIUM)
+        assert figures["ttft.p90"] == pytest.approx(row.figures.ttft_p90_ms)
+        assert figures["tpot.p90"] == pytest.approx(row.figures.tpot_p90_ms)
+        assert figures["tokens_per_s"] == pytest.approx(row.figures.system_tps)
+        assert figures["in_flight_mean"] == pytest.approx(row.figures.in_flight_mean)
+
+
+def test_tokens_of_the_first_event_are_told_apart():
+    """Three of five tokens came first: podium has two behind them, the other programs four."""
+    answers = AnswerTimes(
+        starts_ns=numpy.zeros(4, "i8"),
+        first_ns=numpy.full(4, 10**6),
+        last_ns=numpy.full(4, 9 * 10**6),
+        tokens=numpy.full(4, 5),
+        first_tokens=numpy.full(4, 3),
+    )
+    (run,) = read_stated_runs(HERE / "aiperf.json")
+    assert compute_answer_figures(answers, PODIUM)["tpot.p90"] == pytest.approx(4.0)
+    assert compute_answer_figures(answers, run.definition)["tpot.p90"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("program", ["guidellm", "AIPerf", "vllm bench serve"])

@@ -20,6 +20,7 @@ from typing import Final
 from unicodedata import normalize
 
 from suite.errors import MissingError, RequestError
+from suite.files.foreign_names import is_foreign_name
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -251,15 +252,19 @@ def compute_file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_exported_name(name: str) -> bool:
+    """Return whether a file of this name belongs to exported weights or labels."""
+    is_note = name.partition(".")[0].casefold() == "readme"
+    return name != CHECKPOINT_RECORD and not is_note and not is_foreign_name(name)
+
+
 def compute_folder_sha256(folder: Path) -> str:
     """Hash a folder of exported weights or labels: names and contents, sorted, without podium's own
-    record and without hidden files, which file managers leave behind.
+    record, what file managers leave behind, and notes for readers.
     """
     digest = hashlib.sha256()
     for path in sorted(
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.name != CHECKPOINT_RECORD and not path.name.startswith(".")
+        path for path in folder.iterdir() if path.is_file() and is_exported_name(path.name)
     ):
         digest.update(f"{path.name}\0{compute_file_sha256(path)}\n".encode())
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 refers to.
 """
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -64,6 +65,8 @@ from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
 
+CHECKPOINT_NAME: Final = re.compile("[0-9a-f]{64}")
+"""Name of a checkpoint's folder: the SHA-256 of its weights."""
 SCORER_EXCEPTIONS: Final = (
     ValueError,
     LookupError,
@@ -296,9 +299,12 @@ class DocumentLibrary:
         return ledger.name
 
     def iterate_checkpoint_folders(self, tree: Path) -> Iterator[Path]:
-        """Yield the checkpoint folders of a results folder."""
+        """Yield the checkpoint folders of a results folder, and others with files."""
         for workload in iterate_subfolders(tree / CHECKPOINTS_FOLDER):
-            yield from iterate_subfolders(workload)
+            for folder in iterate_subfolders(workload):
+                named = CHECKPOINT_NAME.fullmatch(folder.name)
+                if named or not unjudged_files.has_no_file(folder):
+                    yield folder
 
     def read_checkpoint(self, folder: Path) -> CheckpointFile | None:
         """Read the record of a checkpoint."""

@@ -19,6 +19,7 @@ from compliance.recognition.tree_path import (
     iterate_subfolders,
     list_training_logs,
 )
+from suite.files.foreign_names import is_foreign_name
 from suite.files.layout import (
     ACCURACY_LOG,
     ACCURACY_TEXT,
@@ -190,7 +191,7 @@ def find_unread_files(folder: Path, read: Iterable[Path], truths: Iterable[Path]
 
 
 def has_no_file(folder: Path) -> bool:
-    """Return whether there is no file below a folder but hidden ones, which file managers leave."""
+    """Return whether there is no file below a folder but what file managers leave."""
     return not any(
-        name for _, _, names in os.walk(folder) for name in names if not name.startswith(".")
+        name for _, _, names in os.walk(folder) for name in names if not is_foreign_name(name)
     )

@@ -1,5 +1,6 @@
 """Check system descriptions (MLCommons' fields, owner) and checkpoint records."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,16 +14,17 @@ from compliance.kinds.podium.rules.training.hyperparameters import convert_list_
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite import events
-from suite.files.layout import CHECKPOINT_RECORD, compute_folder_sha256, fold_name
+from suite.files.layout import compute_folder_sha256, fold_name, is_exported_name
 from suite.files.untrusted_files import parse_document_count
 from suite.records import CheckpointRecord
 from suite.terms import COUNTED_FIELDS, NETWORK_FIELDS, Division, Profile
 
-UNWEIGHED_FILES: Final = (CHECKPOINT_RECORD, "model.json")
-"""Files of a checkpoint that stay where somebody left its weights out: the record, and the
-description that every workload writes (workloads/common/weights_description.py), which the judge
-does not import.
+DESCRIPTION_FILE: Final = "model.json"
+"""The description that every workload writes beside its weights
+(workloads/common/weights_description.py), which the judge does not import; it stays where somebody
+left the weights out.
 """
+STATUS_WORD: Final = re.compile("[a-z]+")
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
@@ -50,7 +52,8 @@ def place(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.stamps", SystemFile, About.IDENTITY)
 def stamps(system: SystemFile) -> Iterator[Fault]:
-    """Division, status, round and profile have known values.
+    """Division, status, round and profile have known values. The status may be in any case, and
+    several words, as "Research, Development, or Internal".
 
     Source: submission_rules.adoc, System description; house rule for round and profile.
     Advice: keep the description that podium wrote.
@@ -58,13 +61,14 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
     description = system.description
     checks = (
         ("division", description.division, tuple(Division)),
-        ("status", description.status.casefold(), SYSTEM_STATUSES),
         ("podium.round", description.podium.round, (system.round.name,)),
         ("podium.profile", description.podium.profile, tuple(Profile)),
     )
     for field, found, known in checks:
         if found not in known:
             yield system.build_fault(f"{field} {found!r}", " or ".join(known))
+    if not set(STATUS_WORD.findall(description.status.casefold())).intersection(SYSTEM_STATUSES):
+        yield system.build_fault(f"status {description.status!r}", " or ".join(SYSTEM_STATUSES))
 
 
 @rule("system.counts", SystemFile, About.IDENTITY)
@@ -150,7 +154,7 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
     folder = found.path.parent
     try:
         has_weights = any(
-            path.is_file() and not path.name.startswith(".") and path.name not in UNWEIGHED_FILES
+            path.is_file() and is_exported_name(path.name) and path.name != DESCRIPTION_FILE
             for path in folder.iterdir()
         )
         sha256 = compute_folder_sha256(folder) if has_weights else folder.name

@@ -431,6 +431,7 @@ def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record:
         ({"podium__profile": "tiny"}, "system.stamps"),
         ({"podium__round": "podium-v2"}, "system.stamps"),
         ({"status": "sold"}, "system.stamps"),
+        ({"status": "unavailable"}, "system.stamps"),
         ({"division": "closed"}, "system.place"),
         ({"submitter": "beta"}, "system.place"),
         ({"system_name": "tower"}, "system.place"),

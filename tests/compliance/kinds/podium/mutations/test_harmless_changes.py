@@ -27,6 +27,17 @@ def leave_hidden_files(tree: Path) -> None:
         (folder / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
 
 
+def leave_notes(tree: Path) -> None:
+    for folder in (*tree.glob("open/*/truth/*"), *tree.glob("checkpoints/*/*")):
+        for name in ("Thumbs.db", "desktop.ini", "README.md"):
+            (folder / name).write_text("mine\n")
+
+
+def make_room_for_a_checkpoint(tree: Path) -> None:
+    for folder in tree.glob("checkpoints/*"):
+        (folder / "notes").mkdir()
+
+
 def leave_weights_out(tree: Path) -> None:
     for record in tree.glob("checkpoints/*/*/record.json"):
         (record.parent / "model.safetensors").unlink(missing_ok=True)
@@ -56,15 +67,22 @@ def capitalise_status(tree: Path) -> None:
     edit_description(tree, status="Research")
 
 
+def spell_status_out(tree: Path) -> None:
+    edit_description(tree, status="Research, Development, or Internal")
+
+
 @pytest.mark.parametrize(
     "change",
     [
         leave_hidden_files,
+        leave_notes,
+        make_room_for_a_checkpoint,
         leave_weights_out,
         make_room_for_a_system,
         make_room_for_an_organisation,
         note_hardware,
         capitalise_status,
+        spell_status_out,
     ],
 )
 def test_a_change_that_claims_nothing_is_no_error(

@@ -1,6 +1,7 @@
 """A ledger, with the organisation's results that it must account for."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -148,20 +149,28 @@ class LedgerFile(FileDocument):
         """Return the path of a checkpoint's record."""
         return locate_checkpoint_folder(self.root, self.workload, sha256) / CHECKPOINT_RECORD
 
+    @cached_property
+    def hashed_paths(self) -> dict[Path, HashedPath | None]:
+        """Return the paths that have been hashed so far: rules ask for the same ones."""
+        return {}
+
     def hash_relative_path(self, path: Path) -> HashedPath | None:
-        """Return a file's path and hash as the ledger records them; None if it cannot be read."""
-        try:
-            return path.relative_to(self.root).as_posix(), compute_cached_sha256(path)
-        except (OSError, ValueError):
-            return None
+        """Return a file's path and hash as the ledger records them; None if it is no file or cannot
+        be read.
+        """
+        if path not in self.hashed_paths:
+            found = None
+            with suppress(OSError, ValueError):
+                if is_file(path):
+                    found = path.relative_to(self.root).as_posix(), compute_cached_sha256(path)
+            self.hashed_paths[path] = found
+        return self.hashed_paths[path]
 
     def find_making_steps(self, paths: Sequence[Path]) -> Sequence[LedgerStep]:
         """Return the steps that each made all of these files, whether the files are still in effect
         or not.
         """
-        pairs = [
-            pair for path in paths if is_file(path) and (pair := self.hash_relative_path(path))
-        ]
+        pairs = [pair for path in paths if (pair := self.hash_relative_path(path))]
         if not pairs:
             return []
         return [
@@ -172,9 +181,7 @@ class LedgerFile(FileDocument):
 
     def find_effective_steps(self, paths: Sequence[Path]) -> Sequence[LedgerStep]:
         """Return the steps by which these files are in effect."""
-        names = {
-            pair[0] for path in paths if is_file(path) and (pair := self.hash_relative_path(path))
-        }
+        names = {pair[0] for path in paths if (pair := self.hash_relative_path(path))}
         return [
             step
             for step in self.find_making_steps(paths)

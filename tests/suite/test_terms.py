@@ -61,6 +61,7 @@ OWN = {
     "EXAMPLE",
     "STEP_PREPARATION",
     "TELEMETRY",
+    "TELEMETRY_LOST",
 }
 """Of podium, not of MLCommons."""
 

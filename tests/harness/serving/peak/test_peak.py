@@ -383,6 +383,7 @@ def set_up(row: ScenarioRow) -> StudiedSystem:
     speed = SimpleNamespace(samples_per_second=90.0, latency_ns=1)
     made = SimpleNamespace(
         workload="fake",
+        is_bare=False,
         latency_budget_ms=None,
         require_scenario_rules=lambda each: row,
         probe_speed=lambda: speed,

@@ -34,6 +34,7 @@ PROMPT_PARAMETERS: Final = {
     "ignore_eos": "--ignore-eos",
     "temperature": "--temperature",
     "request_seed": "--seed",
+    "salt": "--salt",
     "body": "--body",
     "first_token_ms": "--first-token-ms",
     "per_token_ms": "--per-token-ms",
@@ -87,6 +88,11 @@ def add_prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "request_seed",
                 type=SEED_TYPE,
                 help="Seed of made texts, sent with each request.",
+            ),
+            click.option(
+                "--salt",
+                is_flag=True,
+                help="Begin each request with words of its own, which no prefix cache has.",
             ),
             click.option(
                 "--body",
@@ -195,6 +201,7 @@ def build_prompt_options(
         max_tokens=values["max_tokens"],
         ignore_eos=values["ignore_eos"],
         seed=values["request_seed"],
+        salt=values["salt"],
         body=values["body"],
         first_token_ns=convert_bound(values["first_token_ms"]),
         per_token_ns=convert_bound(values["per_token_ms"]),

@@ -19,11 +19,14 @@ PROMPTS_SOURCE_SETTING: Final = "prompts.source"
 PROMPTS_COUNT_SETTING: Final = "prompts.count"
 PROMPTS_LENGTH_SETTING: Final = "prompts.max_tokens"
 PROMPTS_FIELDS_SETTING: Final = "prompts.fields"
+PROMPTS_SALTED_SETTING: Final = "prompts.salted"
+"""Whether each request begins with words of its own; only of systems that are asked so."""
 TASK_SETTINGS: Final = (
     PROMPTS_HASH_SETTING,
     PROMPTS_COUNT_SETTING,
     PROMPTS_LENGTH_SETTING,
     PROMPTS_FIELDS_SETTING,
+    PROMPTS_SALTED_SETTING,
     "endpoint.temperature",
 )
 """What must be equal where two servers are compared."""
@@ -44,9 +47,14 @@ def has_own_prompts(system: SystemUnderTest) -> bool:
     return system.workload.startswith(SUBJECT_PREFIX) and PROMPTS_HASH_SETTING in system.settings
 
 
-def has_made_prompts(system: SystemUnderTest) -> bool:
-    """Return whether a system was asked texts that were made, of which no two begin alike."""
-    return COUNTER_SETTING in system.settings
+def has_salted_prompts(system: SystemUnderTest) -> bool:
+    """Return whether each request to a system was to begin with words of its own."""
+    return bool(system.settings.get(PROMPTS_SALTED_SETTING))
+
+
+def has_distinct_prompts(system: SystemUnderTest) -> bool:
+    """Return whether a system was asked texts of which no two begin alike: made, or salted."""
+    return COUNTER_SETTING in system.settings or has_salted_prompts(system)
 
 
 def describe_own_prompts(system: SystemUnderTest) -> str:
@@ -62,6 +70,7 @@ def describe_own_prompts(system: SystemUnderTest) -> str:
             f"prompts {settings.get(PROMPTS_SOURCE_SETTING)} ({count}, SHA-256"
             f" {str(settings[PROMPTS_HASH_SETTING])[:SHOWN_HASH_DIGITS]})",
             f"at most {most} tokens",
+            *(("salted",) if has_salted_prompts(system) else ()),
             *((fields,) if fields != NO_FIELDS else ()),
             *((f"temperature {temperature}",) if temperature is not None else ()),
         )

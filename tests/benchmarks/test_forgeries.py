@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [
-    str(Path(__file__).resolve().parents[2] / "benchmarks"),
-    str(Path(__file__).resolve().parents[1] / "shared"),
-]
+BENCHMARKS = str(Path(__file__).resolve().parents[2] / "benchmarks")
+sys.path.insert(0, BENCHMARKS)
 from forged_runs.edits import LEFT_OUT, TIMES, Forgery  # noqa: E402 - from that folder
 from forgeries import (  # noqa: E402
     FOUND_BY_ERROR,
@@ -20,6 +18,8 @@ from forgeries import (  # noqa: E402
     iterate_attempts,
     list_findings,
 )
+
+sys.path.remove(BENCHMARKS)  # its openai.py would be taken for the package
 from judged_examples import EXAMPLES, ensure_examples  # noqa: E402
 
 NOT_THERE = {"Y01", "Y02", "Y03", "Y04", "T16", "X07"}

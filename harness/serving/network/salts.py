@@ -3,11 +3,12 @@ itself come first, in a random order. Their number is the same for all, so that 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Final
+from typing import Any, Final
 
+from harness.serving.network.openai.prompt_requests import OwnRequests, PromptApi
 from suite.workload import ChatMessage, PromptSource
 
 SALT_WORDS: Final = 8
@@ -19,7 +20,7 @@ TOKEN_MARK: Final = 987_654_321
 WORD_PATTERN: Final = re.compile(r"[A-Za-z0-9]+")
 """Words that JSON writes as they are."""
 SPARE_WORDS: Final = tuple("0123456789")
-"""For prompts without words of this kind."""
+"""For prompts with fewer than ten different words of this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +64,39 @@ class MarkedPrompts:
             return SaltedBody(begin=begin, words=tokens, joint=b",", end=end)
         begin, _, end = body.partition(TEXT_MARK.encode())
         content = self.source.build_messages(sample)[0].content
-        words = WORD_PATTERN.findall(content) or SPARE_WORDS
+        words = WORD_PATTERN.findall(content)
+        if len(set(words)) < len(SPARE_WORDS):
+            words += SPARE_WORDS
         encoded = tuple(each.encode() for each in words)
         return SaltedBody(begin=begin, words=encoded, joint=b" ", end=end)
+
+
+class MarkedOwnPrompts(MarkedPrompts):
+    """Prompts whose samples decide more of their requests (OwnRequests), with a mark in each."""
+
+    def __init__(self, source: PromptSource, own: OwnRequests) -> None:
+        super().__init__(source)
+        self.own = own
+
+    def build_fields(self, sample: int, api: PromptApi) -> Mapping[str, Any]:
+        """Return the fields of a request, with the mark in its text or first message."""
+        fields = dict(self.own.build_fields(sample, api))
+        if "prompt" in fields:
+            return {**fields, "prompt": f"{TEXT_MARK} {fields['prompt']}"}
+        first, *others = fields["messages"]
+        marked = {**first, "content": f"{TEXT_MARK} {first['content']}"}
+        return {**fields, "messages": [marked, *others]}
+
+    def limit_answer(self, sample: int) -> int:
+        """Return the tokens after which an answer is cut."""
+        return self.own.limit_answer(sample)
+
+
+def mark_prompts(source: PromptSource) -> MarkedPrompts:
+    """Return prompts with a mark where each is salted."""
+    if isinstance(source, OwnRequests):
+        return MarkedOwnPrompts(source, source)
+    return MarkedPrompts(source)
 
 
 def salt_sample(body: SaltedBody, sample: int) -> bytes:

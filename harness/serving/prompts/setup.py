@@ -48,6 +48,7 @@ from suite.console.screen import ACTIVITY
 from suite.errors import RequestError
 from suite.files.layout import convert_to_slug
 from suite.files.tokenizer_files import import_tokenizers
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord
 from suite.rounds import Benchmark, Division, InferenceRow, Profile, Round, ScenarioRow
@@ -56,6 +57,7 @@ from suite.studies.concurrency_curve import DURATION_SETTING
 from suite.studies.own_prompts import (
     PROMPTS_FIELDS_SETTING,
     PROMPTS_LENGTH_SETTING,
+    PROMPTS_SALTED_SETTING,
     SUBJECT_PREFIX,
 )
 from suite.terms import Precision
@@ -108,6 +110,8 @@ class PromptOptions:
     ignore_eos: bool = False
     seed: int | None = None
     """Of made texts, and of each request; None: 0, and none."""
+    salt: bool = False
+    """Whether each request's prompt begins with words of its own."""
     body: tuple[str, ...] = ()
     """Further fields of requests, KEY=VALUE."""
     first_token_ns: int | None = None
@@ -197,6 +201,7 @@ def build_prompt_request(
         **requests.prompts.describe_settings(),
         PROMPTS_LENGTH_SETTING: requests.most_tokens,
         PROMPTS_FIELDS_SETTING: json.dumps(dict(requests.fields), sort_keys=True),
+        **({PROMPTS_SALTED_SETTING: True} if asked.salt else {}),
     }
     lasts_ms = int(get_numeric_setting(chosen, DURATION_SETTING, DURATIONS_MS[profile]))
     row = build_prompt_row(lasts_ms, asked, len(requests.prompts))
@@ -277,6 +282,7 @@ def bind_prompted_servers(
         description=descriptions[0],
         ends=frozenset(),
         speed_alone=True,
+        salting=Salting.REQUEST if asked.salt else Salting.NONE,
     )
     tokenizer = open_answer_counter(asked.tokenizer, NO_END_TOKEN, servers.ends)
     ACTIVITY.mark_shown(f"{request.name}: waiting for a first answer")

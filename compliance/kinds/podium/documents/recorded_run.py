@@ -18,7 +18,7 @@ from compliance.recognition.tree_path import is_file
 from suite import events
 from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE, TOKEN_RECORD_FILE
 
-VERSION_PATTERN: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\D.*)?", re.DOTALL)
+VERSION_PATTERN: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?!\d)")
 FIRST_VERSION: Final = "0.2.0"
 """The first version of podium that wrote every record of these tables and a ledger."""
 
@@ -116,7 +116,7 @@ def is_written_since(version: str, since: str) -> bool:
 
 def parse_version(text: str) -> tuple[int, ...] | None:
     """Return the three numbers of a version; None for other text."""
-    match = VERSION_PATTERN.fullmatch(text)
+    match = VERSION_PATTERN.match(text)
     if match is None:
         return None
     return tuple(int(number or 0) for number in match.groups())

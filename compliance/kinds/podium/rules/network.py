@@ -13,6 +13,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG, TOKEN_RECORD_FILE, USAGE_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
+from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.server_counters import (
     MAX_COUNT_DIFFERENCE,
@@ -34,7 +35,11 @@ from suite.loadgen.usage_record import (
 )
 from suite.records import PROMPTS_FORM, NetworkRecord
 from suite.served_identity import Speaker
-from suite.studies.own_prompts import has_made_prompts, has_own_prompts
+from suite.studies.own_prompts import (
+    has_distinct_prompts,
+    has_own_prompts,
+    has_salted_prompts,
+)
 from suite.terms import NETWORK_FIELDS, Division
 
 NETWORK_SUT_NAME: Final = "Network SUT"
@@ -145,7 +150,7 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
     """For a run over an OpenAI-compatible API, run.json states the endpoints and how many prompts
     each got, the tokenizer that counted the answers, and the open connections. Server's answers are
     streamed. Where the prompts are the user's own, there may be no tokenizer. Only compliance tests
-    salt prompts.
+    salt prompts, and systems whose settings say so (`prompts.salted`).
 
     Source: house rule; mlcommons/endpoints_policies, endpoints_rules.md, 2.8: one tokenizer counts
     all tokens.
@@ -174,14 +179,21 @@ def prompts(run: LoadGenRun) -> Iterator[Fault]:
             f"{network.connections} connections for {network.in_flight} requests in flight",
             "at least one, and at most one for each request",
         )
-    if network.salted and run.audited_by is None:
-        yield build_record_fault(
-            run, f"prompts salted by {network.salted}", "prompts as the workload has them"
-        )
+    if run.audited_by is None:
+        yield from check_salting_of_prompts(run, network)
     if run.scenario is Scenario.SERVER and not network.streamed:
         yield build_record_fault(
             run, "Server without streams", "streams: the time to the first token has a bound"
         )
+
+
+def check_salting_of_prompts(run: LoadGenRun, network: NetworkRecord) -> Iterator[Fault]:
+    """Yield a fault if prompts are not salted as the system's settings say."""
+    wanted, words = Salting.NONE, "prompts as the workload has them"
+    if run.record is not None and has_salted_prompts(run.record.system):
+        wanted, words = Salting.REQUEST, "a salt for each request, as in the settings"
+    if network.salted is not wanted:
+        yield build_record_fault(run, f"prompts salted by {network.salted or 'nothing'}", words)
 
 
 def is_asked_own_prompts(run: LoadGenRun) -> bool:
@@ -298,9 +310,9 @@ def usage(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.cached", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def cached(run: LoadGenRun) -> Iterator[Fault]:
-    """Made prompts, of which no two begin alike, are not in the servers' caches. By the servers'
-    own count, at most 64 tokens of a prompt were cached on average, and at most half of all: a chat
-    template may begin with as many.
+    """Made or salted prompts, of which no two begin alike, are not in the servers' caches. By the
+    servers' own count, at most 64 tokens of a prompt were cached on average, and at most half of
+    all: a chat template may begin with as many.
 
     Source: house rule; a server that has a prompt in its cache does not read it, and the time to
     the first token is that of another load (vllm-project/vllm, "Automatic Prefix Caching").
@@ -309,7 +321,7 @@ def cached(run: LoadGenRun) -> Iterator[Fault]:
     network = run.record.network if run.record else None
     if run.record is None or network is None or not network.cached_tokens:
         return
-    if not has_made_prompts(run.record.system):
+    if not has_distinct_prompts(run.record.system):
         return
     answers = run.record.batches.get("count", 0.0) * run.record.batches.get("mean_size", 0.0)
     asked = network.prompt_tokens or 0

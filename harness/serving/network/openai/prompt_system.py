@@ -27,7 +27,7 @@ from harness.serving.network.openai.server_pool import (
     create_event_loop,
 )
 from harness.serving.network.remote import RequestInference
-from harness.serving.network.salts import MarkedPrompts, SaltedBody, salt_sample
+from harness.serving.network.salts import SaltedBody, mark_prompts, salt_sample
 from harness.serving.network.silence import OFFLINE_SILENCE_LIMIT_S
 from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.loadgen.salting import Salting
@@ -158,7 +158,7 @@ class PromptInference(RequestInference):
         if salting is Salting.NONE:
             self.requests |= {each: self.style.build_body(self.source, each) for each in samples}
             return
-        marked = MarkedPrompts(self.source)
+        marked = mark_prompts(self.source)
         for sample in samples:
             body = self.style.build_body(cast(PromptSource, marked), sample)
             salted = marked.split_body(body, sample)

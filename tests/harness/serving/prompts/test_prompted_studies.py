@@ -122,6 +122,25 @@ def test_made_prompts_that_a_server_had_in_its_cache_are_told(
 
 
 @pytest.mark.slow
+def test_salted_prompts_begin_otherwise_each_time(tmp_path: Path) -> None:
+    """Of conversations the first message; the record says so, and the judge holds it to that."""
+    talk = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "Who?"}]
+    prompts = write_prompts(tmp_path, f"{PROMPTS}{json.dumps({'messages': talk})}\n")
+    with scripted(answering(stream(counted=4), pause_s=PAUSE_S), has_no_delay=True) as server:
+        words = ("curve", server.url, "--prompts", prompts, "--points", "2", "--seconds", "0.3")
+        code, told = run_podium(tmp_path, *words, "--salt")
+        firsts = [each.body["messages"][0]["content"] for each in server.requests]
+    assert code == 0 and "at most 256 tokens, salted" in told, told
+    salted = [each for each in firsts if each not in ("Who sells?", "And who buys?", "Be brief")]
+    assert len(salted) >= 10 and len(set(salted)) > len(salted) / 2
+    assert all(each.endswith(("Who sells?", "And who buys?", "Be brief")) for each in salted)
+    assert list_errors(tmp_path) == []
+    (record,) = (tmp_path / "results/studies").glob("*/*/in-flight-2/run.json")
+    record.write_text(record.read_text().replace('"salted": "request"', '"salted": ""'))
+    assert "network.prompts" in list_errors(tmp_path)
+
+
+@pytest.mark.slow
 def test_without_a_tokenizer_the_counts_are_the_servers(tmp_path: Path) -> None:
     prompts = write_prompts(tmp_path)
     with scripted(answering(stream(counted=9), pause_s=PAUSE_S), has_no_delay=True) as server:

@@ -39,7 +39,9 @@ def set_up_rows(*scenarios: Scenario, **settings: Any) -> StudiedSystem:
             raise RequestError(f"no rules for {scenario}")
         return ROW
 
-    made = SimpleNamespace(scenarios=scenarios, settings=settings, require_scenario_rules=require)
+    made = SimpleNamespace(
+        is_bare=False, scenarios=scenarios, settings=settings, require_scenario_rules=require
+    )
     return cast(StudiedSystem, made)
 
 

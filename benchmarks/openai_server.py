@@ -80,7 +80,14 @@ class WaitingGenerator:
     def warm_up(self) -> None:
         """Nothing to do."""
 
-    def admit(self, slot: int, _: Sequence[int]) -> None:
+    def admit(
+        self,
+        slot: int,
+        prompt: Sequence[int],
+        max_new_tokens: int | None = None,
+        *,
+        ignores_ends: bool = False,
+    ) -> None:
         """Take a prompt."""
         self.live[slot] = FIRST_WORD
 

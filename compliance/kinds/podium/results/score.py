@@ -17,6 +17,7 @@ from suite.events import (
     SUCCESS,
     WORKLOAD,
 )
+from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.measurement.metrics import (
     MINUTES_UNIT,
@@ -128,6 +129,10 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
 
 
 def read_counted_words(folder: Path) -> tuple[tuple[str, str, str], ...]:
-    """Read what servers counted themselves in a performance run; nothing without servers."""
+    """Read what servers counted themselves in a performance run; nothing without servers, or
+    without podium's record of the run, which is the judge's to miss.
+    """
+    if not (folder / RUN_RECORD).is_file():
+        return ()
     network = log_values.read_loadgen_run_record(folder).network
     return tuple(network.counted_words) if network else ()

@@ -37,7 +37,7 @@ from suite.loadgen.logged_answers import read_logged_answers
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.server_counters import Counted, list_counted_words
 from suite.loadgen.token_figures import TokenFigures, read_token_figures
-from suite.loadgen.token_record import is_streaming_credible, is_time_per_token_known
+from suite.loadgen.token_record import is_streaming_credible
 from suite.loadgen.usage_record import format_cached_tokens
 from suite.records import (
     InstanceRecord,
@@ -304,12 +304,6 @@ def describe_unstreamed_answers(outcome: LoadGenOutcome) -> str:
         " their tokens at once: no time per token can be had of them, and that of all answers is"
         " too low"
     )
-
-
-def has_times_per_token(outcome: LoadGenOutcome) -> bool:
-    """Return whether a percentile of the time per token can be stated."""
-    tokens = outcome.answered_tokens
-    return tokens is None or is_time_per_token_known(tokens.answers_in_one_read, outcome.samples)
 
 
 def describe_cached_prompts(outcome: LoadGenOutcome) -> str:

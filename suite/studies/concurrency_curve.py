@@ -7,7 +7,7 @@ of podium's is not a result of that benchmark.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from suite.columns import UNKNOWN_CELL, Column, Table
 from suite.errors import RequestError
 from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import is_time_per_token_known
 from suite.measurement.shares import format_share_interval
 from suite.rounds import HyperValue
 from suite.rounds.endpoints_curve import EndpointsRound, Regions
@@ -79,9 +80,9 @@ class CurveFigures:
     """Tokens per second of all users."""
     ttft_p90_ms: float
     """From the start of a prompt to its first token."""
-    tpot_p90_ms: float
+    tpot_p90_ms: float | None
     """Per token behind the first, of answers with more than one."""
-    tps_per_user: float
+    tps_per_user: float | None
     in_flight_mean: float
     """Weighted by time."""
     passes: float
@@ -318,7 +319,11 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
         figures = compute_curve_figures(times, samples, logged)
         if figures is None:
             return None
-        return add_answer_figures(figures, request, point, times, run)
+        figures = add_answer_figures(figures, request, point, times, run)
+        network = run.record.network
+        if network and not is_time_per_token_known(network.answers_in_one_read, len(tokens)):
+            return drop_times_per_token(figures)
+        return figures
 
     def arrange_rows(
         self,
@@ -367,9 +372,12 @@ class ConcurrencyCurve(StudyKind[CurveRequest, CurvePoint, CurveFigures]):
     def describe_point(self, row: StudiedRow) -> str:
         """Describe a point in one line."""
         found = row.figures
+        per_user = "speed per user not known"
+        if found.tps_per_user is not None:
+            per_user = f"{found.tps_per_user:,.1f} per user"
         return (
-            f"{row.point.concurrency} in flight: {found.system_tps:,.1f} tokens/s,"
-            f" {found.tps_per_user:,.1f} per user, TTFT p90 {found.ttft_p90_ms:.2f} ms"
+            f"{row.point.concurrency} in flight: {found.system_tps:,.1f} tokens/s, {per_user},"
+            f" TTFT p90 {found.ttft_p90_ms:.2f} ms"
         )
 
 
@@ -457,6 +465,13 @@ def add_answer_figures(
             "goodput": within * NS_PER_S / span_ns,
         }
     return replace(figures, **found)
+
+
+def drop_times_per_token(figures: CurveFigures) -> CurveFigures:
+    """Return figures without those that need times between the tokens of an answer."""
+    names = (each.name for each in fields(figures) if each.name.startswith(("tpot_", "itl_")))
+    unknown: dict[str, Any] = dict.fromkeys(names)
+    return replace(figures, tps_per_user=None, **unknown)
 
 
 def compute_curve_figures(

@@ -246,9 +246,6 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Of its command, beside those of `podium infer`."""
     is_single_process: ClassVar[bool] = False
     """Whether it measures one process only, or servers."""
-    needs_streams: ClassVar[bool] = True
-    """Whether a run of servers is in vain if nearly all answers came with all their tokens at once.
-    """
     reads_power: ClassVar[bool] = False
     """Whether power is read beside its runs."""
     reads_idle_power: ClassVar[bool] = False

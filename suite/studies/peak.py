@@ -117,7 +117,6 @@ class PeakSearchStudy(StudyKind[PeakRequest, PeakStep, PeakFigures]):
     point = PeakStep
     table = PEAK_TABLE
     reads_power = True
-    needs_streams = False  # beyond the peak a client reads late, and such a run tells as much
     is_ordered = True
 
     def check_request(self, values: Mapping[str, Any], system: StudiedSystem) -> None:

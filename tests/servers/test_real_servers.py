@@ -62,9 +62,10 @@ def test_a_real_server_is_measured(
     name: str, start: ServerStart, trained: Path, own_answers: dict[int, str], capsys: Any
 ) -> None:
     """Offline, Server and a curve of it."""
+    system = name.replace(".", "-")
     with start(name) as server:
         asked = (
-            *("llama", "--endpoint", server.url, "--system", name.replace(".", "-")),
+            *("llama", "--endpoint", server.url, "--system", system),
             *("--set", f"endpoint.model={server.model}", "--set", "endpoint.in_flight=16"),
         )
         offline = podium(trained, ("infer", *asked, "--scenario", "offline"))
@@ -75,11 +76,12 @@ def test_a_real_server_is_measured(
             measured="Server performance: INVALID",
         )
         curve = podium(trained, ("curve", *asked[:-2], "--points", "1,8", "--seconds", "5"))
-    found = read_answers(find_scenario(trained, name.replace(".", "-"), "Offline"))
+    found = read_answers(find_scenario(trained, system, "Offline"))
     equal = sum(found[sample] == answer for sample, answer in own_answers.items())
     with capsys.disabled():
         print(f"\n{name}: {equal} of {len(own_answers)} answers equal\n{offline}{online}{curve}")
     assert found.keys() == own_answers.keys()
     assert len(found) == ANSWERS
     assert equal >= LEAST_EQUAL
-    podium(trained, ("check", "results"))
+    studies = [path.as_posix() for path in trained.glob(f"results/studies/llama-curve-{system}*")]
+    podium(trained, ("check", *studies, f"{find_scenario(trained, system, 'Offline')}"))

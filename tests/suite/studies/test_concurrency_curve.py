@@ -14,9 +14,11 @@ from suite.studies.answer_figures import (
 )
 from suite.studies.concurrency_curve import (
     CURVE_ROUND,
+    CurveFigures,
     compute_curve_figures,
     count_most_in_flight,
     divide_into_regions,
+    drop_times_per_token,
     find_curve_region,
 )
 
@@ -134,3 +136,24 @@ def test_regions_are_those_of_the_rules() -> None:
     ]
     assert divide_into_regions(load_endpoints_round(CURVE_ROUND), (1, 4, 32)) is None
     assert find_curve_region(None, 4) is None
+
+
+def test_bursts_leave_no_time_per_token() -> None:
+    """Nor a speed per user; the rate and the time to the first token stay."""
+    known = CurveFigures(
+        answers=9,
+        tokens=90,
+        duration_s=1.0,
+        system_tps=90.0,
+        ttft_p90_ms=5.0,
+        tpot_p90_ms=0.01,
+        tps_per_user=100_000.0,
+        in_flight_mean=1.0,
+        passes=1.0,
+        loadgen_tps=90.0,
+        tpot_p50_ms=0.0,
+        itl_p99_ms=0.1,
+    )
+    found = drop_times_per_token(known)
+    assert (found.system_tps, found.ttft_p90_ms) == (90.0, 5.0)
+    assert {found.tps_per_user, found.tpot_p90_ms, found.tpot_p50_ms, found.itl_p99_ms} == {None}

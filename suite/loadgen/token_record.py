@@ -19,6 +19,7 @@ TOKEN_BYTES: Final = 4
 TOKEN_COUNT_TOLERANCE: Final = 0.02
 """House rule: a tokenizer may split a text otherwise than it was generated."""
 MAX_SHARE_WITHOUT_TIMES: Final = 0.9
+"""Of answers whose tokens came all at once: with more, the 90th percentile is one of theirs."""
 MAX_SHARE_IN_ONE_READ: Final = 0.25
 """House rule: of answers whose tokens came all at once, with no time between them. A busy client
 reads some so; with a quarter of them the 90th percentile of the times per token is the 87th of the

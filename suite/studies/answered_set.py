@@ -1,6 +1,7 @@
 """The answers of one system to the accuracy set, and how they differ from those of another one."""
 
 import hashlib
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +20,7 @@ from suite.measurement.paired import (
 
 TOKEN_BYTES: Final = 4
 """A generated answer is its token ids as int32."""
-SAMPLER_EXCEPTIONS: Final = (
+SCORER_EXCEPTIONS: Final = (
     ValueError,
     LookupError,
     OSError,
@@ -27,8 +28,9 @@ SAMPLER_EXCEPTIONS: Final = (
     TypeError,
     MemoryError,
     RecursionError,
+    struct.error,
 )
-"""Exceptions that a sampler may raise: answers and truth are untrusted bytes."""
+"""Exceptions that a scorer, or a sampler of scores, may raise: it reads untrusted bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def compare_scores(
         if mine is None or others is None:
             return {}
         return compare_drawn_scores(mine, others, differing)
-    except (PodiumError, *SAMPLER_EXCEPTIONS):
+    except (PodiumError, *SCORER_EXCEPTIONS):
         return {}
 
 

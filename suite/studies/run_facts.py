@@ -30,22 +30,16 @@ from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
 from suite.loadgen.usage_record import USAGE_RECORD_FIELDS, PromptUsage
 from suite.measurement.run_energy import read_loadgen_power
 from suite.records import EnergyRecord, ServedRun, read_served_run
-from suite.studies.answered_set import AnsweredSet, build_answered_set
+from suite.studies.answered_set import (
+    SCORER_EXCEPTIONS,
+    AnsweredSet,
+    build_answered_set,
+)
 from suite.studies.documents import STUDY_TRUTH_FOLDER
 from suite.workload import Scores
 
 MODE_KEY: Final = "effective_test_mode"
 ACCURACY_MODE: Final = "AccuracyOnly"
-SCORER_EXCEPTIONS: Final = (
-    ValueError,
-    LookupError,
-    OSError,
-    ArithmeticError,
-    TypeError,
-    MemoryError,
-    RecursionError,
-)
-"""Exceptions that a scorer may raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,8 +24,7 @@ from real_servers import (
     install_vllm,
     write_gguf,
 )
-
-from harness.serving.network.openai.started_server import (
+from started_server import (
     SERVER_PROGRAMS,
     ServedFolder,
     StartedServer,
@@ -33,6 +32,7 @@ from harness.serving.network.openai.started_server import (
     start_program,
     start_server,
 )
+
 from suite.terms import Precision
 
 FOLDER_VARIABLE: Final = "PODIUM_SERVERS"

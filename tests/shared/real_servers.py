@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
-from harness.serving.network.openai.started_server import ServedFolder, StartedServer
+from started_server import ServedFolder, StartedServer
 
 MODEL_NAME: Final = "llama"
 CONTEXT: Final = 128

@@ -3,7 +3,6 @@ refers to.
 """
 
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,22 +61,12 @@ from suite.files.layout import (
 from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import SESSION_FILES, find_imported_session
 from suite.rounds import Round
+from suite.studies.answered_set import SCORER_EXCEPTIONS
 from suite.terms import Division
 from suite.workload import Mode, Scores
 
 CHECKPOINT_NAME: Final = re.compile("[0-9a-f]{64}")
 """Name of a checkpoint's folder: the SHA-256 of its weights."""
-SCORER_EXCEPTIONS: Final = (
-    ValueError,
-    LookupError,
-    OSError,
-    ArithmeticError,
-    TypeError,
-    MemoryError,
-    RecursionError,
-    struct.error,
-)
-"""Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
 class DocumentLibrary:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+import started_server
 from processes import is_alive
-
-from harness.serving.network.openai import started_server
-from harness.serving.network.openai.started_server import (
+from started_server import (
     ServedFolder,
     VllmProgram,
     find_executable,
@@ -21,6 +20,7 @@ from harness.serving.network.openai.started_server import (
     require_server_program,
     start_server,
 )
+
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
@@ -108,7 +108,7 @@ def test_a_server_ends_with_a_killed_command(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "venv", SERVER)
     program = f"""
 from pathlib import Path
-from harness.serving.network.openai.started_server import *
+from started_server import *
 from suite.terms import Precision
 served = ServedFolder(checkpoint=Path("."), model="m", precision=Precision.FP32, context=8,
     in_flight=1, port=find_free_port())
@@ -118,7 +118,10 @@ with start_server("vllm", Path({str(environment)!r}), served, Path({str(tmp_path
     time.sleep(600)
 """
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(started_server.__file__).parent)},
     ) as command:
         assert command.stdout is not None
         url = f"http://127.0.0.1:{int(command.stdout.readline())}/v1/models"

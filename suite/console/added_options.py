@@ -69,12 +69,12 @@ def iterate_added_options(command: str) -> Iterator[AddedOptions]:
 def add_package_options(command: str) -> OptionDecorator:
     """Return what adds the options of packages to a command."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def add_to_command(function: Callable[..., Any]) -> Callable[..., Any]:
         for added in iterate_added_options(command):
             function = add_options(added, function)
         return function
 
-    return decorate
+    return add_to_command
 
 
 def resolve_package_options(

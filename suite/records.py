@@ -22,6 +22,14 @@ from suite.loadgen.server_counters import Counted, ServerCounters, list_counted_
 from suite.rounds import HyperValue
 from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
 
+IMPORTED_ORIGIN: Final = "imported from "
+"""How the origin of weights that `podium import` took from elsewhere begins."""
+
+
+def format_imported_origin(source: str, sha256: str) -> str:
+    """Format the origin of imported weights, with the hash of the files that they were in."""
+    return f"{IMPORTED_ORIGIN}{source}, SHA-256 {sha256}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRecord:

@@ -281,6 +281,7 @@ def write_measurements(
         "device": serving_setup.device,
         "threads": serving_setup.threads,
         "checkpoint_sha256": record.sha256,
+        "weights_origin": record.origin,
         "reference_accuracy": dict(record.reference_accuracy),
         "truth_sha256": compute_folder_sha256(
             serving_setup.entry.locate_ground_truth(request.name)

@@ -219,6 +219,10 @@ class InferenceRow:
     """
     truth_files: Mapping[str, str] = field(default_factory=dict)
     """File of the user's truth that everybody takes from one place -> SHA-256 of its content."""
+    published_weights: str = ""
+    """Model whose published weights may be imported and served in place of weights that were
+    trained here: the benchmark's own; empty: none.
+    """
     threshold: Mapping[str, float] = field(default_factory=dict)
     """Metric -> quality that a served result must reach in addition to the share of the reference
     accuracy.

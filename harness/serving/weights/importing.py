@@ -33,6 +33,7 @@ from suite.console.screen import convert_to_user_path, print_progress_note
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256, compute_folder_sha256
 from suite.process.lock import lock_results_folder
+from suite.records import format_imported_origin
 
 EXPORTED_WEIGHTS_FILE: Final = "model.safetensors"
 SAFETENSORS_SUFFIX: Final = ".safetensors"
@@ -82,15 +83,30 @@ def import_weights(workload: str, source: Path, options: RunOptions) -> None:
         try:
             written = write_checkpoint(made)
             folder = store_untrained_checkpoint(
-                written.request, made, f"imported from {written.name}, SHA-256 {written.sha256}"
+                written.request, made, format_imported_origin(written.name, written.sha256)
             )
         finally:
             shutil.rmtree(made, ignore_errors=True)
-    click.echo(f"{workload}: imported from {written.name}; never trained here, so it is no result")
-    print_progress_note(
-        f"next: podium infer {workload} --profile {written.request.profile} --weights"
-        f" {convert_to_user_path(folder, options.results)}"
+    print_next_step(written, convert_to_user_path(folder, options.results))
+
+
+def print_next_step(written: WrittenImport, folder: Path | str) -> None:
+    """Say what may be done with imported weights, and by which command."""
+    request = written.request
+    command = f"next: podium infer {request.name} --profile {request.profile}"
+    served = request.row.inference.get(request.profile)
+    published = served.published_weights if served else ""
+    if not published:
+        click.echo(
+            f"{request.name}: imported from {written.name}; never trained here, so it is no result"
+        )
+        print_progress_note(f"{command} --weights {folder}")
+        return
+    click.echo(
+        f"{request.name}: imported from {written.name}; profile {request.profile} serves"
+        f" {published}, and that these are its weights is your word"
     )
+    print_progress_note(f"{command} --checkpoint {folder}")
 
 
 def prepare_file_import(

@@ -5,6 +5,7 @@ sentence.
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,10 +13,20 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
+from podium_fakes.drive import options
 from safetensors.torch import load_file, save_file
 
 from harness.commands.import_weights import import_command
+from harness.request import resolve_request
+from harness.serving.checkpoint_selection import (
+    describe_missing_training_set,
+    read_exported_checkpoint,
+)
+from harness.serving.weights.importing import WrittenImport, print_next_step
+from suite import registry
 from suite.errors import RequestError
+from suite.rounds import Round
+from suite.terms import Profile
 from workloads.llama.checkpoint import read_end_tokens
 from workloads.llama.published import importing
 from workloads.llama.vocabulary import format_tokenizer, list_tokens
@@ -104,6 +115,46 @@ def test_a_published_checkpoint_comes_in(
         for each in (again, source)
     )
     assert made == wanted
+
+
+@pytest.mark.parametrize(
+    ("published", "told", "choice"),
+    [
+        ("", "never trained here, so it is no result", "--weights"),
+        (
+            "acme/News",
+            "serves acme/News, and that these are its weights is your word",
+            "--checkpoint",
+        ),
+    ],
+)
+def test_published_weights_are_served_where_the_row_says_so(
+    published: str,
+    told: str,
+    choice: str,
+    theirs: Path,
+    run_import: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The next command measures a result, and no training is missed."""
+    load_round = registry.load_round
+
+    def load_changed_round(name: str = "podium-v1") -> Round:
+        found = load_round(name)
+        row = found.benchmark("llama")
+        half = replace(row.inference[Profile.SMOKE], published_weights=published)
+        row = replace(row, inference={**row.inference, Profile.SMOKE: half})
+        return replace(found, benchmarks={**found.benchmarks, "llama": row})
+
+    monkeypatch.setattr(registry, "load_round", load_changed_round)
+    folder = run_import(theirs)
+    request = resolve_request(options(folder.parents[2]), "llama")
+    print_next_step(WrittenImport(request=request, name="theirs", sha256=""), "DIR")
+    printed = "".join(capsys.readouterr())
+    assert told in printed and f"{choice} DIR" in printed
+    missing = describe_missing_training_set(request, read_exported_checkpoint(folder))
+    assert bool(missing) is not bool(published)
 
 
 def change_config(**changes: Any) -> Callable[[Path], None]:

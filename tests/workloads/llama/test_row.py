@@ -21,7 +21,7 @@ from workloads.llama.recipe import select_llama_hyperparameters
 from workloads.llama.served_news import SERVING_DOCUMENTS, generate_serving_documents
 
 TRAINED = load_training_round("training-v5.1")
-SERVED = load_inference_mllog_round("inference-v5.1").models["llama3.1-8b"]
+SERVED = load_inference_mllog_round("inference-v6.1").models["llama3.1-8b"]
 
 
 @pytest.fixture(scope="module")

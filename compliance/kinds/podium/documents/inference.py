@@ -97,6 +97,8 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     device: str
     threads: int
     checkpoint_sha256: str
+    weights_origin: str = ""
+    """Where weights come from that were not trained here (suite.records.CheckpointRecord)."""
     reference_accuracy: Mapping[str, float]
     truth_sha256: str
     """suite.files.layout.compute_folder_sha256 of the truth used for scoring."""

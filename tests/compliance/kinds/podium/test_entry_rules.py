@@ -21,7 +21,7 @@ from compliance.kinds.podium.documents.inference import Measurements
 from compliance.kinds.podium.facts.table import RUN_FACTS, Column
 from compliance.kinds.podium.reader import DocumentLibrary
 from compliance.kinds.podium.rules.inference import answers as answer_rules
-from compliance.kinds.podium.rules.inference.entry import evaluated
+from compliance.kinds.podium.rules.inference.entry import checkpoint, evaluated
 from compliance.recognition.path_kind import recognise_path
 from compliance.verdict import Finding, Severity, Verdict
 from suite.files.layout import DETAIL_LOG
@@ -268,7 +268,14 @@ def test_every_own_field_of_the_measurements_is_looked_at() -> None:
         "weight_data_types",
         "weight_transformations",
     }
-    others = {"reference_accuracy", "truth_sha256", "settings", "engine_description", "calibration"}
+    others = {
+        "reference_accuracy",
+        "truth_sha256",
+        "settings",
+        "engine_description",
+        "calibration",
+        "weights_origin",
+    }
     assert set(Measurements.__struct_fields__) == {
         "scenario",
         *MEASURED_SYSTEM_FIELDS,
@@ -323,6 +330,39 @@ def test_a_served_checkpoint_is_traced_to_its_training(tree: Path) -> None:
         in {finding.required for finding in findings(tree)}
         and "entry.checkpoint" in found
     )
+
+
+IMPORTED = "imported from a published checkpoint, SHA-256 " + "5a" * 32
+
+
+@pytest.mark.parametrize(
+    ("published", "origin", "found"),
+    [
+        ("acme/resnet50", IMPORTED, False),
+        ("acme/resnet50", "", True),
+        ("acme/resnet50", "random, seed 0", True),
+        ("", IMPORTED, True),
+    ],
+)
+def test_published_weights_need_no_training_where_the_row_serves_them(
+    tree: Path, published: str, origin: str, found: bool
+) -> None:
+    """Only imported weights, and only where the benchmark is to serve a published model."""
+    shutil.rmtree(next(tree.glob("**/resnet")))
+    put(weights_origin=origin)(tree / MEASURES)
+    half = replace(making.ROW.inference[Profile.SMOKE], published_weights=published)
+    row = replace(making.ROW, inference={**making.ROW.inference, Profile.SMOKE: half})
+    library = DocumentLibrary(
+        replace(making.ROUND, benchmarks={**making.ROUND.benchmarks, making.WORKLOAD: row}), None
+    )
+    entry = library.read_entry(tree / ENTRY, recognise_path(tree / ENTRY).position)
+    assert bool(list(checkpoint.check(entry))) is found
+
+
+def test_weights_that_a_log_made_were_not_imported(tree: Path) -> None:
+    """Who says so would be rid of the training's rules."""
+    put(weights_origin=IMPORTED)(tree / MEASURES)
+    assert any(IMPORTED in text for text in errors(tree)["entry.checkpoint"])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from suite import events
 from suite.files.layout import CHECKPOINTS_FOLDER, SYSTEM_RECORD
 from suite.loadgen.headline import LATENCY_METRIC, convert_to_ceiling_unit, get_rate_unit
 from suite.loadgen.scenario import Scenario
+from suite.records import IMPORTED_ORIGIN
 from suite.terms import Precision, Profile
 
 
@@ -161,25 +162,43 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     """A training run in the same tree brought the served checkpoint to the target. That both have
     one campaign and profile is checked by facts.agree.
 
+    Where the row has `published_weights`, imported weights need no training run: the round's
+    thresholds say whether they answer as the published ones do.
+
     Source: house rule: a served checkpoint has its own training run; reference_accuracy and
-    checkpoint_sha256 of the training log.
+    checkpoint_sha256 of the training log; the row's published_weights.
     Advice: submit the run set together with the results that serve its checkpoint.
     """
     record = entry.record
     if record is None or entry.place is None:
         return
-    if not entry.origins and not entry.has_unread_log:
+    if not (entry.origins or entry.has_unread_log or is_published_model_served(entry)):
         yield build_system_fault(
             entry,
             f"checkpoint {record.system.checkpoint_sha256}",
             "the checkpoint_sha256 of a training log in this tree",
         )
+    imported = entry.measurements.weights_origin if entry.measurements else ""
     for log in entry.origins:
+        if imported:
+            yield entry.build_fault(
+                f"weights_origin {imported!r}",
+                f"none, since {log.path.name} made these weights",
+                file=entry.measurements_path,
+            )
         if not (log.succeeded and log.reached):
             yield log.build_fault(
                 f"a checkpoint from {log.path.name}, which missed its target",
                 "a run that reached its target",
             )
+
+
+def is_published_model_served(entry: InferenceEntry) -> bool:
+    """Return whether an entry says that its weights were imported, and its row allows that."""
+    if entry.measurements is None or entry.inference is None:
+        return False
+    imported = entry.measurements.weights_origin.startswith(IMPORTED_ORIGIN)
+    return imported and bool(entry.inference.published_weights)
 
 
 @rule("entry.evaluated", InferenceEntry, About.QUALITY)

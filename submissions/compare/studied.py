@@ -34,7 +34,7 @@ from suite.served_identity import drop_unstated
 from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.own_prompts import TASK_SETTINGS
 from suite.studies.precision import PRECISION_KIND
-from suite.studies.precision_rows import explain_row, name_system
+from suite.studies.precision_rows import explain_row, identify_row, name_system
 from suite.studies.rates import PEAK_KIND
 from suite.studies.speed import SPEED_KIND
 from suite.studies.sweep import SWEEP_KIND
@@ -138,7 +138,7 @@ def iterate_precision_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[
     format.
     """
     for row in study.rows:
-        system = row.point.system
+        system, identity = row.point.system, identify_row(row.studied)
         name = "" if is_alone else f"{name_system(system)} "
         measured = (
             ("Offline", "samples_per_second", RATE_METRIC, SAMPLE_RATE_UNIT),
@@ -154,8 +154,8 @@ def iterate_precision_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[
                     unit=unit,
                     value=value,
                     runs=tuple(each for each in runs if each is not None),
-                    engine=system.engine,
-                    precision=system.precision,
+                    engine=drop_unstated(identity.engine.text) or "",
+                    precision=drop_unstated(identity.precision.text) or "",
                     scores=row.figures.scores,
                     is_valid=not explain_row(row.studied),
                 )
@@ -244,11 +244,9 @@ def choose_common_workload(studies: Mapping[Path, MeasuredStudy]) -> str:
     raise RequestError(f"{told}: only studies of one workload, or of ONNX files, compare")
 
 
-def list_systems(study: MeasuredStudy) -> set[tuple[str, str]]:
-    """List the engines and number formats of a study; one of a study of a single system."""
-    if not study.kind.has_several_systems:
-        return {(study.subject.engine, study.subject.precision)}
-    return {(row.point.engine, row.point.precision) for row in study.rows}
+def list_systems(study: MeasuredStudy) -> set[str]:
+    """List the names of a study's systems; one of a study of a single system."""
+    return {study.kind.describe_run(study.request, row.point).own_name for row in study.rows}
 
 
 def iterate_study_results(

@@ -40,6 +40,8 @@ RATE_MARGIN: Final = 1.2
 """As of any Offline run (harness/serving/loadgen/test_settings.py): its one query is sized from a
 rate that was probed for a second.
 """
+ADDRESS_MARK: Final = "://"
+"""In the name of a server that runs already; the others are started."""
 STUDY_REMARK: Final = "a study, not a result"
 
 
@@ -156,15 +158,36 @@ class PlannedRun:
     engine: str = ""
     """Of a study of several systems; empty: the one that the command set up."""
     precision: str = ""
-    """Beside `engine`."""
+    """Beside `engine` or `server`; empty of servers that decide it."""
+    server: str = ""
+    """Of a study of several systems: the server, as the command names it, instead of an engine."""
+
+    @property
+    def has_own_system(self) -> bool:
+        """Return whether it is of one system of several, not of the one that the command set up."""
+        return bool(self.engine or self.server)
+
+    @property
+    def is_address(self) -> bool:
+        """Return whether it is of a server that podium did not start."""
+        return ADDRESS_MARK in self.server
+
+    @property
+    def own_name(self) -> str:
+        """Return what stands behind the machine's in the name of the system; empty of the system
+        that the command set up.
+        """
+        if not self.has_own_system:
+            return ""
+        return "-".join(filter(None, (self.server or self.engine, self.precision)))
 
     def name_system(self, machine: str) -> str:
         """Return the name of the system, given that of the study's system, or of its machine if
         the study has several.
         """
-        if not self.engine:
+        if not self.has_own_system:
             return machine
-        return convert_to_slug(f"{machine}-{self.engine}-{self.precision}")
+        return convert_to_slug(f"{machine}-{self.own_name}")
 
     @property
     def system_settings(self) -> Mapping[str, HyperValue]:

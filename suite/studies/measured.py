@@ -23,7 +23,7 @@ from suite.measurement.power_readings import MeasuredWork
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
 from suite.studies.documents import IDLE_TELEMETRY_FILE, POINT_FILE, STUDY_FILE
-from suite.studies.kind import StudiedRow, StudyKind
+from suite.studies.kind import PlannedRun, StudiedRow, StudyKind
 from suite.studies.points import (
     MeasuredRun,
     StudiedPoint,
@@ -70,6 +70,8 @@ class MeasuredStudy:
     """Whether all that was asked for is measured."""
     first: RunFacts | None
     """Of the first run; None without one."""
+    first_planned: PlannedRun | None = None
+    """What its point wants."""
     idle: tuple[EnergyRecord, ...] = ()
     """What the machine drew before the first run, never subtracted; empty if it was not read."""
 
@@ -83,8 +85,10 @@ class MeasuredStudy:
         """Return what was measured, by the record of the first run's system."""
         if self.first is None:
             return UNMEASURED_SUBJECT
-        several = self.kind.has_several_systems
-        return build_study_subject(self.first.record.stated_system, self.record.origin, several)
+        own_name = None
+        if self.kind.has_several_systems and self.first_planned is not None:
+            own_name = self.first_planned.own_name
+        return build_study_subject(self.first.record.stated_system, self.record.origin, own_name)
 
     @property
     def rows(self) -> Sequence[StudiedRow]:
@@ -101,7 +105,11 @@ class MeasuredStudy:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Return the servers; none for a system in LoadGen's process."""
+        """Return the servers; none for a system in LoadGen's process, and for several systems,
+        each of which has its own.
+        """
+        if self.kind.has_several_systems:
+            return ()
         network = self.first.record.network if self.first else None
         return network.endpoints if network else ()
 
@@ -149,6 +157,7 @@ def compute_study(
         answer=kind.compute_answer(asked, points),
         is_finished=all(each.step is None for each in walks),
         first=read_run_facts(folder / places[0]) if places else None,
+        first_planned=kind.describe_run(asked[0], runs[0].point) if runs else None,
         idle=read_idle_power(folder),
     )
 

@@ -1,14 +1,15 @@
-"""The kind of study that compares engines and number formats: each is scored once on the accuracy
-set, and measured in Offline and SingleStream.
+"""The kind of study that compares engines, number formats and servers: each is scored once on the
+accuracy set, and measured in Offline and SingleStream.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from suite.columns import UNKNOWN_CELL, Column, Table
-from suite.loadgen.headline import TOKEN_RATE_UNIT
+from suite.columns import UNKNOWN_CELL, Column, Table, format_plain_value
+from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import is_time_per_token_known
 from suite.measurement.paired import PairedDifference
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.studies.answered_set import AnswerComparison
@@ -26,16 +27,18 @@ from suite.studies.precision_rows import (
     NO_FIGURES,
     PRECISION_RUNS,
     PRECISION_SCENARIOS,
-    ComparedSystem,
     Measured,
     PrecisionAnswer,
     PrecisionFigures,
     PrecisionPoint,
     PrecisionRequest,
     build_round_conditions,
+    choose_reference,
+    compare_rates,
     compare_rows,
     compute_accuracy_figures,
     explain_row,
+    identify_row,
     is_run_short,
     iterate_run_faults,
     list_system_rows,
@@ -43,7 +46,6 @@ from suite.studies.precision_rows import (
     name_system,
 )
 from suite.studies.run_facts import RunFacts
-from suite.terms import Precision
 from suite.units import NS_PER_MS
 from suite.workload import Mode, Scores
 
@@ -53,6 +55,9 @@ OFFLINE_TOKENS_KEY: Final = "result_tokens_per_second"
 """Logged where LoadGen measures tokens."""
 LATENCY_KEY: Final = "result_{}.00_percentile_latency_ns"
 SHOWN_PERCENTILES: Final = (50, 90, 99)
+INSEPARABLE_MARK: Final = " (not separable)"
+TOKEN_PERCENTILE: Final = 90.0
+"""Of the times of tokens. Source: as of curves (suite.studies.concurrency_curve)."""
 
 
 def find_row_scores(row: StudiedRow) -> Scores:
@@ -88,7 +93,7 @@ def tell_score_differences(row: StudiedRow) -> str:
 def mark_inseparable(compared: AnswerComparison | None, metric: str) -> str:
     """Return the mark of a difference that no test separates from none."""
     found = compared.metrics.get(metric) if compared else None
-    return "" if found is None or found.is_separable else " (not separable)"
+    return "" if found is None or found.is_separable else INSEPARABLE_MARK
 
 
 def count_equal_answers(row: StudiedRow) -> int:
@@ -134,9 +139,16 @@ def describe_test(paired: PairedDifference) -> str:
 
 
 def compute_speed_up(row: StudiedRow) -> float | None:
-    """Return the rate relative to that of the first fp32 row; None if one is unknown."""
+    """Return the rate relative to that of the reference; None if one is unknown."""
     rate, base = row.find_figure("samples_per_second"), row.answer.samples_per_second
     return rate / base if rate and base else None
+
+
+def tell_speed_up(row: StudiedRow) -> str:
+    """Format the relative rate, with the word that no test tells it from the reference's."""
+    is_told_apart = row.answer.separable.get(name_system(row.point.system), True)
+    told = format_plain_value(compute_speed_up(row), 2)
+    return told if is_told_apart else f"{told}{INSEPARABLE_MARK}"
 
 
 def read_row_latencies(row: StudiedRow) -> dict[str, float]:
@@ -157,8 +169,17 @@ def list_score_cells(scores: Scores) -> tuple[str, ...]:
 
 PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
     columns=(
-        Column("engine", lambda row: row.point.engine),
-        Column("precision", lambda row: row.point.precision),
+        Column("server", lambda row: row.point.server or None, optional=True),
+        Column(
+            "engine",
+            lambda row: identify_row(row.studied).engine.text,
+            tell=lambda row: identify_row(row.studied).named_engine.describe_statement(),
+        ),
+        Column(
+            "precision",
+            lambda row: identify_row(row.studied).precision.text,
+            tell=lambda row: identify_row(row.studied).precision.describe_statement(),
+        ),
         Column(
             "scores",
             lambda row: list_score_cells(find_row_scores(row)),
@@ -190,7 +211,13 @@ PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
             build_figure_column(f"p{share}_ns", f"p{share} ms", 2, scale=NS_PER_MS)
             for share in SHOWN_PERCENTILES
         ),
-        Column("speed_up", compute_speed_up, title="speed-up", digits=2),
+        replace(
+            build_figure_column("first_token_ns", "TTFT p90 ms", 2, scale=NS_PER_MS), optional=True
+        ),
+        replace(
+            build_figure_column("per_token_ns", "TPOT p90 ms", 3, scale=NS_PER_MS), optional=True
+        ),
+        Column("speed_up", compute_speed_up, title="speed-up", digits=2, tell=tell_speed_up),
         Column("compliant", lambda row: not explain_row(row.studied)),
     )
 )
@@ -223,10 +250,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         """Resolve the systems, and what their runs have to keep."""
         rows = {each.label: system.require_scenario_rules(each) for each in PRECISION_SCENARIOS}
         return PrecisionRequest(
-            systems=tuple(
-                ComparedSystem(engine=engine, precision=precision)
-                for engine, precision in values["systems"]
-            ),
+            systems=tuple(values["systems"]),
             score_limits=system.score_limits,
             conditions={name: build_round_conditions(row) for name, row in rows.items()},
             settings={
@@ -237,13 +261,21 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         )
 
     def list_known_points(self, request: PrecisionRequest) -> Sequence[PrecisionPoint]:
-        """Return none: a system that is refused is a row."""
-        return ()
+        """Return a point of each server that runs already: the command says at once if it does
+        not. Any other system that is refused is a row.
+        """
+        return [
+            point
+            for point in self.list_all_points(request)
+            if point.system.is_address and point.run == ACCURACY_RUN
+        ]
 
     def list_all_points(self, request: PrecisionRequest) -> Sequence[PrecisionPoint]:
         """Return each run of each system."""
         return [
-            PrecisionPoint(engine=system.engine, precision=system.precision, run=run)
+            PrecisionPoint(
+                engine=system.engine, precision=system.precision, server=system.server, run=run
+            )
             for system in request.systems
             for run in PRECISION_RUNS
         ]
@@ -279,6 +311,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
             mode=mode,
             engine=point.engine,
             precision=point.precision,
+            server=point.server,
             fields={} if is_kept else {"equal_issue": equal_issue},
             keeps_round=is_kept,
         )
@@ -296,22 +329,8 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         self, request: PrecisionRequest, point: PrecisionPoint, run: RunFacts
     ) -> PrecisionFigures | None:
         """Read scores, rate or latencies; None for a run without them."""
-        scenario, mode = PRECISION_RUNS[point.run]
-        if mode is Mode.ACCURACY:
-            return compute_accuracy_figures(request.score_limits, run)
-        limits = request.conditions[scenario.label].limits
-        faults = tuple(iterate_run_faults(scenario, run, limits))
-        if scenario is Scenario.OFFLINE:
-            rate, tokens = map(run.find_number, (OFFLINE_RATE_KEY, OFFLINE_TOKENS_KEY))
-            if rate is None:
-                return None
-            return replace(
-                NO_FIGURES, samples_per_second=rate, tokens_per_second=tokens, faults=faults
-            )
-        p50, p90, p99 = (run.find_number(LATENCY_KEY.format(each)) for each in SHOWN_PERCENTILES)
-        if p50 is None or p90 is None or p99 is None:
-            return None
-        return replace(NO_FIGURES, p50_ns=p50, p90_ns=p90, p99_ns=p99, faults=faults)
+        figures = compute_run_figures(request, point, run)
+        return figures and replace(figures, served=run.record.stated_system.served)
 
     def combine_figures(self, figures: Sequence[PrecisionFigures]) -> PrecisionFigures:
         """Return the means of several runs, with all their faults."""
@@ -328,8 +347,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
     ) -> PrecisionAnswer:
         """Return what the rows are compared with, and those that are not compliant."""
         rows = list_system_rows(requests, points)
-        fp32 = (row for row in rows if row.runs and row.point.precision == Precision.FP32)
-        first = next((row for row in fp32 if row.figures.samples_per_second), None)
+        first = choose_reference(rows)
         base = first.figures if first else NO_FIGURES
         told = (
             f"{name_system(row.point.system)}: {explain_row(row)}"
@@ -341,6 +359,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
             samples_per_second=base.samples_per_second,
             reference=name_system(first.point.system) if first else "",
             compared=compare_rows(rows, first) if first else {},
+            separable=compare_rates(rows, first) if first else {},
             refused=tuple(told),
         )
 
@@ -377,14 +396,18 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
         """Return a row as JSON."""
         figures = dict(describe_figures(row.studied))
         figures.pop("answers", None)
-        compared = find_comparison(row)
+        compared, identity = find_comparison(row), identify_row(row.studied)
         return {
             **figures,
+            "served": asdict(identity) if row.point.server else None,
+            "engine": identity.engine.text,
+            "precision": identity.precision.text,
             "compared": asdict(compared) if compared else None,
             "scores": find_row_scores(row),
             "difference": compute_differences(row),
             "latency_ns": read_row_latencies(row),
             "speed_up": compute_speed_up(row),
+            "separable": row.answer.separable.get(name_system(row.point.system)),
             "compliant": not explain_row(row.studied),
             "why": explain_row(row.studied),
         }
@@ -410,3 +433,49 @@ def describe_run_figures(row: StudiedRow) -> str:
         "" if latency is None else f"SingleStream p90 {latency / NS_PER_MS:,.2f} ms",
     ]
     return ", ".join(filter(None, cells))
+
+
+def compute_run_figures(
+    request: PrecisionRequest, point: PrecisionPoint, run: RunFacts
+) -> PrecisionFigures | None:
+    """Read scores, rate or latencies; None for a run without them."""
+    scenario, mode = PRECISION_RUNS[point.run]
+    if mode is Mode.ACCURACY:
+        return compute_accuracy_figures(request.score_limits, run)
+    limits = request.conditions[scenario.label].limits
+    faults = tuple(iterate_run_faults(scenario, run, limits))
+    if scenario is Scenario.OFFLINE:
+        rate, tokens = map(run.find_number, (OFFLINE_RATE_KEY, OFFLINE_TOKENS_KEY))
+        if rate is None:
+            return None
+        return replace(NO_FIGURES, samples_per_second=rate, tokens_per_second=tokens, faults=faults)
+    p50, p90, p99 = (run.find_number(LATENCY_KEY.format(each)) for each in SHOWN_PERCENTILES)
+    if p50 is None or p90 is None or p99 is None:
+        return None
+    first, further = read_token_latencies(run)
+    return replace(
+        NO_FIGURES,
+        p50_ns=p50,
+        p90_ns=p90,
+        p99_ns=p99,
+        first_token_ns=first,
+        per_token_ns=further,
+        faults=faults,
+    )
+
+
+def read_token_latencies(run: RunFacts) -> tuple[float | None, float | None]:
+    """Return the 90th percentiles of the time to the first token and of that per further token, ns;
+    None of what LoadGen did not measure, and of what servers' bursts of tokens leave unknown.
+    """
+    first, further = (
+        run.find_number(key.format(TOKEN_PERCENTILE)) for key in (FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY)
+    )
+    network, tokens = run.record.network, run.tokens
+    if network is None or tokens is None:
+        return first, further
+    if not network.streamed:
+        return None, None
+    if not is_time_per_token_known(network.answers_in_one_read, len(tokens)):
+        return first, None
+    return first, further

@@ -6,16 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from suite.files.layout import SYSTEM_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.measurement.score_limits import ScoreLimits
 from suite.rounds import HyperValue, ScenarioRow
+from suite.served_identity import ServedIdentity, Speaker, state_all
 from suite.studies.answered_set import (
     AnswerComparison,
     AnsweredSet,
     compare_answered_sets,
 )
-from suite.studies.points import MeasuredRun, StudiedPoint, compute_known_mean
+from suite.studies.kind import ADDRESS_MARK
+from suite.studies.points import MeasuredRun, StudiedPoint, compute_known_mean, is_separable
 from suite.studies.run_facts import RunFacts
+from suite.terms import Precision
 from suite.workload import Mode
 
 ACCURACY_RUN: Final = "accuracy"
@@ -37,25 +41,36 @@ LOGGED_LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSystem:
-    """One engine in one number format."""
+    """One engine in one number format, in LoadGen's process, or one server."""
 
     engine: str
+    """Empty of a server: what it runs is in the records of its runs."""
     precision: str
+    """That was asked for; empty of servers that podium did not start."""
+    server: str = ""
+    """As the user names it: an address, or a program that podium starts; empty of an engine."""
+
+    @property
+    def is_address(self) -> bool:
+        """Return whether it is a server that podium did not start."""
+        return ADDRESS_MARK in self.server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecisionPoint:
-    """One run of an engine in a number format."""
+    """One run of an engine in a number format, or of a server."""
 
     engine: str
     precision: str
     run: str
     """A name in PRECISION_RUNS."""
+    server: str = ""
+    """As of ComparedSystem."""
 
     @property
     def system(self) -> ComparedSystem:
         """Return what the run is of."""
-        return ComparedSystem(engine=self.engine, precision=self.precision)
+        return ComparedSystem(engine=self.engine, precision=self.precision, server=self.server)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +126,27 @@ class PrecisionFigures:
     """Latency in SingleStream."""
     p90_ns: float | None
     p99_ns: float | None
+    first_token_ns: float | None = None
+    """90th percentile in SingleStream, of answers that are generated token by token."""
+    per_token_ns: float | None = None
+    """The same, of the time per further token."""
+    served: ServedIdentity | None = None
+    """What a server runs, and who says so; None in LoadGen's process."""
     faults: tuple[str, ...]
     """Why the runs would be no valid result."""
     answers: AnsweredSet | None = field(default=None, repr=False)
     """To the accuracy set."""
 
 
-NUMBER_FIELDS: Final = ("samples_per_second", "tokens_per_second", "p50_ns", "p90_ns", "p99_ns")
+NUMBER_FIELDS: Final = (
+    "samples_per_second",
+    "tokens_per_second",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "first_token_ns",
+    "per_token_ns",
+)
 NO_FIGURES: Final = PrecisionFigures(
     scores={},
     samples_per_second=None,
@@ -138,13 +167,17 @@ class PrecisionAnswer:
     row.
     """
     samples_per_second: float | None
-    """Of the first fp32 row."""
+    """Of the reference."""
     reference: str = ""
-    """Name of the first fp32 system, whose answers the others' are compared with; empty without
-    one.
+    """Name of the system whose answers the others' are compared with: the first one in fp32, else
+    the first server; empty without one.
     """
     compared: Mapping[str, AnswerComparison] = field(default_factory=dict)
     """Name of each other system that has answered the accuracy set -> how its answers differ."""
+    separable: Mapping[str, bool] = field(default_factory=dict)
+    """Name of each other system -> whether a test tells its rate from the reference's; without
+    those that were measured once.
+    """
     refused: tuple[str, ...]
     """Systems that the last command asked for and that are not compliant, each in one line."""
 
@@ -170,7 +203,15 @@ def merge_figures(figures: Sequence[PrecisionFigures]) -> PrecisionFigures:
     faults = dict.fromkeys(fault for each in figures for fault in each.faults)
     scores = next((each.scores for each in figures if each.scores), {})
     answers = next((each.answers for each in figures if each.answers), None)
-    return replace(NO_FIGURES, scores=scores, faults=tuple(faults), answers=answers, **numbers)
+    served = next((each.served for each in figures if each.served), None)
+    return replace(
+        NO_FIGURES,
+        scores=scores,
+        faults=tuple(faults),
+        answers=answers,
+        served=served,
+        **numbers,
+    )
 
 
 def build_system_row(points: Sequence[Measured]) -> Measured | None:
@@ -226,8 +267,30 @@ def explain_row(row: Measured) -> str:
 
 
 def name_system(system: ComparedSystem) -> str:
-    """Name a system for people."""
-    return f"{system.engine} {system.precision}"
+    """Name a system for people: `torch fp32`, `vllm bf16`, `http://host:8000`."""
+    return f"{system.server or system.engine} {system.precision}".strip()
+
+
+def identify_row(row: Measured) -> ServedIdentity:
+    """Return what a row is of: podium knows what ran in LoadGen's process, and of servers what the
+    records of their runs state.
+    """
+    point = row.point
+    if not point.server:
+        return state_all(
+            Speaker.PODIUM, SYSTEM_RECORD, engine=point.engine, precision=point.precision
+        )
+    return (row.figures and row.figures.served) or ServedIdentity()
+
+
+def choose_reference(rows: Sequence[Measured]) -> Measured | None:
+    """Return the row that the others are compared with: the first one in fp32, else the first
+    server.
+    """
+    known = [row for row in rows if row.runs and row.figures.samples_per_second]
+    in_fp32 = (row for row in known if identify_row(row).precision.value == Precision.FP32)
+    servers = (row for row in known if row.point.server)
+    return next(in_fp32, None) or next(servers, None)
 
 
 def build_round_conditions(row: ScenarioRow) -> RunConditions:
@@ -272,6 +335,16 @@ def compare_rows(rows: Sequence[Measured], reference: Measured) -> dict[str, Ans
         and row.figures.answers is not None
         and row.point.system != reference.point.system
     }
+
+
+def compare_rates(rows: Sequence[Measured], reference: Measured) -> dict[str, bool]:
+    """Test whether the rate of each other row differs from that of one."""
+    tested = {
+        name_system(row.point.system): is_separable(row, reference, "samples_per_second")
+        for row in rows
+        if row.runs and row.point.system != reference.point.system
+    }
+    return {name: found for name, found in tested.items() if found is not None}
 
 
 def iterate_run_faults(

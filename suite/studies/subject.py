@@ -2,7 +2,7 @@
 that nobody did.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from suite.files.layout import SYSTEM_RECORD, convert_to_slug
@@ -14,7 +14,8 @@ from suite.studies.own_prompts import describe_own_prompts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySubject:
     """What all runs of a study have in common. Of a study of several systems engine, precision and
-    framework are empty, and `system` is the name that the names of its systems begin with.
+    framework are empty, and `system` is the name that the names of its systems begin with; device
+    and threads are those of systems in LoadGen's process.
     """
 
     workload: str
@@ -48,6 +49,10 @@ class StudySubject:
             device=self.device,
         )
 
+    def copy_without_process(self) -> "StudySubject":
+        """Return what servers have in common with systems in LoadGen's process."""
+        return replace(self, device="", threads=0)
+
     def describe_system(self) -> str:
         """Name what was measured: workload, profile, engine and number format, of servers with who
         states them; of several systems their machine.
@@ -57,6 +62,8 @@ class StudySubject:
         what = f"{self.workload} ({self.profile})"
         if self.prompts:
             return f"{self.workload}, {self.identity.describe_engine()}, {self.prompts}"
+        if not self.engine and not self.device:
+            return f"{what} on {self.system}"
         if not self.engine:
             threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
             return f"{what} on {self.system}, {self.device}, {threads}"
@@ -80,30 +87,50 @@ UNMEASURED_SUBJECT: Final = StudySubject(
 
 
 def build_study_subject(
-    system: SystemUnderTest, origin: str, has_several_systems: bool
+    system: SystemUnderTest, origin: str, own_name: str | None = None
 ) -> StudySubject:
-    """Return what a study measures, given the system of one of its runs."""
-    own = ("", "", "", extract_machine_name(system))
-    if not has_several_systems:
-        own = (system.engine, system.precision, system.framework, system.name)
-    engine, precision, framework, name = own
+    """Return what a study measures, given the system of one of its runs.
+
+    Args:
+        system: the system.
+        origin: where weights come from that were not trained here.
+        own_name: in a study of several systems, what stands behind the machine's in the name of
+            this one (suite.studies.kind, PlannedRun.own_name); None in others.
+    """
+    if own_name is not None:
+        return build_common_subject(system, origin, own_name)
     return StudySubject(
         workload=system.workload,
         profile=system.profile,
         checkpoint_sha256=system.checkpoint_sha256,
         origin=origin,
-        engine=engine,
-        precision=precision,
-        framework=framework,
+        engine=system.engine,
+        precision=system.precision,
+        framework=system.framework,
         device=system.device,
         threads=system.threads,
-        system=name,
+        system=system.name,
         version=system.version,
         prompts=describe_own_prompts(system),
         served=system.served,
     )
 
 
-def extract_machine_name(system: SystemUnderTest) -> str:
-    """Return what comes before engine and precision in the name of a system."""
-    return system.name.removesuffix("-" + convert_to_slug(f"{system.engine}-{system.precision}"))
+def build_common_subject(system: SystemUnderTest, origin: str, own_name: str) -> StudySubject:
+    """Return what a system has in common with the other ones of its study: a server neither device
+    nor threads.
+    """
+    is_here = system.served is None
+    return StudySubject(
+        workload=system.workload,
+        profile=system.profile,
+        checkpoint_sha256=system.checkpoint_sha256,
+        origin=origin,
+        engine="",
+        precision="",
+        framework="",
+        device=system.device if is_here else "",
+        threads=system.threads if is_here else 0,
+        system=system.name.removesuffix("-" + convert_to_slug(own_name)),
+        version=system.version,
+    )

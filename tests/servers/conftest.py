@@ -24,15 +24,13 @@ from real_servers import (
     install_vllm,
     write_gguf,
 )
-from started_server import (
+
+from harness.serving.started_servers.process import StartedServer, find_free_port, start_program
+from harness.serving.started_servers.programs import (
     SERVER_PROGRAMS,
     ServedFolder,
-    StartedServer,
-    find_free_port,
-    start_program,
-    start_server,
+    find_executable,
 )
-
 from suite.terms import Precision
 
 FOLDER_VARIABLE: Final = "PODIUM_SERVERS"
@@ -86,7 +84,8 @@ def start(
         )
         scratch = tmp_path_factory.mktemp(name)
         if name in SERVER_PROGRAMS:
-            with start_server(name, install_vllm(servers_folder), served, scratch) as server:
+            executable = find_executable(name, install_vllm(servers_folder))
+            with start_program(SERVER_PROGRAMS[name], executable, served, scratch) as server:
                 yield server
             return
         executable = build_llama_cpp(servers_folder)

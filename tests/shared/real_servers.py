@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from started_server import ServedFolder, StartedServer
+
+from harness.serving.started_servers.process import StartedServer
+from harness.serving.started_servers.programs import ServedFolder
+from suite.served_identity import ServedIdentity
 
 MODEL_NAME: Final = "llama"
 CONTEXT: Final = 128
@@ -50,6 +53,10 @@ class LlamaCppProgram:
             *("--parallel", str(served.in_flight)),
             *("--threads", "1", "--no-webui", "--jinja"),
         ]
+
+    def identify_server(self, served: ServedFolder, executable: Path) -> ServedIdentity:
+        """Return nothing: it names itself."""
+        return ServedIdentity()
 
 
 ServerStart = Callable[[str], AbstractContextManager[StartedServer]]

@@ -110,9 +110,9 @@ class Endpoint:
         return f"{self.target}{self.base}"
 
 
-def parse_endpoint(text: str) -> Endpoint:
+def parse_endpoint(text: str, option: str = "--endpoint") -> Endpoint:
     """Read grpc[s]://HOST:PORT, http[s]://HOST[:PORT][/BASE], or SCHEME[s]://HOST:PORT of another
-    package's kind of servers; RequestError otherwise.
+    package's kind of servers; RequestError otherwise, with the name of the option.
     """
     scheme, mark, rest = text.partition("://")
     text = f"{scheme.lower()}{mark}{rest}"  # RFC 3986, section 3.1: case does not matter
@@ -120,12 +120,12 @@ def parse_endpoint(text: str) -> Endpoint:
     port = int(match["port"] or HTTP_PORTS[match["scheme"]]) if match else 0
     protocol = find_protocol(match["scheme"]) if match else None
     if match is None or protocol is None or not 0 < port <= MAX_TCP_PORT:
-        raise RequestError(f"--endpoint {hide_user(text)}: {describe_address_fault(text, port)}")
+        raise RequestError(f"{option} {hide_user(text)}: {describe_address_fault(text, port)}")
     base = match.groupdict().get("base") or ""
     for route in PROMPT_ROUTES:
         if base.endswith(route):
             raise RequestError(
-                f"--endpoint {text}: {route} is a route of the API, and podium adds it: write"
+                f"{option} {text}: {route} is a route of the API, and podium adds it: write"
                 f" {text.rstrip('/').removesuffix(route)}{ROUTE_PREFIX}"
             )
     return Endpoint(

@@ -1,20 +1,24 @@
-"""`podium precision`: accuracy and speed of every engine and precision, as a study."""
+"""`podium precision`: accuracy and speed of engines, number formats and servers, as a study."""
 
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Final
 
 import click
 
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import choose_checkpoint
+from harness.serving.network.access import read_client_credentials
 from harness.serving.precision.combinations import (
     filter_runnable_combinations,
     iterate_combinations,
 )
+from harness.serving.precision.compared_systems import IN_FLIGHT_SETTING, ComparedSystems
+from harness.serving.precision.named_servers import NamedServer, parse_servers
 from harness.serving.studies.driver import measure_system
 from harness.serving.studies.result_runs import find_result_threads
 from harness.serving.studies.system import ServedSystem, StudyOptions, set_up_study_system
@@ -24,9 +28,26 @@ from suite.errors import MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.studies.kind import PlannedRun
 from suite.studies.precision import PRECISION
+from suite.studies.precision_rows import ComparedSystem
 from suite.terms import Precision
 
 Pairs = Sequence[tuple[str, Precision]]
+CLIENT_PREFIX: Final = "endpoint."
+"""Of settings of servers' clients."""
+LARGEST_BATCH_SETTING: Final = "batching.max_batch"
+"""How much an engine answers at once; servers get as many requests at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedServers:
+    """The servers that a command names."""
+
+    names: tuple[str, ...] = ()
+    ca: Path | None = None
+    token_file: Path | None = None
+
+
+NO_SERVERS: Final = AskedServers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +69,99 @@ REFUSAL_TABLE: Final[Table[Refusal]] = Table(
 
 
 def compare_precisions(
-    workload: str, options: RunOptions, *, engine: str | None, study_options: StudyOptions
+    workload: str,
+    options: RunOptions,
+    *,
+    engine: str | None,
+    study_options: StudyOptions,
+    servers: AskedServers = NO_SERVERS,
 ) -> None:
-    """Measure every combination that this machine can run, print and save the table; JudgedError if
-    a row is not compliant.
+    """Measure every combination that this machine can run, or the servers that are named, and
+    engines beside them if one is; print and save the table; JudgedError if a row is not compliant.
     """
     with redirect_stdout(sys.stdout if study_options.output_format == "text" else sys.stderr):
-        request = add_precision_settings(resolve_request(options, workload))
+        request = add_precision_settings(resolve_request(drop_client_settings(options), workload))
+        named = parse_asked_servers(servers, resolve_request(options, workload), engine)
         chosen = choose_checkpoint(request, study_options.checkpoint)
-        pairs = filter_runnable_combinations(request, list(iterate_combinations(request, engine)))
-        if not pairs:
-            raise MissingError(
-                f"{workload}: no engine on this machine supports the request; podium doctor"
-                f" {workload} says why"
-            )
-        asked = replace(study_options, values={"systems": pairs}, checkpoint=chosen.folder)
-        system = set_up_first_system(request, asked, pairs)
+        pairs = list_asked_pairs(request, engine, named)
+        systems = [
+            *(ComparedSystem(engine=one, precision=each.value) for one, each in pairs),
+            *(each.describe_system(choose_server_precision(options)) for each in named),
+        ]
+        asked = replace(study_options, values={"systems": systems}, checkpoint=chosen.folder)
+        system = set_up_first_system(request, asked, pairs or [(request.framework, Precision.FP32)])
         system.result_threads = find_usable_threads(system, pairs)
-    measure_system(PRECISION, system, asked)
+        compared = add_servers(system, options, named, servers)
+    try:
+        measure_system(PRECISION, compared, asked)
+    finally:
+        compared.stop_server()
+
+
+def drop_client_settings(options: RunOptions) -> RunOptions:
+    """Return the options without settings of servers' clients, which no engine has."""
+    left = (each for each in options.assignments if not each.startswith(CLIENT_PREFIX))
+    return replace(options, assignments=tuple(left))
+
+
+def choose_server_precision(options: RunOptions) -> Precision:
+    """Return the number format that servers are started with."""
+    return options.precision or Precision.FP32
+
+
+def parse_asked_servers(
+    asked: AskedServers, request: RunRequest, engine: str | None
+) -> Sequence[NamedServer]:
+    """Read the servers of a command. RequestError for a workload that no server can be asked with,
+    and for options that say nothing of these servers.
+    """
+    named = parse_servers(asked.names, choose_server_precision(request.options))
+    addresses = [each for each in named if each.endpoint is not None]
+    if named:
+        request.workload.require_prompts()
+    if len(addresses) != 1 and (asked.ca or asked.token_file):
+        option = "--ca" if asked.ca else "--token-file"
+        raise RequestError(f"{option}: it is for one server that runs already: --server URL")
+    if request.options.precision and not engine and named and len(addresses) == len(named):
+        raise RequestError("--precision: the servers decide it; omit it")
+    return named
+
+
+def list_asked_pairs(
+    request: RunRequest, engine: str | None, servers: Sequence[NamedServer]
+) -> Pairs:
+    """Return the engines and number formats to measure: beside servers those of an engine that is
+    named; MissingError if there are none, and no servers.
+    """
+    if servers and not engine:
+        return ()
+    pairs = filter_runnable_combinations(request, list(iterate_combinations(request, engine)))
+    if not pairs:
+        raise MissingError(
+            f"{request.name}: no engine on this machine supports the request; podium doctor"
+            f" {request.name} says why"
+        )
+    return pairs
+
+
+def add_servers(
+    system: ServedSystem,
+    options: RunOptions,
+    servers: Sequence[NamedServer],
+    asked: AskedServers,
+) -> ComparedSystems:
+    """Return a system that serves by servers as well; RequestError for unreadable files."""
+    endpoints = tuple(each.endpoint for each in servers if each.endpoint is not None)
+    settings = resolve_request(options, system.request_name).settings
+    in_flight = settings.get(IN_FLIGHT_SETTING, settings[LARGEST_BATCH_SETTING])
+    own = {each.name: getattr(system, each.name) for each in fields(system)}
+    return ComparedSystems(
+        **own,
+        servers={each.name: each for each in servers},
+        server_options=options,
+        access=read_client_credentials(endpoints, asked.ca, asked.token_file),
+        in_flight=int(str(in_flight)),
+    )
 
 
 def add_precision_settings(request: RunRequest) -> RunRequest:

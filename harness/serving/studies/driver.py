@@ -210,10 +210,11 @@ def measure_step(progress: StudyProgress, step: NextStep[Any, Any]) -> StudiedPo
     if not why:
         try:
             return measure_planned_run(progress, step)
-        except PodiumError as error:
+        except PodiumError as found:
+            error = session.system.explain_error(found)
             why = kind.explain_failure(step.point, error, points) if can_fail else ""
             if not why:
-                raise
+                raise error from found.__cause__
     failed = build_failed_point(step.point, why)
     progress.failed.append(failed)
     return failed

@@ -30,6 +30,8 @@ from suite.workload import Mode
 def take_result_run(session: StudySession, step: NextStep[Any, Any], number: int) -> bool:
     """Copy the run of the results that a step would measure again; return whether there is one."""
     planned = session.kind.describe_run(session.request, step.point)
+    if planned.server:
+        return False
     setup = session.system.require_setup(planned)
     source = locate_result_run(setup, planned, step.repeat)
     facts = find_counted_facts(session, step.point, source)

@@ -25,6 +25,7 @@ from harness.serving.loadgen.test_settings import (
     estimate_answering_s,
     estimate_minimum_s,
 )
+from harness.serving.network.setup import SERVER_SETTING_PREFIXES
 from harness.serving.performance_runs import (
     build_mode_schedule,
     lower_missed_rate,
@@ -40,7 +41,7 @@ from harness.serving.run_record import (
 )
 from harness.serving.setup import ServingSetup
 from harness.serving.studies.system import ServedSystem, describe_study_subject
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 from suite.loadgen.advice import Hint
 from suite.loadgen.detail_log import DetailLog, read_detail_log
@@ -185,8 +186,8 @@ def run_point_once(
         has_starts=planned.has_starts,
         power=setup.power if reads_run_power(kind, planned.mode) else ChosenPower(),
     )
-    system = f"{planned.engine} {planned.precision}, " if planned.engine else ""
-    title = system + kind.name_point(point).replace("-", " ")
+    system = " ".join(filter(None, (planned.server or planned.engine, planned.precision)))
+    title = ", ".join(filter(None, (system, kind.name_point(point).replace("-", " "))))
     lasts_s = estimate_point_s(schedule, probe_result)
     with (
         WaitProgress(title, lasts_s, about=planned.mode is Mode.ACCURACY) as shown,
@@ -328,17 +329,19 @@ def print_run_remarks(
 
 def lacks_power(session: StudySession, point: Any, facts: RunFacts) -> bool:
     """Return whether the user names what power is read from, and the run says nothing of it."""
-    mode = session.kind.describe_run(session.request, point).mode
-    is_wanted = reads_run_power(session.kind, mode) and session.system.setup.power.requested
+    planned = session.kind.describe_run(session.request, point)
+    mode = planned.mode
+    is_read = reads_run_power(session.kind, mode) and not planned.server
+    is_wanted = is_read and session.system.setup.power.requested
     return bool(is_wanted) and facts.compute_energy() == ((), ())
 
 
 def is_run_of_system(session: StudySession, point: Any, facts: RunFacts) -> bool:
     """Return whether a run had the settings that its point would have now, without those that a
-    run adapts, and those that affect other scenarios alone, which no run records.
+    run adapts, those that affect other scenarios alone, which no run records, and a server's own.
     """
     planned = session.kind.describe_run(session.request, point)
-    wanted = {**session.system.settings, **planned.settings}
+    wanted = session.system.collect_planned_settings(planned)
     found, now = (
         {
             name: list(value) if isinstance(value, tuple | list) else value
@@ -346,6 +349,7 @@ def is_run_of_system(session: StudySession, point: Any, facts: RunFacts) -> bool
             if name in planned.settings
             or name not in ADAPTED_SETTINGS
             and can_affect_run(name, planned.scenario.label, planned.mode)
+            and not (planned.server and name.startswith(SERVER_SETTING_PREFIXES))
         }
         for settings in (facts.record.settings, wanted)
     )
@@ -360,14 +364,16 @@ def is_system_of_study(
     """
     kind, system = session.kind, session.system
     wanted = describe_study_subject(kind, system)
-    found = build_study_subject(run.stated_system, wanted.origin, kind.has_several_systems)
+    own_name = planned.own_name if kind.has_several_systems else None
+    found = build_study_subject(run.stated_system, wanted.origin, own_name)
+    if planned.server:
+        wanted = wanted.copy_without_process()
     if found != wanted or run.system.name != system.name_planned_system(planned):
         return False
     if point not in kind.list_all_points(session.request):
         return True
-    try:
-        setup = system.require_setup(planned)
-    except (RequestError, MissingError):
-        return True  # it was measured before that was refused
+    setup = system.find_setup(planned)
+    if setup is None:
+        return True  # it was measured before that was refused, or its server runs no more
     now = build_system_record(setup, run.system.sample_count)
     return now.compute_digest() == run.system_sha256

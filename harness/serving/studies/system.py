@@ -16,7 +16,7 @@ from harness.serving.setup import LOCAL_SITE, ServingSetup, set_up_serving
 from harness.serving.sites import ServingSite
 from harness.serving.speed_probe import probe_serving_speed
 from suite.cli import RunOptions
-from suite.errors import RequestError
+from suite.errors import MissingError, PodiumError, RequestError
 from suite.files.layout import convert_to_slug
 from suite.loadgen.scenario import Scenario
 from suite.measurement.score_limits import ScoreLimits
@@ -50,6 +50,10 @@ class SetupKey:
     settings: tuple[tuple[str, HyperValue], ...]
 
 
+ProbeKey = tuple[str, str, tuple[str, ...], Mode]
+"""Engine, number format, servers and mode."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ServedSystem:
     """The system under test, as `podium infer` would serve it, and with the settings of points
@@ -63,8 +67,7 @@ class ServedSystem:
     """Without the settings of any point."""
     setups: dict[SetupKey, ServingSetup] = field(default_factory=dict)
     """By what a point changes."""
-    probes: dict[tuple[str, str, Mode], ProbeResult] = field(default_factory=dict)
-    """By engine, number format and mode."""
+    probes: dict[ProbeKey, ProbeResult] = field(default_factory=dict)
     result_threads: int = 0
     """CPU threads of results whose runs the study takes; 0 without any."""
 
@@ -102,7 +105,7 @@ class ServedSystem:
 
     def name_planned_system(self, planned: PlannedRun) -> str:
         """Return the name of the system of a run."""
-        return planned.name_system(self.machine_name) if planned.engine else self.name
+        return planned.name_system(self.machine_name) if planned.has_own_system else self.name
 
     @property
     def is_remote(self) -> bool:
@@ -162,15 +165,14 @@ class ServedSystem:
             mode: of the run that it is probed for.
             truth: empty folder that gets the ground truth; None: it is there, or not kept.
         """
-        key = (setup.request.engine, setup.precision.value, mode)
+        key = build_probe_key(setup, mode)
         if key not in self.probes or truth is not None:
             self.probes[key] = probe_serving_speed(setup, truth)
         return self.probes[key]
 
     def keep_probe(self, setup: ServingSetup, probe_result: ProbeResult) -> None:
         """Use a probe that was made before the study."""
-        key = (setup.request.engine, setup.precision.value, Mode.PERFORMANCE)
-        self.probes[key] = probe_result
+        self.probes[build_probe_key(setup, Mode.PERFORMANCE)] = probe_result
 
     def settle_threads(self, earlier: int) -> None:
         """Use the CPU threads of an earlier command, or as many as there are now, and describe the
@@ -209,6 +211,23 @@ class ServedSystem:
         nothing.
         """
 
+    def find_setup(self, planned: PlannedRun) -> ServingSetup | None:
+        """Return the set-up of a run, so far as there is one without starting anything; None if it
+        is refused now.
+        """
+        try:
+            return self.require_setup(planned)
+        except (RequestError, MissingError):
+            return None
+
+    def collect_planned_settings(self, planned: PlannedRun) -> Mapping[str, HyperValue]:
+        """Return the settings that a run has."""
+        return {**self.settings, **planned.settings}
+
+    def explain_error(self, error: PodiumError) -> PodiumError:
+        """Return why a run failed: as the error says."""
+        return error
+
     def set_up_run(self, options: RunOptions, mode: Mode) -> ServingSetup:
         """Set up what a run measures."""
         checkpoint, site = self.study_options.checkpoint, self.study_options.site
@@ -226,6 +245,12 @@ class ServedSystem:
             precision=Precision(planned.precision),
             system=self.name_planned_system(planned),
         )
+
+
+def build_probe_key(setup: ServingSetup, mode: Mode) -> ProbeKey:
+    """Return what a probe depends on, of the set-ups of one study."""
+    servers = setup.host.network.endpoints if setup.host.network else ()
+    return setup.request.engine, setup.precision.value, servers, mode
 
 
 def check_own_settings(
@@ -273,5 +298,6 @@ def describe_study_subject(kind: StudyKind[Any, Any, Any], system: ServedSystem)
     """Describe what is measured; of a study of several systems what they have in common."""
     record = build_system_record(system.setup, sample_count=0)
     origin = system.setup.checkpoint.record.origin
-    subject = build_study_subject(record, origin, kind.has_several_systems)
-    return replace(subject, system=system.machine_name) if kind.has_several_systems else subject
+    if not kind.has_several_systems:
+        return build_study_subject(record, origin)
+    return replace(build_study_subject(record, origin, ""), system=system.machine_name)

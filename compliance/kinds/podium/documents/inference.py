@@ -140,6 +140,8 @@ class LoadGenRun(EntryRun[MllogRecord]):
     round: Round
     audited_by: AuditRules | None = None
     """For a compliance test's run, the rules of the test."""
+    is_studied: bool = False
+    """Whether it belongs to a study, so that it is no result."""
 
     @property
     def row(self) -> Benchmark | None:

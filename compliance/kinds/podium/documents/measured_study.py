@@ -274,7 +274,7 @@ def read_study_run(
     mode = planned.mode if planned else Mode.PERFORMANCE
     run = read_loadgen_run(home, mode, scenario, round)
     strays = tuple(each for each in run.unexpected_paths if each.name != POINT_FILE)
-    run = replace(run, unexpected_paths=strays)
+    run = replace(run, unexpected_paths=strays, is_studied=True)
     sources += run.sources
     if all(each.path != run.system_source.path for each in sources):
         sources.append(run.system_source)

@@ -73,14 +73,14 @@ SHARED_NETWORK_FIELDS: Final = (
 
 @rule("network.scenario", LoadGenRun, About.RULES)
 def scenario(run: LoadGenRun) -> Iterator[Fault]:
-    """A system behind a network is measured only in Server and Offline. With the user's own prompts
-    it may be measured in SingleStream as well, since that is no result.
+    """A system behind a network is measured only in Server and Offline. In a study it may be
+    measured in SingleStream as well, since that is no result.
 
     Source: inference_rules.adoc, Network Division: the datacenter suite only.
     Advice: serve the other scenarios on LoadGen's machine.
     """
     label = run.scenario.label if run.scenario else "no scenario"
-    if run.record is None or has_own_prompts(run.record.system):
+    if run.record is None or (run.is_studied and run.scenario is Scenario.SINGLE_STREAM):
         return
     if run.record.network and label not in NETWORK_SCENARIOS:
         yield build_record_fault(
@@ -356,11 +356,11 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
 @rule("network.served", LoadGenRun, About.IDENTITY)
 def served(run: LoadGenRun) -> Iterator[Fault]:
     """system.json names engine, precision and device of a server that is not podium's only as the
-    server or the user states them, and says which of the two. A system without a network has no
-    such statements. An older record without statements counts as one of a server that nobody
-    described.
+    server or the user states them, and says which of the two. In a study podium may state how it
+    started a server on LoadGen's machine. A system without a network has no such statements. An
+    older record without statements counts as one of a server that nobody described.
 
-    Source: house rule: podium cannot know what runs behind an address.
+    Source: house rule: podium cannot know what runs behind an address, unless it started it.
     Advice: keep the system.json that podium wrote; state what the server does not say in the table
     [served] of --system-file.
     """
@@ -370,8 +370,11 @@ def served(run: LoadGenRun) -> Iterator[Fault]:
     stated = record.system.served
     if record.network is None:
         yield build_record_fault(run, "statements of servers", "none: run.json has no network")
+    witnesses = set(WITNESSES)
+    if run.is_studied and record.network is not None and record.network.loopback:
+        witnesses.add(Speaker.PODIUM)
     for name, said in stated.list_statements().items():
-        if said.is_known != (said.said_by in WITNESSES):
+        if said.is_known != (said.said_by in witnesses):
             yield build_record_fault(
                 run,
                 f"{name} {said.value!r} stated by {said.said_by.value or 'nobody'}",

@@ -5,7 +5,7 @@ their figures and their answer can be computed.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from compliance.kinds.podium.documents.measured_study import (
@@ -39,7 +39,7 @@ CHANGING_SETTINGS: Final = (
     "max_query_count",
 )
 """LoadGen settings that change the measurement: false or 0, unless the round asks for them."""
-OWN_SYSTEM_FIELDS: Final = ("engine", "precision", "framework", "name")
+OWN_SYSTEM_FIELDS: Final = ("engine", "precision", "framework", "name", "served")
 PERCENTILE_FIELD: Final = "percentile"
 LOGGED_MODES: Final = {Mode.PERFORMANCE: "PerformanceOnly", Mode.ACCURACY: ACCURACY_MODE}
 SETTING_KEYS: Final = {
@@ -148,23 +148,22 @@ def check_run_settings(
     first = find_first_record(study, planned)
     if record is None or system is None or first is None:
         return
-    found, wanted = (
-        asdict(build_study_subject(each, study.record.origin, kind.has_several_systems))
-        for each in (record.system, system)
-    )
-    if planned.engine:
+    found, wanted = describe_run_subjects(study, kind, record.system, planned)
+    if planned.has_own_system:
         found |= select_own_fields(record.system)
-        wanted |= {
-            **select_own_fields(first.system),
-            "engine": planned.engine,
-            "precision": planned.precision,
-            "name": planned.name_system(wanted["system"]),
-        }
+        wanted |= select_own_fields(first.system)
+        wanted["name"] = planned.name_system(wanted["system"])
+        found["has_network"] = record.network is not None
+        wanted["has_network"] = bool(planned.server)
+        stated = {"engine": planned.engine, "precision": planned.precision}
+        wanted |= {name: value for name, value in stated.items() if value}
     found["system_sha256"] = record.system_sha256
     wanted["system_sha256"] = record.system.compute_digest()
     for name in ("endpoints", "tokenizer"):
         found[name] = getattr(record.network, name) if record.network else None
         wanted[name] = getattr(first.network, name) if first.network else None
+    if planned.server:
+        found["endpoints"], wanted["endpoints"] = compare_server_addresses(record, planned)
     for name, value in planned.settings.items():
         found[name], wanted[name] = record.settings.get(name), value
     for name, value in wanted.items():
@@ -174,7 +173,42 @@ def check_run_settings(
             )
 
 
-def select_own_fields(system: SystemUnderTest) -> dict[str, str]:
+def describe_run_subjects(
+    study: JudgedStudy, kind: AnyKind, system: SystemUnderTest, planned: PlannedRun
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a run has in common with its study, and what it should have: device and threads
+    are those of all systems in LoadGen's process, and a server's are its own.
+    """
+    origin, first = study.record.origin, study.system or system
+    if not kind.has_several_systems:
+        alone = (asdict(build_study_subject(each, origin)) for each in (system, first))
+        return next(alone), next(alone)
+    subject = build_study_subject(system, origin, planned.own_name)
+    pairs = [
+        (each.planned, each.run.record.system)
+        for each in study.runs
+        if each.planned is not None and each.run.record is not None
+    ]
+    common = [build_study_subject(each, origin, one.own_name) for one, each in pairs]
+    here = (one for one, (made, _) in zip(common, pairs, strict=True) if not made.server)
+    wanted = common[0].copy_without_process()
+    local = next(here, None)
+    if not planned.server and local is not None:
+        wanted = replace(wanted, device=local.device, threads=local.threads)
+    return asdict(subject), asdict(wanted)
+
+
+def compare_server_addresses(record: ServedRun, planned: PlannedRun) -> tuple[Any, Any]:
+    """Return the endpoints of a server's run, and those that its point asks for: its address; of a
+    server that podium started, whose port may change, that it is on LoadGen's machine.
+    """
+    network = record.network
+    if planned.is_address:
+        return network and network.endpoints, (planned.server,)
+    return network and network.loopback, True
+
+
+def select_own_fields(system: SystemUnderTest) -> dict[str, Any]:
     """Return what each system of a study of several has of its own."""
     return {name: getattr(system, name) for name in OWN_SYSTEM_FIELDS}
 
@@ -185,9 +219,7 @@ def find_first_record(study: JudgedStudy, planned: PlannedRun) -> ServedRun | No
         (
             each.run.record
             for each in study.runs
-            if each.run.record
-            and each.planned
-            and (each.planned.engine, each.planned.precision) == (planned.engine, planned.precision)
+            if each.run.record and each.planned and each.planned.own_name == planned.own_name
         ),
         None,
     )

@@ -105,6 +105,10 @@ class PromptSite:
     access: ClientCredentials
     scenarios: tuple[Scenario, ...]
     """Those to be measured."""
+    model: str = ""
+    """Name by which the servers want to be asked for the model; empty: as the settings say."""
+    known: ServedIdentity = ServedIdentity()
+    """What podium knows of servers that it started, beside what they state."""
     is_remote: bool = True
 
     def list_candidate_engines(self, workload: str, options: RunOptions) -> list[str]:
@@ -135,6 +139,7 @@ class PromptSite:
         """
         request = asked.request
         style = read_request_style(request, self.access)
+        style = replace(style, model=self.model or style.model)
         streamed = read_streaming(request)
         if streamed is False and any(each is not Scenario.OFFLINE for each in self.scenarios):
             raise RequestError(
@@ -173,7 +178,7 @@ class PromptSite:
         first, tokenizer = ask_servers_first(request, chosen, servers, self.scenarios)
         servers = replace(servers, closing=first.closing)
         checked = add_fingerprints(checked, self.endpoints, first)
-        identity = identify_servers(self.endpoints, checked, user)
+        identity = identify_servers(self.endpoints, checked, user).complete_with(self.known)
         record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
         return self.build_system(asked, chosen, servers, record, identity)
 

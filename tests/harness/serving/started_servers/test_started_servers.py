@@ -6,21 +6,21 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
-import started_server
 from processes import is_alive
-from started_server import (
+
+from harness.serving.started_servers import process
+from harness.serving.started_servers.process import StartedServer, find_free_port, start_program
+from harness.serving.started_servers.programs import (
     ServedFolder,
     VllmProgram,
     find_executable,
-    find_free_port,
     require_server_program,
-    start_server,
 )
-
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
 
@@ -63,11 +63,19 @@ def build_served(folder: Path) -> ServedFolder:
     )
 
 
+def start_vllm(
+    environment: Path, served: ServedFolder, scratch: Path
+) -> AbstractContextManager[StartedServer]:
+    """Start what an environment has as vLLM."""
+    executable = find_executable("vllm", environment)
+    return start_program(VllmProgram(), executable, served, scratch)
+
+
 def test_a_server_answers_within_the_block_and_is_gone_behind_it(tmp_path: Path) -> None:
     """With its own processes."""
     environment = make_environment(tmp_path / "venv", SERVER)
     served = build_served(tmp_path)
-    with start_server("vllm", environment, served, tmp_path / "scratch") as server:
+    with start_vllm(environment, served, tmp_path / "scratch") as server:
         assert server.model == "llama"
         with urllib.request.urlopen(f"{server.url}/v1/models") as answer:
             assert answer.read() == b'{"data": []}'
@@ -80,12 +88,12 @@ def test_a_server_answers_within_the_block_and_is_gone_behind_it(tmp_path: Path)
         urllib.request.urlopen(f"{server.url}/v1/models")
 
 
-def test_a_server_that_ends_says_why(tmp_path: Path) -> None:
+def test_a_server_that_ends_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last lines that it printed, and its exit code."""
     environment = make_environment(tmp_path / "venv", BROKEN)
     with (
-        pytest.raises(MissingError, match="exit code 7; it printed:\nno GPU here"),
-        start_server("vllm", environment, build_served(tmp_path), tmp_path / "scratch"),
+        pytest.raises(MissingError, match="^the server ended with exit code 7: no GPU here$"),
+        start_vllm(environment, build_served(tmp_path), tmp_path / "scratch"),
     ):
         pass
 
@@ -94,11 +102,11 @@ def test_a_server_that_is_not_ready_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the time that it has."""
-    monkeypatch.setattr(started_server, "READY_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(process, "READY_TIMEOUT_S", 0.5)
     environment = make_environment(tmp_path / "venv", "#!/bin/sh\nexec sleep 600\n")
     with (
         pytest.raises(MissingError, match="was not ready within 0.5 s"),
-        start_server("vllm", environment, build_served(tmp_path), tmp_path / "scratch"),
+        start_vllm(environment, build_served(tmp_path), tmp_path / "scratch"),
     ):
         pass
 
@@ -108,11 +116,13 @@ def test_a_server_ends_with_a_killed_command(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "venv", SERVER)
     program = f"""
 from pathlib import Path
-from started_server import *
+from harness.serving.started_servers.process import find_free_port, start_program
+from harness.serving.started_servers.programs import ServedFolder, VllmProgram
 from suite.terms import Precision
 served = ServedFolder(checkpoint=Path("."), model="m", precision=Precision.FP32, context=8,
     in_flight=1, port=find_free_port())
-with start_server("vllm", Path({str(environment)!r}), served, Path({str(tmp_path)!r})) as server:
+executable = Path({str(environment / "bin/vllm")!r})
+with start_program(VllmProgram(), executable, served, Path({str(tmp_path)!r})) as server:
     print(served.port, flush=True)
     import time
     time.sleep(600)
@@ -121,7 +131,6 @@ with start_server("vllm", Path({str(environment)!r}), served, Path({str(tmp_path
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(started_server.__file__).parent)},
     ) as command:
         assert command.stdout is not None
         url = f"http://127.0.0.1:{int(command.stdout.readline())}/v1/models"
@@ -140,7 +149,9 @@ with start_server("vllm", Path({str(environment)!r}), served, Path({str(tmp_path
 def test_what_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown name, an environment without it, nothing installed."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RequestError, match="--server sglang: podium starts transformers, vllm"):
+    with pytest.raises(
+        RequestError, match="unknown server 'sglang'; known: http://HOST:PORT, podium, transf"
+    ):
         require_server_program("sglang")
     with pytest.raises(MissingError, match=f"--server vllm={tmp_path}: there is no"):
         find_executable("vllm", tmp_path)

@@ -188,12 +188,19 @@ OPTIONS: Final = [
 ]
 
 
+def commands(context: click.Context) -> Iterator[click.Command]:
+    """podium's commands, and those of a group behind it."""
+    found = (group.get_command(context, name) for name in group.list_commands(context))
+    for command in filter(None, found):
+        yield command
+        if isinstance(command, click.Group):
+            yield from command.commands.values()
+
+
 def taken(words: tuple[str, ...], workload: str) -> bool:
     """Tell whether some command has the option, or takes options with these values."""
     context = click.Context(group)
-    for command in filter(
-        None, (group.get_command(context, name) for name in group.list_commands(context))
-    ):
+    for command in commands(context):
         if len(words) == 1 and any(
             words[0] in parameter.opts for parameter in command.get_params(context)
         ):

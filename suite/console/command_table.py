@@ -137,6 +137,11 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "timestamp": OwnCommand(
         group=HelpGroup.SHARE, summary="Time-stamp a bundle (RFC 3161).", topic="signing"
     ),
+    "submit": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Build a submission to MLCommons from podium's own results.",
+        topic="guides/submit",
+    ),
     "publish": OwnCommand(
         group=HelpGroup.SHARE, summary="Build a static site of many results.", topic="site"
     ),

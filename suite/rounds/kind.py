@@ -85,3 +85,7 @@ class RoundKind:
     """
     list_run_keys: Annotated[Part | None, PartFunction(("folder",))] = None
     """Function of (folder of a curve's point) that returns what no two runs share."""
+    form: Annotated[Part | None, PartFunction(("name",))] = None
+    """Function of (name of a round) that returns the form of its submissions, one of those in
+    `compliance.results.submission_forms`; None if podium cannot write such a submission.
+    """

@@ -13,4 +13,5 @@ KIND: Final = RoundKind(
     places="compliance.kinds.endpoints_curve.recognition:PLACES",
     read_curves="compliance.kinds.endpoints_curve.curves:read_scored_curves",
     list_run_keys="compliance.kinds.endpoints_curve.curves:list_point_run_keys",
+    form="compliance.kinds.endpoints_curve.form:describe_curve_form",
 )

@@ -1,0 +1,59 @@
+"""What a submission to a published round looks like, as a kind of round tells `podium submit`:
+where files lie, and how many there are. What they must say is the rules', which judge the tree.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from suite.rounds.endpoints_curve import EndpointsRound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveForm:
+    """The form of a submission of curves to MLPerf Endpoints."""
+
+    round: EndpointsRound
+    results_folder: str
+    point_file: str
+    """In the folder of each point, as the three that follow."""
+    summary_file: str
+    config_file: str
+    system_file: str
+    power_file: str
+    """In the folder of each system."""
+
+    def locate_system(self, submission: Path, system: str) -> Path:
+        """Return the folder of a system in a submission."""
+        return submission / self.results_folder / system
+
+    def locate_point(self, submission: Path, system: str, model: str, concurrency: int) -> Path:
+        """Return the folder of a point in a submission."""
+        return self.locate_system(submission, system) / model / f"r{concurrency}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingForm:
+    """The form of a submission to a round of MLPerf Training."""
+
+    round: str
+    repository: str
+    """Name of the folder of the round's submissions."""
+    benchmarks: Mapping[str, int]
+    """Name of a benchmark's folder -> runs of a set."""
+    system_fields: tuple[str, ...]
+    """Fields that a system's description must have beside its names; empty: few are asked for."""
+    system_statuses: tuple[str, ...]
+    """The only texts that its status may be; empty: any."""
+
+    def locate_log(self, organisation: Path, system: str, benchmark: str, run: int) -> Path:
+        """Return the path of a run's log, numbered from 0."""
+        return organisation / "results" / system / benchmark / f"result_{run}.txt"
+
+    def locate_description(self, organisation: Path, system: str) -> Path:
+        """Return the path of a system's description."""
+        return organisation / "systems" / f"{system}.json"
+
+    def locate_code(self, organisation: Path, benchmark: str) -> Path:
+        """Return the folder of a benchmark's code."""
+        return organisation / "benchmarks" / benchmark / "implementations"

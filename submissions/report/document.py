@@ -37,6 +37,7 @@ class Shape(StrEnum):
     DOT = "dot"
     RING = "ring"
     CROSS = "cross"
+    DIAMOND = "diamond"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,8 @@ class Line:
     """
     y_intervals: tuple[tuple[float, float] | None, ...] = ()
     """The same on the y axis."""
+    names: tuple[str, ...] = ()
+    """Name of each point, drawn beside it where there is room; empty if the line's is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,12 @@ def build_chart_numbers(chart: Chart) -> dict[str, Any]:
     """
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
+    if any(line.names for line in chart.lines):
+        return {
+            "columns": ["point", "line", x, f"{chart.y.name}{unit_y}", "95 % interval"],
+            "rows": [row for line in chart.lines for row in iterate_named_rows(line)],
+            "words": 2,
+        }
     if any(line.x_intervals or line.y_intervals for line in chart.lines):
         return {
             "columns": ["line", x, f"{chart.y.name}{unit_y}", "95 % interval"],
@@ -145,6 +151,12 @@ def iterate_interval_rows(line: Line) -> Iterator[list[str]]:
     ):
         told = " / ".join(" to ".join(map(format_chart_number, each)) for each in ends if each)
         yield [line.name, *map(format_chart_number, point), told or "-"]
+
+
+def iterate_named_rows(line: Line) -> Iterator[list[str]]:
+    """Yield a row for each point of a line whose points have names."""
+    names = line.names or ("",) * len(line.points)
+    yield from ([name, *row] for name, row in zip(names, iterate_interval_rows(line), strict=True))
 
 
 def format_chart_number(value: float) -> str:

@@ -84,19 +84,25 @@ def compare_answered_sets(one: AnsweredSet, other: AnsweredSet) -> AnswerCompari
     """Compare the answers of one system with those of another one. The last comparisons are kept:
     a study asks for them after each of its runs.
     """
-    samples = sorted(one.answers.keys() | other.answers.keys())
-    pairs = [(one.answers.get(each, b""), other.answers.get(each, b"")) for each in samples]
-    unequal = [(mine, others) for mine, others in pairs if mine != others]
+    unequal = list_unequal_answers(one, other)
+    samples = len(one.answers.keys() | other.answers.keys())
     agree = registry.load_agreement(one.workload)
     has_tokens = bool(registry.list_end_tokens(one.workload, one.profile))
     firsts = [find_first_difference(*each) for each in unequal] if has_tokens else []
     return AnswerComparison(
-        samples=len(samples),
-        equal=len(samples) - len(unequal),
-        agreeing=len(samples) - sum(not agree(*each) for each in unequal),
+        samples=samples,
+        equal=samples - len(unequal),
+        agreeing=samples - sum(not agree(*each) for each in unequal),
         first_difference=median(firsts) if firsts else None,
         metrics=compare_scores(one, other, len(unequal)),
     )
+
+
+def list_unequal_answers(one: AnsweredSet, other: AnsweredSet) -> list[tuple[bytes, bytes]]:
+    """Return the answers of both systems to each sample that they answer differently."""
+    samples = sorted(one.answers.keys() | other.answers.keys())
+    pairs = [(one.answers.get(each, b""), other.answers.get(each, b"")) for each in samples]
+    return [(mine, others) for mine, others in pairs if mine != others]
 
 
 def find_first_difference(one: bytes, other: bytes) -> int:

@@ -19,6 +19,7 @@ from submissions.report.drawing.axis_scale import (
     format_axis_title,
     format_tick,
 )
+from submissions.report.drawing.point_names import place_names
 from suite.human_numbers import format_whole_digits
 
 WIDTH, HEIGHT = 480, 250
@@ -112,7 +113,9 @@ def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     yield from draw_plot_area(chart, across, up)
     for number, line in enumerate(chart.lines):
         yield from draw_chart_line(line, number, across, up)
-    yield from draw_reference_marks(chart, across, up)
+    taken: list[Place] = []
+    yield from draw_reference_marks(chart, across, up, taken)
+    yield from draw_point_names(chart, across, up, taken)
 
 
 def draw_plot_area(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
@@ -158,13 +161,9 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
     name = f"s{number % COLOUR_CLASSES}"
     yield from draw_line_intervals(line, name, across, up)
     if line.loose:
-        yield from (draw_shape(line.shape, name, *at) for at in places)
+        yield from draw_loose_points(line, name, places)
         return
-    corners = places
-    if line.steps:
-        corners = list(iterate_step_corners(places))
-    elif line.holds:
-        corners = list(iterate_held_corners(places))
+    corners = list_line_corners(line, places)
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
@@ -179,7 +178,8 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
         ' stroke-linejoin="round"{}/>'
     ).format(name, path, dashes)
     if line.dots and len(places) <= MAX_DOTS:
-        for (x, y), (value_x, value_y) in zip(places, line.points, strict=True):
+        told = line.names or (line.name,) * len(places)
+        for (x, y), (value_x, value_y), words in zip(places, line.points, told, strict=True):
             ring = line.shape is Shape.RING
             yield Markup(
                 '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"'
@@ -191,23 +191,79 @@ def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -
                 MARKED_RADIUS if ring else 3,
                 "none" if ring else "currentColor",
                 Markup(' stroke="currentColor" stroke-width="1.8"') if ring else "",
-                line.name,
+                words,
                 *(format_whole_digits(each, 6) for each in (value_x, value_y)),
             )
+
+
+def draw_loose_points(line: Line, name: str, places: Sequence[Place]) -> Iterator[Markup]:
+    """Draw points that stand apart from a line; those with names tell them where they are pointed
+    at.
+    """
+    if not line.names:
+        yield from (draw_shape(line.shape, name, *at) for at in places)
+        return
+    for at, (x, y), words in zip(places, line.points, line.names, strict=True):
+        yield Markup("<g><title>{}: {}, {}</title>{}</g>").format(
+            words,
+            *(format_whole_digits(each, 6) for each in (x, y)),
+            draw_shape(line.shape, name, *at),
+        )
+
+
+def list_line_corners(line: Line, places: Sequence[Place]) -> list[Place]:
+    """Return the places through which a line is drawn."""
+    if line.steps:
+        return list(iterate_step_corners(places))
+    if line.holds:
+        return list(iterate_held_corners(places))
+    return list(places)
+
+
+def draw_point_names(
+    chart: Chart, across: AxisScale, up: AxisScale, taken: Sequence[Place]
+) -> Iterator[Markup]:
+    """Draw the names of points. One without room is left out: the table has it. `taken` is what the
+    names of marks cover.
+    """
+    named: list[tuple[Place, str]] = []
+    points: list[Place] = [*taken]
+    drawn: list[Place] = []
+    for line in chart.lines:
+        places = [(across.map_value(x), up.map_value(y)) for x, y in line.points]
+        named += zip(places, line.names, strict=False)
+        points += places
+        if not line.loose:
+            drawn += iterate_line_places(list_line_corners(line, places))
+        for ends in list_interval_ends(line, across, up):
+            drawn += iterate_line_places(ends)
+    for each in place_names(named, points, drawn, (LEFT, TOP, RIGHT, BOTTOM)):
+        if each.has_leader:
+            (x, y), (end_x, end_y) = each.point, each.nearest
+            yield draw_straight_line(x, y, end_x, end_y, "axis", opacity=0.7)
+        yield draw_text(each.x, each.y, each.words, each.anchor, "mark")
 
 
 def draw_line_intervals(
     line: Line, name: str, across: AxisScale, up: AxisScale
 ) -> Iterator[Markup]:
     """Draw the error bars of a line's points, on either axis."""
+    for begin, end in list_interval_ends(line, across, up):
+        yield draw_error_bar(begin, end, name)
+
+
+def list_interval_ends(line: Line, across: AxisScale, up: AxisScale) -> list[tuple[Place, Place]]:
+    """Return where the intervals of a line's points begin and end."""
+    found: list[tuple[Place, Place]] = []
     for (_, y), ends in zip(line.points, line.x_intervals, strict=False):
         if ends is not None:
             low, high = map(across.map_value, ends)
-            yield draw_error_bar((low, up.map_value(y)), (high, up.map_value(y)), name)
+            found.append(((low, up.map_value(y)), (high, up.map_value(y))))
     for (x, _), ends in zip(line.points, line.y_intervals, strict=False):
         if ends is not None:
             low, high = map(up.map_value, ends)
-            yield draw_error_bar((across.map_value(x), low), (across.map_value(x), high), name)
+            found.append(((across.map_value(x), low), (across.map_value(x), high)))
+    return found
 
 
 def draw_error_bar(
@@ -280,6 +336,12 @@ def draw_shape(shape: Shape, name: str, x: float, y: float) -> Markup:
                 '<path class="{}" d="M{:.1f} {:.1f}L{:.1f} {:.1f}M{:.1f} {:.1f}L{:.1f} {:.1f}"'
                 ' fill="none" stroke="currentColor" stroke-width="2.2"/>'
             ).format(name, *ends)
+        case Shape.DIAMOND:
+            corners = (x, y - r - 1, x + r + 1, y, x, y + r + 1, x - r - 1, y)
+            return Markup(
+                '<path class="{}" d="M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z"'
+                ' fill="currentColor"/>'
+            ).format(name, *corners)
 
 
 def compute_bar_width(count: int) -> float:
@@ -287,9 +349,12 @@ def compute_bar_width(count: int) -> float:
     return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
 
 
-def draw_reference_marks(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
+def draw_reference_marks(
+    chart: Chart, across: AxisScale, up: AxisScale, named: list[Place]
+) -> Iterator[Markup]:
     """Draw the reference marks, then their names: those of vertical marks where no line and no
-    other name is, those of horizontal ones at the left, clear of the legend.
+    other name is, those of horizontal ones at the left, clear of the legend. `named` gets places
+    that the names cover.
     """
     ordered = sorted(chart.marks, key=lambda mark: mark.value)
     for mark in ordered:
@@ -305,12 +370,14 @@ def draw_reference_marks(chart: Chart, across: AxisScale, up: AxisScale) -> Iter
     for mark in (mark for mark in ordered if mark.upright):
         x = across.map_value(mark.value)
         room = len(mark.name) * NARROW_LETTER_WIDTH
-        left, y = choose_mark_place(x, room, taken)
+        left, y = choose_mark_place(x, room, [*taken, *named])
         yield draw_text(x - 5 if left else x + 5, y, mark.name, "end" if left else "start", "mark")
-        taken += [(x + (-1 if left else 1) * room * part / 8, y - 4) for part in range(9)]
+        named += [(x + (-1 if left else 1) * room * part / 8, y - 4) for part in range(9)]
     for mark in ordered:
         if not mark.upright:
-            yield draw_text(LEFT + 4, up.map_value(mark.value) - 5, mark.name, "start", "mark")
+            y, room = up.map_value(mark.value) - 5, len(mark.name) * NARROW_LETTER_WIDTH
+            yield draw_text(LEFT + 4, y, mark.name, "start", "mark")
+            named += [(LEFT + 4 + room * part / 8, y - 4) for part in range(9)]
 
 
 def iterate_line_places(corners: Sequence[Place]) -> Iterator[Place]:

@@ -19,6 +19,7 @@ from submissions.report.sections.studies.measured import (
     build_measured_section,
 )
 from submissions.report.sections.studies.peak import build_peak_section
+from submissions.report.sections.studies.precision import build_precision_section
 from submissions.report.sections.studies.speed import build_speed_section
 from submissions.report.sections.studies.sweep import build_sweep_section
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points, iterate_study_points
@@ -27,6 +28,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.documents import STUDY_FILE, StudyMachine
 from suite.studies.measured import describe_subject, read_measured_study
+from suite.studies.precision import PRECISION_KIND
 from suite.studies.rates import PEAK_KIND
 from suite.studies.speed import SPEED_KIND
 from suite.studies.sweep import SWEEP_KIND
@@ -49,6 +51,8 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_traced_section(folder, findings)
     elif kind == PEAK_KIND:
         section = build_peak_section(read_measured_study(folder), folder.name)
+    elif kind == PRECISION_KIND:
+        section = build_precision_section(read_measured_study(folder), folder.name)
     elif kind == SPEED_KIND:
         section = build_speed_section(read_measured_study(folder), folder.name)
     elif kind == SWEEP_KIND:

@@ -33,7 +33,7 @@ FRONT_NOTE: Final = (
     "Right is faster, down is better. The step line is the Pareto front through the values: the"
     " least quality lost at each speed. A system beside it is off the front only where a test says"
     " that another one, as good and as fast, is better or faster; speed is tested with at least"
-    f" three runs of both (--repeats). {TIED_MARK} marks quality that no test separates from the"
+    f" two runs of both (--repeats). {TIED_MARK} marks quality that no test separates from the"
     " reference's. Systems that are not compliant are crossed out. The table has the names for"
     " which the picture has no room."
 )

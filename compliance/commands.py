@@ -161,8 +161,10 @@ def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> 
     report = render.render_judge_report(results, output_format, verbose=get_output_level().verbose)
     # programs read the other formats, which are UTF-8 whatever the terminal shows
     click.echo(report.decode() if output_format == "text" else report, nl=False)
-    if output_format == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
-        write_step_summary(results, Path(summary))
+    if output_format == "github":
+        from compliance.reports.github import render_step_summary
+
+        write_step_summary(render_step_summary(results))
     return get_exit_code(results)
 
 
@@ -175,15 +177,16 @@ def get_exit_code(results: Sequence[PathJudgement]) -> int:
     return 1
 
 
-def write_step_summary(results: Sequence[PathJudgement], file: Path) -> None:
-    """Append the summary to the file of a workflow's step; a file that cannot be written costs the
-    summary alone.
+def write_step_summary(text: str) -> None:
+    """Append a summary to the file that a workflow's step names, if it names one; a file that
+    cannot be written costs the summary alone.
     """
-    from compliance.reports.github import render_step_summary
-
+    if not (name := os.environ.get(SUMMARY_VARIABLE)):
+        return
+    file = Path(name)
     try:
         with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
-            summary.write(render_step_summary(results))
+            summary.write(text)
     except OSError as error:
         click.echo(f"{SUMMARY_VARIABLE}={file}: {error.strerror}; no summary is written", err=True)
 

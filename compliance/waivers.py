@@ -6,7 +6,7 @@ listed, but has no effect on a verdict.
 
 import datetime
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -61,9 +61,12 @@ class WaiverFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     waiver: Annotated[tuple[Waiver, ...], msgspec.Meta(min_length=1)]
 
 
-def read_waivers(file: Path, today: datetime.date) -> tuple[Waiver, ...]:
+def read_waivers(
+    file: Path, today: datetime.date, own_rules: Container[str] = ()
+) -> tuple[Waiver, ...]:
     """Read a file of waivers; RequestError if it cannot be read, violates its schema, or has a
-    waiver that has expired or whose rule does not exist or cannot be accepted.
+    waiver that has expired or whose rule does not exist or cannot be accepted. `own_rules` are
+    those of a command that are none of the judge's.
     """
     try:
         read = msgspec.convert(read_untrusted_toml(file), WaiverFile)
@@ -76,11 +79,25 @@ def read_waivers(file: Path, today: datetime.date) -> tuple[Waiver, ...]:
                 " why"
             )
         ) from error
-    return tuple(require_usable_waiver(each, file, today) for each in read.waiver)
+    for each in read.waiver:
+        require_valid_day(each, file, today)
+    return tuple(
+        each if each.rule in own_rules else require_known_rule(each, file) for each in read.waiver
+    )
 
 
-def require_usable_waiver(waiver: Waiver, file: Path, today: datetime.date) -> Waiver:
-    """Return a waiver with the present id of its rule; RequestError if it cannot be used."""
+def require_valid_day(waiver: Waiver, file: Path, today: datetime.date) -> None:
+    """RequestError if a waiver has expired."""
+    if waiver.until < today:
+        raise RequestError(
+            f"{file}: {waiver.name} expired on {waiver.until}; remove it, or agree on another day"
+        )
+
+
+def require_known_rule(waiver: Waiver, file: Path) -> Waiver:
+    """Return a waiver with the present id of its rule; RequestError if the judge has no such rule,
+    or one that cannot be accepted.
+    """
     rules = load_rules()
     former = {old: rule.id for rule in rules.values() for old in rule.former.split()}
     rule = rules.get(former.get(waiver.rule, waiver.rule))
@@ -94,10 +111,6 @@ def require_usable_waiver(waiver: Waiver, file: Path, today: datetime.date) -> W
     if rule.weight is Verdict.UNKNOWN:
         raise RequestError(
             f"{file}: {waiver.name}: what the rule finds was not judged, which no waiver can accept"
-        )
-    if waiver.until < today:
-        raise RequestError(
-            f"{file}: {waiver.name} expired on {waiver.until}; remove it, or agree on another day"
         )
     return msgspec.structs.replace(waiver, rule=rule.id)
 
@@ -115,12 +128,16 @@ def accept_finding(finding: Finding, path: str, waivers: Iterable[Waiver]) -> Fi
     waiver = next((each for each in waivers if each.covers_finding(finding, path)), None)
     if waiver is None:
         return finding
-    accepted = Acceptance(
+    return replace(finding, accepted=build_acceptance(waiver))
+
+
+def build_acceptance(waiver: Waiver) -> Acceptance:
+    """Return what a waiver says of a finding."""
+    return Acceptance(
         by=replace_unprintable(waiver.by),
         until=waiver.until.isoformat(),
         why=replace_unprintable(waiver.why),
     )
-    return replace(finding, accepted=accepted)
 
 
 def describe_idle_waivers(

@@ -188,27 +188,30 @@ OPTIONS: Final = [
 ]
 
 
-def commands(context: click.Context) -> Iterator[click.Command]:
-    """podium's commands, and those of a group behind it."""
-    found = (group.get_command(context, name) for name in group.list_commands(context))
-    for command in filter(None, found):
-        yield command
-        if isinstance(command, click.Group):
-            yield from command.commands.values()
+def every_command() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield each command, also those of a group, with the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        if command := group.get_command(context, name):
+            yield (str(command.name),), command
+            if isinstance(command, click.Group) and name != "meter":  # whose --profile is a file
+                for inner, found in command.commands.items():
+                    yield (str(command.name), inner), found
 
 
 def taken(words: tuple[str, ...], workload: str) -> bool:
     """Tell whether some command has the option, or takes options with these values."""
     context = click.Context(group)
-    for command in commands(context):
+    for called, command in every_command():
         if len(words) == 1 and any(
             words[0] in parameter.opts for parameter in command.get_params(context)
         ):
             return True
-        with suppress(click.ClickException, PodiumError, AssertionError):
-            if len(words) > 1:
-                check((str(command.name), workload, *words))
-                return True
+        for arguments in ((workload,), ())[: len(called)]:
+            with suppress(click.ClickException, PodiumError, AssertionError):
+                if len(words) > 1:
+                    check((*called, *arguments, *words))
+                    return True
     return False
 
 

@@ -180,6 +180,7 @@ def format_relative_path(here: Path, file: str) -> str:
 
 
 def format_workflow_command(name: str, message: str, **properties: str) -> str:
+    """Format a command of a level, with its properties: file, line, title."""
     formatted = ",".join(
         f"{key}={encode_command_text(value, ':,')}" for key, value in properties.items()
     )

@@ -24,6 +24,7 @@ SEPARATORS: Final = re.compile("([\t\n]+)")
 
 
 def render_junit_report(results: Sequence[PathJudgement]) -> str:
+    """Render a suite for each PATH."""
     root = build_xml_element(None, "testsuites", {"name": "podium check"})
     for result in results:
         add_test_suite(root, result)

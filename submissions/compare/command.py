@@ -214,12 +214,12 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
             f"--confidence {format_plain_number(options.confidence)}: give a value from"
             f" {MIN_CONFIDENCE} to {MAX_CONFIDENCE}"
         )
+    share = None
+    if options.runs_for:
+        share = parse_difference_share(options.runs_for, "--runs-for")
     return CompareRequest(
         baseline=options.baseline,
-        significance=SignificanceSettings(
-            confidence=options.confidence,
-            share=parse_difference_share(options.runs_for) if options.runs_for else None,
-        ),
+        significance=SignificanceSettings(confidence=options.confidence, share=share),
         per=parse_figure_request(options.per, options.prices),
         references=tuple(
             row for name in dict.fromkeys(options.published) for row in read_published_rows(name)
@@ -228,15 +228,15 @@ def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> Com
     )
 
 
-def parse_difference_share(text: str) -> float:
-    """Parse a difference in percent."""
+def parse_difference_share(text: str, option: str) -> float:
+    """Parse a difference in percent, the value of an option."""
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
         share = 0.0
     if not text.endswith("%") or not 0.001 <= share <= 10:
         raise RequestError(
-            f"--runs-for {text}: give a difference from 0.1% to 1000%, as in --runs-for 5%"
+            f"{option} {text}: give a difference from 0.1% to 1000%, as in {option} 5%"
         )
     return share
 

@@ -17,7 +17,13 @@ from submissions.compare.comparison import Comparison
 from submissions.result_index import is_study_path, locate_study
 from suite.columns import format_plain_value
 from suite.errors import JudgedError, RequestError
-from suite.loadgen.headline import LATENCY_METRIC, SAMPLE_RATE_UNIT, VALID_RUN, get_rate_unit
+from suite.loadgen.headline import (
+    LATENCY_METRIC,
+    SAMPLE_RATE_UNIT,
+    TOKEN_RATE_UNIT,
+    VALID_RUN,
+    get_rate_unit,
+)
 from suite.loadgen.scenario import Scenario
 from suite.measurement.metrics import LATENCY_PREFIX
 from suite.result import (
@@ -31,6 +37,7 @@ from suite.result import (
     ResultPlace,
 )
 from suite.served_identity import drop_unstated
+from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.measured import MeasuredStudy, read_measured_study
 from suite.studies.own_prompts import TASK_SETTINGS
 from suite.studies.precision import PRECISION_KIND
@@ -51,6 +58,8 @@ ONNX_INPUT_PREFIXES: Final = ("onnx.shape.", "onnx.value.")
 CPU_DEVICE: Final = "cpu"
 RATE_METRIC: Final = "samples_per_second"
 SINGLE_STREAM_METRIC: Final = f"{LATENCY_PREFIX}p90"
+TOKEN_RATE_METRIC: Final = "tokens_per_second"
+FIRST_TOKEN_METRIC: Final = f"{LATENCY_PREFIX}ttft_p90"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +194,35 @@ def iterate_peak_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[Point
     )
 
 
+def iterate_curve_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+    """Yield the tokens per second of all users and the time to the first token of each point."""
+    del is_alone
+    for row in study.rows:
+        named = (
+            ("", "system_tps", TOKEN_RATE_METRIC, TOKEN_RATE_UNIT, 1),
+            (" first token", "ttft_p90_ms", FIRST_TOKEN_METRIC, "ns", NS_PER_MS),
+        )
+        for name, figure, metric, unit, factor in named:
+            runs = [getattr(run.figures, figure) for run in row.studied.runs]
+            yield PointFigure(
+                point=f"concurrency {row.point.concurrency}{name}",
+                metric=metric,
+                unit=unit,
+                value=getattr(row.figures, figure) * factor,
+                runs=tuple(each * factor for each in runs),
+            )
+
+
 FIGURE_LISTS: Final[Mapping[str, Callable[[MeasuredStudy, bool], Iterator[PointFigure]]]] = {
+    CURVE_KIND: iterate_curve_figures,
     SPEED_KIND: iterate_speed_figures,
     SWEEP_KIND: iterate_sweep_figures,
     PRECISION_KIND: iterate_precision_figures,
     PEAK_KIND: iterate_peak_figures,
 }
-"""Kind of study -> its figures; curves are compared as curves."""
+"""Kind of study -> its figures. `podium compare` compares curves as curves, point by point only in
+a history.
+"""
 
 
 def read_compared_studies(paths: Sequence[Path], problems: list[str]) -> list[Result]:
@@ -226,7 +257,7 @@ def check_study_kinds(studies: Mapping[Path, MeasuredStudy]) -> None:
     for path, kind in kinds.items():
         if kind not in FIGURE_LISTS:
             raise RequestError(
-                f"{path}: a study of {kind}; podium compares studies of curve,"
+                f"{path}: a study of {kind}; podium compares studies of"
                 f" {', '.join(sorted(FIGURE_LISTS))}"
             )
 

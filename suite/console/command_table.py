@@ -116,6 +116,11 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
         topic="reference/compare",
         everyday=True,
     ),
+    "history": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Keep results by commit in git, and find when they changed.",
+        topic="reference/history",
+    ),
     "report": OwnCommand(
         group=HelpGroup.SHARE,
         summary="Write a one-page report of results.",

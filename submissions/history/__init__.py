@@ -1,0 +1,1 @@
+"""`podium history`: results of commits in a file in git, and when they changed."""

@@ -36,9 +36,6 @@ class CurveForm:
 class TrainingForm:
     """The form of a submission to a round of MLPerf Training."""
 
-    round: str
-    repository: str
-    """Name of the folder of the round's submissions."""
     benchmarks: Mapping[str, int]
     """Name of a benchmark's folder -> runs of a set."""
     system_fields: tuple[str, ...]

@@ -43,6 +43,13 @@ INCOMPLETE_OPTION: Final = click.option(
     is_flag=True,
     help="Write the tree although something is missing; the exit code stays 1.",
 )
+ROUND_OPTION: Final = click.option(
+    "--round",
+    "edition",
+    required=True,
+    metavar="vN.N",
+    help="Round, for example v6.1.",
+)
 COMMON_OPTIONS: Final = (
     TARGET_OPTION,
     ORG_OPTION,
@@ -125,5 +132,48 @@ def endpoints(
             target=target,
             incomplete=incomplete,
             checker=EndpointsChecker() if checker else None,
+        ),
+    )
+
+
+@submit.command()
+@click.argument("results", type=RESULT_PATH_TYPE)
+@ROUND_OPTION
+@add_common_options
+@click.option("--checker", is_flag=True, help="Ask the package checker of mlperf-logging, too.")
+def training(
+    results: Path,
+    edition: str,
+    target: Path,
+    org: str,
+    system: str | None,
+    system_file: Path | None,
+    code: Path | None,
+    incomplete: bool,
+    checker: bool,
+) -> None:
+    """Build a submission to a round of MLPerf Training from the run sets in RESULTS, those whose
+    benchmark the round has.
+
+    The file of --system-file has the table [system]: fields of systems/<system>.json that podium
+    does not know.
+
+    Example: podium submit training results --round v6.1 -o tree --org acme --code my-code
+    """
+    from submissions.submit.official import TrainingChecker
+    from submissions.submit.training import TrainingOptions, submit_training
+    from submissions.submit.tree import WritingOptions
+
+    submit_training(
+        results,
+        TrainingOptions(
+            round=f"training-{edition}",
+            org=org,
+            system=system,
+            system_file=system_file,
+            code=code,
+        ),
+        WritingOptions(
+            target=target, incomplete=incomplete, checker=TrainingChecker() if checker else None
         ),
     )

@@ -13,7 +13,6 @@ import yaml
 
 from compliance.results.submission_forms import CurveForm
 from submissions.curves.podium_curve import is_podium_curve
-from submissions.round_readers import load_result_reader
 from submissions.submit.client_summary import (
     CONCURRENCY_PATTERN,
     describe_client_run,
@@ -24,6 +23,7 @@ from submissions.submit.tree import (
     WritingOptions,
     copy_files,
     copy_given_folder,
+    load_form,
     read_stated_tables,
     refuse_stated_facts,
     write_submission,
@@ -158,7 +158,7 @@ def read_curve_source(folder: Path, options: CurveOptions) -> CurveSource:
     """Read a curve and what is told of it; RequestError for what is no curve of a benchmark."""
     if not is_podium_curve(folder):
         raise RequestError(f"{folder}: is no curve of podium's; see podium curve")
-    form: CurveForm = load_result_reader(options.round, "form")(options.round)
+    form: CurveForm = load_form(options.round, CurveForm)
     study = read_measured_study(folder)
     subject = study.subject
     if subject.prompts:

@@ -5,12 +5,12 @@ then puts it in place.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -23,11 +23,15 @@ from submissions.submit.shortfalls import (
     count_missing,
     iterate_shortfall_lines,
 )
-from suite.errors import JudgedError, RequestError
+from suite import registry
+from suite.errors import JudgedError, RequestError, build_unknown_name_error
 from suite.files.layout import build_write_error
 from suite.files.untrusted_files import UnreadableError, read_untrusted_toml
 
+F = TypeVar("F")
 SYSTEM_FILE_OPTION: Final = "--system-file"
+INCOMPLETE_FILE: Final = "INCOMPLETE.md"
+"""In a tree that lacks something: what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +79,8 @@ def write_submission(submission: Submission, options: WritingOptions) -> None:
         click.echo(f"{submission.title}, by the rules of {submission.round}")
         for note in submission.notes:
             click.echo(note)
-        for each in found:
-            click.echo("\n".join(iterate_shortfall_lines(each)))
-        if not found:
-            click.echo("nothing is missing")
+        lines = [line for each in found for line in iterate_shortfall_lines(each)]
+        click.echo("\n".join(lines or ["nothing is missing"]))
         if options.checker:
             said = options.checker.check_submission(tree / submission.root, submission.round)
             click.echo("\n".join(iterate_opinion_lines(findings, said, tree / submission.root)))
@@ -88,10 +90,21 @@ def write_submission(submission: Submission, options: WritingOptions) -> None:
                 f"{options.target}: not written, since {describe_count(missing)} missing;"
                 " --incomplete writes it all the same"
             )
+        if missing:
+            (tree / INCOMPLETE_FILE).write_text(describe_incomplete(submission, lines))
         put_in_place(tree, options.target)
     click.echo(f"{options.target}: written")
     if missing:
         raise JudgedError(f"{options.target}: {describe_count(missing)} missing")
+
+
+def describe_incomplete(submission: Submission, lines: Sequence[str]) -> str:
+    """Describe a tree that is no submission: what it lacks."""
+    listed = "\n".join(lines)
+    return (
+        f"# Not a submission to {submission.round}\n\n"
+        f"podium wrote this tree although it lacks what the round asks for:\n\n```\n{listed}\n```\n"
+    )
 
 
 def describe_count(missing: int) -> str:
@@ -99,6 +112,30 @@ def describe_count(missing: int) -> str:
     if missing == 1:
         return "what 1 rule asks for is"
     return f"what {missing} rules ask for is"
+
+
+def load_form(round_name: str, form_class: type[F]) -> F:
+    """Load the form of a round's submissions; RequestError for an unknown round, and for one that
+    podium writes no such submission to.
+    """
+    if round_name not in registry.list_round_names():
+        raise build_unknown_name_error("round", round_name, registry.list_round_names())
+    describe_form = registry.load_round_part(round_name, "form")
+    form = describe_form(round_name) if describe_form else None
+    if not isinstance(form, form_class):
+        raise RequestError(f"--round: podium writes no such submission to {round_name}")
+    return form
+
+
+def list_other_rounds(half: str, benchmarks: Iterable[str]) -> str:
+    """Say which rounds of a half (`training`, `inference`) have some of these benchmarks."""
+    found = []
+    for name in registry.list_round_names():
+        if name.startswith(f"{half}-v"):
+            describe_form = registry.load_round_part(name, "form")
+            if describe_form and {*describe_form(name).benchmarks} & {*benchmarks}:
+                found.append(name)
+    return f" rounds that have some of them: {', '.join(found) or 'none'}"
 
 
 def judge_tree(tree: Path, round_name: str) -> tuple[Finding, ...]:

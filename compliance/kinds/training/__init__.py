@@ -18,4 +18,5 @@ KIND: Final = RoundKind(
     read_training_runs="compliance.kinds.training.drawn_runs:read_published_training_runs",
     read_traits="compliance.kinds.training.figures:read_published_training_traits",
     list_benchmarks="compliance.kinds.training.figures:list_training_benchmarks",
+    form="compliance.kinds.training.form:describe_training_form",
 )

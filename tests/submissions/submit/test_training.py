@@ -1,0 +1,258 @@
+"""`podium submit training`: ten runs of llama become a submission that podium and the package
+checker of mlperf-logging accept, and each edit of it is found.
+
+The logs are written by mllog itself, with the settings of the closed division, and with times and
+losses that were given to it: training a network of eight thousand million parameters takes another
+machine.
+"""
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+from making_training import measured
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from submissions.commands.submit import submit
+from submissions.submit.official import TrainingChecker
+from suite.errors import JudgedError, RequestError
+
+mllog = pytest.importorskip("mlperf_logging.mllog", reason="mlperf-logging is not installed")
+
+pytestmark = pytest.mark.slow
+
+ROUND: Final = "v6.0"
+BEGAN_MS: Final = 1_772_500_000_000
+"""March 2026, in which runs of v6.0 were made."""
+HOUR_MS: Final = 3_600_000
+EVALUATIONS: Final = (14, 15, 15, 16, 14, 15, 16, 15, 14, 15)
+"""Of each run: as many as the reference needs with this batch size (rcps_llama31_8b.json)."""
+UNKNOWN_FIELDS: Final = (
+    "host_processor_vcpu_count",
+    "host_processor_frequency",
+    "host_processor_caches",
+    "host_processor_interconnect",
+    "host_networking",
+    "host_networking_topology",
+    "host_memory_configuration",
+    "accelerator_host_interconnect",
+    "accelerator_frequency",
+    "accelerator_on-chip_memories",
+    "accelerator_interconnect",
+    "accelerator_interconnect_topology",
+    "cooling",
+    "hw_notes",
+    "sw_notes",
+)
+"""Of a description: what podium does not find out."""
+SET: Final = "acme/results/1xbox/llama31_8b"
+
+
+def write_log(path: Path, number: int, profile: str = "full") -> None:
+    """Write a run as mllog does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = logging.Logger(path.name)
+    stream.addHandler(logging.FileHandler(path, encoding="utf-8"))
+    logger = mllog.mllog.MLLogger(stream)
+    logger.event("podium_profile", profile, time_ms=BEGAN_MS + number * HOUR_MS)
+    for each in measured(number=number, evaluations=EVALUATIONS[number]):
+        logger.event(
+            each.key,
+            each.value,
+            {"file": "train.py", "lineno": 1, **each.metadata},
+            time_ms=int(BEGAN_MS + number * HOUR_MS + each.after_ms),
+        )
+    stream.handlers[0].close()
+
+
+def write_results(root: Path, profile: str = "full", runs: int = 10) -> Path:
+    """Write a results folder with a run set, as podium train leaves it."""
+    home = root / "results" / "closed" / "acme"
+    for number in range(runs):
+        write_log(home / f"results/1xbox/llama31_8b/result_{number}.txt", number, profile)
+    description = {
+        "submitter": "acme",
+        "division": "closed",
+        "status": "onprem",
+        "system_name": "1xbox",
+        "number_of_nodes": 1,
+        "host_processors_per_node": 2,
+        "host_processor_model_name": "Some CPU",
+        "host_processor_core_count": 64,
+        "host_memory_capacity": "512.0 GiB",
+        "host_storage_type": "NVMe",
+        "host_storage_capacity": "4000 GiB",
+        "accelerators_per_node": 8,
+        "accelerator_model_name": "Some GPU",
+        "accelerator_memory_capacity": "80 GiB",
+        "accelerator_memory_configuration": "HBM3",
+        "framework": "torch 2.13.0",
+        "other_software_stack": "Python 3.11",
+        "operating_system": "Debian",
+        "podium": {"version": "0.2.0"},
+    }
+    (home / "systems").mkdir()
+    (home / "systems/1xbox.json").write_text(json.dumps(description))
+    return root / "results"
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set that the round accepts."""
+    return write_results(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture(scope="session")
+def stated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The options with what podium does not know."""
+    home = tmp_path_factory.mktemp("stated")
+    fields = [f'"{name}" = ""' for name in UNKNOWN_FIELDS]
+    lines = ["[system]", 'status = "Available on-premise"', *fields]
+    (home / "box.toml").write_text("\n".join(lines))
+    (home / "code").mkdir()
+    (home / "code" / "run.sh").write_text("podium train llama --profile full --seed $SEED\n")
+    return ["--system-file", str(home / "box.toml"), "--code", str(home / "code")]
+
+
+def run_submit(results: Path, target: Path, *more: str) -> Result:
+    """Run the command in this process."""
+    words = [str(results), "--round", ROUND, "-o", str(target), "--org", "acme", *more]
+    return CliRunner().invoke(submit, ["training", *words])
+
+
+@pytest.fixture(scope="session")
+def written(results: Path, stated: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A submission."""
+    target = tmp_path_factory.mktemp("written") / "tree"
+    done = run_submit(results, target, *stated)
+    assert done.exit_code == 0, done.output
+    return target
+
+
+@pytest.fixture
+def tree(written: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copytree(written, tmp_path / "tree"))
+
+
+def list_error_rules(tree: Path) -> set[str]:
+    """The rules that podium finds broken."""
+    findings = Judge(f"training-{ROUND}").judge_path(str(tree)).findings
+    return {each.rule for each in findings if each.severity is Severity.ERROR}
+
+
+def is_accepted_officially(tree: Path) -> bool:
+    """Whether the package checker finds no error."""
+    return TrainingChecker().check_submission(tree / "acme", f"training-{ROUND}").passed
+
+
+def test_a_whole_set_becomes_a_tree_that_both_accept(
+    results: Path, stated: list[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "tree"
+    done = run_submit(results, target, *stated, "--checker")
+    assert done.exit_code == 0, done.output
+    assert "podium: passed, errors: 0" in done.output
+    assert "6.0.0: passed, errors: 0" in done.output
+    assert list_error_rules(target) == set()
+    for number in range(10):
+        source = results / f"closed/acme/results/1xbox/llama31_8b/result_{number}.txt"
+        assert (target / SET / f"result_{number}.txt").read_bytes() == source.read_bytes()
+    code = target / "acme/benchmarks/llama31_8b/implementations/code/run.sh"
+    assert code.is_file() and not (target / "INCOMPLETE.md").exists()
+    described = json.loads((target / "acme/systems/1xbox.json").read_text())
+    assert "podium" not in described and described["accelerators_per_node"] == "8"
+
+
+def test_what_is_missing_is_listed_and_nothing_written(tmp_path: Path) -> None:
+    """Fields, runs, the profile and the code; with --incomplete the tree says that it is none."""
+    few = write_results(tmp_path, profile="smoke", runs=2)
+    done = run_submit(few, tmp_path / "tree")
+    assert isinstance(done.exception, JudgedError) and not (tmp_path / "tree").exists()
+    for rule in ("submit.profile", "submit.code", "runs.count", "org.fields", "org.description"):
+        assert f"missing {rule}\n" in done.output
+    assert "profile smoke; required: full" in done.output
+    assert "2 runs; required: 10 runs of llama31_8b" in done.output
+    done = run_submit(few, tmp_path / "tree", "--incomplete")
+    assert isinstance(done.exception, JudgedError) and done.exception.exit_code == 1
+    assert "submit.profile" in (tmp_path / "tree" / "INCOMPLETE.md").read_text()
+
+
+EDITS: Final[dict[str, tuple[Callable[[Path], Any], str, bool]]] = {
+    "a run less": (lambda root: (root / SET / "result_9.txt").unlink(), "runs.count", True),
+    "a run twice": (
+        lambda root: shutil.copy(root / SET / "result_0.txt", root / SET / "result_1.txt"),
+        "runs.distinct",
+        True,
+    ),
+    "another benchmark": (
+        lambda root: (root / SET).rename((root / SET).with_name("flux1")),
+        "log.place",
+        False,
+    ),
+    "another learning rate": (
+        lambda root: replace_text(root / SET / "result_2.txt", "0.0009", "0.0008"),
+        "runs.hyperparameters",
+        False,
+    ),
+    "missed targets": (
+        lambda root: [
+            replace_text(root / SET / f"result_{each}.txt", '"value": 3.2', '"value": 3.4')
+            for each in (0, 1)
+        ],
+        "log.target",
+        True,
+    ),
+    "a field less": (
+        lambda root: replace_text(root / "acme/systems/1xbox.json", '"cooling"', '"cooled"'),
+        "org.fields",
+        True,
+    ),
+    "a status in other words": (
+        lambda root: replace_text(root / "acme/systems/1xbox.json", "Available on-premise", "Sold"),
+        "org.description",
+        True,
+    ),
+    "another division": (
+        lambda root: replace_text(root / "acme/systems/1xbox.json", '"closed"', '"open"'),
+        "org.division",
+        False,
+    ),
+}
+"""Edits of a tree, each with podium's rule, and whether the package checker finds it."""
+
+
+def replace_text(path: Path, old: str, new: str) -> None:
+    """Replace a text in a file that has it."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_each_edit_is_found(tree: Path, name: str) -> None:
+    change, rule, is_found_officially = EDITS[name]
+    change(tree)
+    assert rule in list_error_rules(tree)
+    assert is_accepted_officially(tree) != is_found_officially
+
+
+@pytest.mark.parametrize(
+    ("round_name", "said"),
+    [
+        ("v5.0", "rounds that have some of them: training-v5.1, training-v6.0, training-v6.1"),
+        ("v9.9", "unknown round 'training-v9.9'"),
+    ],
+)
+def test_a_round_without_the_benchmark_is_refused(
+    results: Path, tmp_path: Path, round_name: str, said: str
+) -> None:
+    words = [str(results), "--round", round_name, "-o", str(tmp_path / "tree"), "--org", "acme"]
+    done = CliRunner().invoke(submit, ["training", *words])
+    assert isinstance(done.exception, RequestError) and said in str(done.exception)

@@ -2,7 +2,7 @@
 where files lie, and how many there are. What they must say is the rules', which judge the tree.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,10 @@ class TrainingForm:
     system_statuses: tuple[str, ...]
     """The only texts that its status may be; empty: any."""
 
+    def has_benchmark(self, folder: str) -> bool:
+        """Return whether a folder's name is that of a benchmark of the round."""
+        return folder in self.benchmarks
+
     def locate_log(self, organisation: Path, system: str, benchmark: str, run: int) -> Path:
         """Return the path of a run's log, numbered from 0."""
         return organisation / "results" / system / benchmark / f"result_{run}.txt"
@@ -54,3 +58,45 @@ class TrainingForm:
     def locate_code(self, organisation: Path, benchmark: str) -> Path:
         """Return the folder of a benchmark's code."""
         return organisation / "benchmarks" / benchmark / "implementations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceForm:
+    """The form of a submission to a round of MLPerf Inference."""
+
+    find_benchmark: Callable[[str], str | None]
+    """Function of (name of a folder) that returns the round's benchmark; None if it has none."""
+    together: bool
+    """Measurements and compliance tests lie in the folder of the results."""
+    tests_folder: str
+    """Else the folder of the compliance tests in the organisation's."""
+    measurement_files: tuple[str, ...]
+    """Files that lie beside the measurements of a scenario."""
+
+    def has_benchmark(self, folder: str) -> bool:
+        """Return whether a folder's name is that of a benchmark of the round."""
+        return self.find_benchmark(folder) is not None
+
+    def locate_scenario(self, organisation: Path, place: tuple[str, str, str]) -> Path:
+        """Return the folder of the runs of a (system, benchmark, scenario)."""
+        return organisation.joinpath("results", *place)
+
+    def locate_measurements(self, organisation: Path, place: tuple[str, str, str]) -> Path:
+        """Return the folder of its measurements."""
+        if self.together:
+            return self.locate_scenario(organisation, place)
+        return organisation.joinpath("measurements", *place)
+
+    def locate_tests(self, organisation: Path, place: tuple[str, str, str]) -> Path:
+        """Return the folder of its compliance tests."""
+        if self.together:
+            return self.locate_scenario(organisation, place)
+        return organisation.joinpath(self.tests_folder, *place)
+
+    def locate_description(self, organisation: Path, system: str) -> Path:
+        """Return the path of a system's description."""
+        return organisation / "systems" / f"{system}.json"
+
+    def locate_code(self, organisation: Path, benchmark: str) -> Path:
+        """Return the folder of a benchmark's code."""
+        return organisation / "code" / benchmark

@@ -161,12 +161,13 @@ def training(
     Example: podium submit training results --round v6.1 -o tree --org acme --code my-code
     """
     from submissions.submit.official import TrainingChecker
-    from submissions.submit.training import TrainingOptions, submit_training
+    from submissions.submit.results import ResultOptions
+    from submissions.submit.training import submit_training
     from submissions.submit.tree import WritingOptions
 
     submit_training(
         results,
-        TrainingOptions(
+        ResultOptions(
             round=f"training-{edition}",
             org=org,
             system=system,
@@ -175,5 +176,64 @@ def training(
         ),
         WritingOptions(
             target=target, incomplete=incomplete, checker=TrainingChecker() if checker else None
+        ),
+    )
+
+
+@submit.command()
+@click.argument("results", type=RESULT_PATH_TYPE)
+@ROUND_OPTION
+@add_common_options
+@click.option(
+    "--measurements",
+    type=PATH_TYPE,
+    metavar="DIR",
+    help="Folder with user.conf and README.md, for the measurements of each scenario.",
+)
+@click.option(
+    "--checker",
+    type=PATH_TYPE,
+    metavar="DIR",
+    help="Checkout of mlcommons/inference, whose submission checker to ask, too.",
+)
+def inference(
+    results: Path,
+    edition: str,
+    target: Path,
+    org: str,
+    system: str | None,
+    system_file: Path | None,
+    code: Path | None,
+    incomplete: bool,
+    measurements: Path | None,
+    checker: Path | None,
+) -> None:
+    """Build a submission to a round of MLPerf Inference from the served results in RESULTS, those
+    whose benchmark the round has.
+
+    The file of --system-file has the table [system]: fields of systems/<system>.json that podium
+    does not know.
+
+    Example: podium submit inference results --round v6.1 -o tree --org acme --code my-code
+    """
+    from submissions.submit.inference import submit_inference
+    from submissions.submit.official import InferenceChecker
+    from submissions.submit.results import ResultOptions
+    from submissions.submit.tree import WritingOptions
+
+    submit_inference(
+        results,
+        ResultOptions(
+            round=f"inference-{edition}",
+            org=org,
+            system=system,
+            system_file=system_file,
+            code=code,
+        ),
+        measurements,
+        WritingOptions(
+            target=target,
+            incomplete=incomplete,
+            checker=InferenceChecker(checkout=checker) if checker else None,
         ),
     )

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,8 +30,13 @@ TRAINING_PACKAGE: Final = "mlperf-logging"
 TRAINING_PROGRAM: Final = "mlperf_logging.package_checker"
 PASSED_TEXT: Final = "PACKAGE CHECKER FOUND NO ERRORS"
 FAILED_TEXT: Final = "PACKAGE CHECKER FOUND ERRORS"
-LOG_LINE_PATTERN: Final = re.compile(r"(INFO|WARNING|ERROR|CRITICAL) - ?(.*)")
+LOG_LINE_PATTERN: Final = re.compile(
+    r"\b(INFO|WARNING|ERROR|CRITICAL)(?: -|:[A-Za-z0-9_.]+:|\]) ?(.*)"
+)
+"""A line of a checker's log: mlperf-logging's, and Inference's since v6.0 and before."""
 FOLDER_TEXT: Final = "Running compliance checks in dir "
+SOUND_TEXT: Final = "SUMMARY: submission looks OK"
+UNSOUND_TEXT: Final = "SUMMARY: submission has errors"
 INFERENCE_PROGRAMS: Final = (
     "tools/submission/submission_checker/main.py",
     "tools/submission/submission_checker.py",
@@ -164,10 +169,12 @@ class InferenceChecker:
                 {"PYTHONPATH": str(program.parents[1])},
             )
         name = f"submission_checker of {self.checkout.name}, {version_name}"
-        findings = parse_checker_log(said, tree)
-        if not said.strip() or "Traceback (most recent call last)" in said:
+        findings = [
+            locate_message(each, tree, submission) for each in parse_checker_log(said, tree)
+        ]
+        passed = SOUND_TEXT in said
+        if not passed and UNSOUND_TEXT not in said:
             return build_crash(name, said)
-        passed = not any(each.severity is Severity.ERROR for each in findings)
         return OfficialVerdict(checker=name, passed=passed, findings=findings)
 
 
@@ -226,6 +233,14 @@ def parse_checker_log(said: str, submission: Path) -> list[OfficialFinding]:
             severity = Severity.WARNING if level == "WARNING" else Severity.ERROR
             findings.append(OfficialFinding(severity=severity, rule="", text=text, place=place))
     return findings
+
+
+def locate_message(message: OfficialFinding, tree: Path, submission: Path) -> OfficialFinding:
+    """Return a message with the place that its first word names, if that is a path in the tree."""
+    path = tree / message.text.partition(" ")[0].rstrip(":,")
+    if not path.is_relative_to(submission) or not path.exists():
+        return message
+    return replace(message, place=str(path.relative_to(submission)))
 
 
 def locate_below(path: str | None, submission: Path) -> str:

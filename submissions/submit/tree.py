@@ -5,7 +5,7 @@ then puts it in place.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,13 +127,13 @@ def load_form(round_name: str, form_class: type[F]) -> F:
     return form
 
 
-def list_other_rounds(half: str, benchmarks: Iterable[str]) -> str:
+def list_other_rounds(half: str, benchmarks: Collection[str]) -> str:
     """Say which rounds of a half (`training`, `inference`) have some of these benchmarks."""
     found = []
     for name in registry.list_round_names():
         if name.startswith(f"{half}-v"):
             describe_form = registry.load_round_part(name, "form")
-            if describe_form and {*describe_form(name).benchmarks} & {*benchmarks}:
+            if describe_form and any(map(describe_form(name).has_benchmark, benchmarks)):
                 found.append(name)
     return f" rounds that have some of them: {', '.join(found) or 'none'}"
 

@@ -18,4 +18,5 @@ KIND: Final = RoundKind(
     list_runs="compliance.kinds.inference_mllog.figures:list_mllog_runs",
     read_run="compliance.kinds.inference_mllog.figures:read_mllog_figures",
     find_benchmark="compliance.kinds.inference_mllog.figures:find_mllog_benchmark",
+    form="compliance.kinds.inference_mllog.form:describe_mllog_form",
 )

@@ -16,4 +16,5 @@ KIND: Final = RoundKind(
     describe_system="compliance.kinds.inference_text.figures:describe_text_system",
     list_runs="compliance.recognition.loadgen_folders:find_performance_folders",
     read_run="compliance.kinds.inference_text.figures:read_text_figures",
+    form="compliance.kinds.inference_text.form:describe_text_form",
 )

@@ -1,0 +1,173 @@
+"""A submission to a round of MLPerf Inference from podium's own served results: LoadGen's files as
+it wrote them, measurements, compliance tests, the description of each system, and the code.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.results.indexed_result import IndexedResult
+from compliance.results.submission_forms import InferenceForm
+from submissions.result_index import find_requested_results
+from submissions.submit.results import (
+    FULL_PROFILE,
+    SYSTEM_TABLE,
+    ResultOptions,
+    build_profile_shortfall,
+    copy_code,
+    describe_result_system,
+    list_missing_code,
+    require_one_result_each,
+)
+from submissions.submit.shortfalls import Shortfall
+from submissions.submit.tree import (
+    Submission,
+    WritingOptions,
+    copy_files,
+    list_other_rounds,
+    load_form,
+    read_stated_tables,
+    write_submission,
+)
+from suite.errors import RequestError
+from suite.files.json_files import write_json
+from suite.files.layout import (
+    ACCURACY_LOG,
+    ACCURACY_TEXT,
+    AUDIT_CONFIG,
+    DETAIL_LOG,
+    SUMMARY_LOG,
+    VERIFY_ACCURACY,
+    VERIFY_PERFORMANCE,
+)
+from suite.files.untrusted_files import UnreadableError
+from suite.records import read_system_record
+
+RUN_FILES: Final = (SUMMARY_LOG, DETAIL_LOG)
+ACCURACY_FILES: Final = (*RUN_FILES, ACCURACY_LOG, ACCURACY_TEXT)
+TEST_FILES: Final = (AUDIT_CONFIG, VERIFY_ACCURACY, VERIFY_PERFORMANCE)
+HINTS: Final[Mapping[str, str]] = {
+    "inference-mllog.measurements": "name the folder with user.conf and README.md with"
+    " --measurements.",
+    "inference-mllog.described": "state the fields in [system] of --system-file.",
+    "inference-mllog.duration": "podium infer --profile full.",
+    "inference-mllog.seeds": "podium-v1 has the seeds of Inference v6.1; other rounds have others.",
+    "inference-mllog.tests": "podium audit runs the compliance tests.",
+    "inference-mllog.hash": "run MLCommons' truncate_accuracy_log.py on the tree: it cuts accuracy"
+    " logs and notes their hash.",
+    "inference-mllog.truncated": "run MLCommons' truncate_accuracy_log.py on the tree.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedSource:
+    """Served results with all that their submission is made of."""
+
+    results: Sequence[IndexedResult]
+    form: InferenceForm
+    options: ResultOptions
+    measurements: Path | None
+    """Folder of files that belong to the measurements of each scenario."""
+    stated: Mapping[str, Any]
+
+    def locate_result(self, result: IndexedResult) -> tuple[str, str, str]:
+        """Return system, benchmark and scenario of a result in the tree."""
+        folder = result.folder
+        return self.options.name_system(result), folder.parent.name, folder.name
+
+
+def submit_inference(
+    path: Path, options: ResultOptions, measurements: Path | None, writing: WritingOptions
+) -> None:
+    """Write the submission of the served results in a results folder."""
+    form: InferenceForm = load_form(options.round, InferenceForm)
+    found = [each for each in find_requested_results(path) if each.scenario]
+    results = [each for each in found if form.has_benchmark(each.folder.parent.name)]
+    names = dict.fromkeys(each.folder.parent.name for each in found)
+    if not results:
+        raise RequestError(
+            f"{path}: no served result of {options.round}: {', '.join(names) or 'none at all'};"
+            f"{list_other_rounds('inference', names)}"
+        )
+    divisions = {each.division for each in results}
+    if len(divisions) > 1:
+        raise RequestError(f"{path}: results of both divisions; name the folder of one")
+    require_one_result_each(results)
+    source = ServedSource(
+        results=results,
+        form=form,
+        options=options,
+        measurements=measurements,
+        stated=read_stated_tables(options.system_file, (SYSTEM_TABLE,))[SYSTEM_TABLE],
+    )
+    root = f"{results[0].division}/{options.org}"
+    left = [name for name in names if not form.has_benchmark(name)]
+    write_submission(
+        Submission(
+            round=options.round,
+            title=", ".join("/".join(source.locate_result(each)) for each in results),
+            root=root,
+            build=lambda tree: build_inference_tree(source, tree / root),
+            notes=[f"left out, as {options.round} has no {each}" for each in left],
+            unbuilt=[*list_unbuilt_parts(source, root)],
+            hints=HINTS,
+        ),
+        writing,
+    )
+
+
+def list_unbuilt_parts(source: ServedSource, root: str) -> Iterator[Shortfall]:
+    """Yield what is missing without a trace in the tree: the profile of the round, and the code."""
+    for each in source.results:
+        try:
+            profile = read_system_record(each.folder).profile
+        except UnreadableError as error:
+            raise RequestError(f"{each.folder}: is no result of podium's: {error}") from error
+        if profile != FULL_PROFILE:
+            yield build_profile_shortfall(each.folder, [profile])
+    benchmarks = dict.fromkeys(source.locate_result(each)[1] for each in source.results)
+    folders = [source.form.locate_code(Path(root), each) for each in benchmarks]
+    yield from list_missing_code(source.options, folders)
+
+
+def build_inference_tree(source: ServedSource, root: Path) -> None:
+    """Write a submission."""
+    form = source.form
+    for result in source.results:
+        place = source.locate_result(result)
+        copy_runs(result.folder, form.locate_scenario(root, place))
+        copy_measurements(source, result, form.locate_measurements(root, place))
+        copy_tests(result, form.locate_tests(root, place))
+        description = form.locate_description(root, place[0])
+        write_json(description, describe_result_system(result, source.options, source.stated))
+        copy_code(source.options, form.locate_code(root, place[1]))
+
+
+def copy_runs(source: Path, target: Path) -> None:
+    """Copy LoadGen's files of the accuracy run and of the performance runs, and the accuracy."""
+    copy_files(source / "accuracy", ACCURACY_FILES, target / "accuracy")
+    for run in sorted(source.glob("performance/run_*")):
+        copy_files(run, RUN_FILES, target / "performance" / run.name)
+
+
+def copy_measurements(source: ServedSource, result: IndexedResult, target: Path) -> None:
+    """Copy podium's measurements, and the files that the user names, of which the round knows the
+    names.
+    """
+    names = [each.name for each in sorted(result.measurements_folder.glob("*.json"))]
+    copy_files(result.measurements_folder, names, target)
+    if source.measurements:
+        if not source.measurements.is_dir():
+            raise RequestError(f"--measurements {source.measurements}: is not a folder")
+        copy_files(source.measurements, source.form.measurement_files, target)
+
+
+def copy_tests(result: IndexedResult, target: Path) -> None:
+    """Copy the compliance tests: what they verified, and LoadGen's files of their runs."""
+    for folder in (test for home in result.audit_folders for test in sorted(home.iterdir())):
+        copy_files(folder, TEST_FILES, target / folder.name)
+        copy_runs(folder, target / folder.name)
+        for text in sorted(folder.glob("accuracy/*.txt")):
+            shutil.copyfile(text, target / folder.name / "accuracy" / text.name)

@@ -51,13 +51,12 @@ TEST_FILES: Final = (AUDIT_CONFIG, VERIFY_ACCURACY, VERIFY_PERFORMANCE)
 HINTS: Final[Mapping[str, str]] = {
     "inference-mllog.measurements": "name the folder with user.conf and README.md with"
     " --measurements.",
-    "inference-mllog.described": "state the fields in [system] of --system-file.",
+    "inference-mllog.system_fields": "state the fields in [system] of --system-file.",
     "inference-mllog.duration": "podium infer --profile full.",
     "inference-mllog.seeds": "podium-v1 has the seeds of Inference v6.1; other rounds have others.",
     "inference-mllog.tests": "podium audit runs the compliance tests.",
     "inference-mllog.hash": "run MLCommons' truncate_accuracy_log.py on the tree: it cuts accuracy"
     " logs and notes their hash.",
-    "inference-mllog.truncated": "run MLCommons' truncate_accuracy_log.py on the tree.",
 }
 
 

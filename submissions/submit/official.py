@@ -2,7 +2,6 @@
 finished tree, and its verdict stands beside podium's, place by place, differences first.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -42,6 +41,16 @@ INFERENCE_PROGRAMS: Final = (
     "tools/submission/submission_checker.py",
 )
 """Where a checkout of mlcommons/inference has its checker: since v6.0, and before."""
+INFERENCE_PACKAGE: Final = """
+import runpy, sys, types
+package = types.ModuleType("submission_checker")
+package.__path__ = [sys.argv.pop(1)]
+sys.modules["submission_checker"] = package
+runpy.run_module("submission_checker.main", run_name="__main__", alter_sys=True)
+"""
+"""Runs the package of a checkout from its folder: it has no `__init__.py`, and
+endpoints-submission-cli installs another package of that name, which would come first.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +165,9 @@ class InferenceChecker:
                 f"--checker {self.checkout}: no {' or '.join(INFERENCE_PROGRAMS)} in it;"
                 " name a checkout of mlcommons/inference"
             )
-        arguments = [str(program)]
+        arguments = [str(program.resolve())]
         if program.name == "main.py":
-            arguments = ["-m", "submission_checker.main"]
+            arguments = ["-c", INFERENCE_PACKAGE, str(program.parent.resolve())]
         tree = submission.parents[1]
         version_name = round_name.rpartition("-")[2]
         with TemporaryDirectory(prefix="podium-checker-") as folder:
@@ -166,7 +175,6 @@ class InferenceChecker:
                 [*arguments, "--input", str(tree), "--version", version_name]
                 + ["--submitter", submission.name, "--csv", str(Path(folder) / "summary.csv")],
                 folder,
-                {"PYTHONPATH": str(program.parents[1])},
             )
         name = f"submission_checker of {self.checkout.name}, {version_name}"
         findings = [
@@ -188,9 +196,7 @@ def require_package(name: str) -> str:
         ) from None
 
 
-def run_checker(
-    arguments: Sequence[str], folder: str, variables: Mapping[str, str] | None = None
-) -> str:
+def run_checker(arguments: Sequence[str], folder: str) -> str:
     """Run Python with arguments in a folder, and return what it prints; MissingError if it does
     not end.
     """
@@ -198,7 +204,6 @@ def run_checker(
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=folder,
-            env={**os.environ, **(variables or {})},
             capture_output=True,
             check=False,
             timeout=MAX_CHECK_SECONDS,

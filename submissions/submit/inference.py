@@ -110,14 +110,14 @@ def submit_inference(
             root=root,
             build=lambda tree: build_inference_tree(source, tree / root),
             notes=[f"left out, as {options.round} has no {each}" for each in left],
-            unbuilt=[*list_unbuilt_parts(source, root)],
+            unbuilt=[*iterate_served_gaps(source, root)],
             hints=HINTS,
         ),
         writing,
     )
 
 
-def list_unbuilt_parts(source: ServedSource, root: str) -> Iterator[Shortfall]:
+def iterate_served_gaps(source: ServedSource, root: str) -> Iterator[Shortfall]:
     """Yield what is missing without a trace in the tree: the profile of the round, and the code."""
     for each in source.results:
         try:

@@ -81,14 +81,14 @@ def submit_training(path: Path, options: ResultOptions, writing: WritingOptions)
             root=options.org,
             build=lambda tree: build_training_tree(source, tree / options.org),
             notes=[f"left out, as {options.round} has no {each.folder.name}" for each in left],
-            unbuilt=list_unbuilt_parts(source),
+            unbuilt=list_training_gaps(source),
             hints=HINTS,
         ),
         writing,
     )
 
 
-def list_unbuilt_parts(source: TrainingSource) -> list[Shortfall]:
+def list_training_gaps(source: TrainingSource) -> list[Shortfall]:
     """List what is missing without a trace in the tree: the profile of the round, and the code."""
     profiles = ((each.folder, find_profiles(each)) for each in source.sets)
     found = [build_profile_shortfall(*each) for each in profiles if each[1] != {FULL_PROFILE}]

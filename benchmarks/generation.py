@@ -1,5 +1,6 @@
-"""Compares tokens/s of podium's generator for `llama` with transformers' `generate` on the same
-weights and prompts, alone and in a batch, and continuous batching with static batches.
+"""Compares tokens/s of podium's generator for `llama` with vLLM's CPU engine and with transformers'
+`generate` on the same weights and prompts, alone and in a batch, and continuous batching with
+static batches.
 
 Random weights of smoke's size by default (`--layers`, `--width`, `--feed-forward` and others set a
 larger one). For transformers all prompts and all answers have one length, so that both sides do
@@ -7,25 +8,35 @@ equal work without padding. Continuous and static batches are both podium's gene
 and answers of different lengths. A static batch begins together, and computes all of its rows until
 the longest answer has ended, as `generate` does; only tokens that were asked for count. The note
 "Against shrinking" has a static batch that drops what has ended.
-Measurements of both sides alternate in one process, because the machine's rate changes; each round
-answers the same prompts.
+Measurements of both sides alternate, because the machine's rate changes; each round answers the
+same prompts. vLLM is called in a process of its own (`LLM.generate` with token ids), by the Python
+of the environment that `--vllm` or PODIUM_VLLM names, and rests while podium measures; each side
+times its own calls. Without one, the script says so at the end, with exit code 3. Answers of both
+sides are compared token by token.
 """
 
 import argparse
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import torch
 from common.figures import compare, show
 from common.tiny import add_tiny_option, choose_size
+from common.vllm_process import VllmProcess, find_vllm_python
+from safetensors.torch import save_file
 
 from suite.terms import Precision
 from workloads.common import malloc
 from workloads.common.detection import torchvision_import
-from workloads.llama.generation import LlamaGenerator
+from workloads.common.weights_description import WEIGHTS_FILE
+from workloads.llama.checkpoint import CONFIG_FILE, write_json_document
+from workloads.llama.generation import LlamaGenerator, generate_answers
 from workloads.llama.model import LlamaNetwork
 from workloads.llama.shape import LlamaShape, convert_shape_to_config
+from workloads.llama.weights import SAFETENSORS_METADATA, load_llama_checkpoint
 
 DTYPES = {Precision.FP32: torch.float32, Precision.BF16: torch.bfloat16}
 SEED = 1
@@ -50,7 +61,9 @@ Measure = Callable[[], float]
 
 
 def build_network(given: argparse.Namespace) -> LlamaNetwork:
-    """Build a network with random weights."""
+    """Load the network of a checkpoint, or build one with random weights."""
+    if given.checkpoint:
+        return load_llama_checkpoint(given.checkpoint)
     torch.manual_seed(SEED)
     shape = LlamaShape(
         layers=given.layers,
@@ -215,6 +228,61 @@ def compare_with_static_batches(
     show(title, compare(mine, other, "tokens/s"), given.form, describe(given, network) | notes)
 
 
+def compare_with_vllm(
+    given: argparse.Namespace, network: LlamaNetwork, engine: VllmProcess, batch: int
+) -> None:
+    """Print the figure with as many requests in flight."""
+    requests = equal_requests(given, batch)
+    prompts = [prompt for prompt, _ in requests]
+    generator = build_generator(network, given, batch)
+    mine, (_, others) = (
+        generate_answers(generator, prompts),
+        engine.answer_prompts(prompts, given.answer),
+    )
+
+    def theirs() -> float:
+        seconds, answers = engine.answer_prompts(prompts, given.answer)
+        assert all(len(each) == given.answer for each in answers)
+        return len(prompts) * given.answer / seconds
+
+    measured = measure_pairs(lambda: answer(generator, requests, static=False), theirs, given.pairs)
+    title = f"{batch} in flight: ours against vLLM's CPU engine; 1.0 is the aim"
+    equal = sum(one == other for one, other in zip(mine, others, strict=True))
+    notes = {
+        "Lengths": f"prompts {given.prompt}, answers {given.answer} tokens",
+        "Equal answers": f"{equal} of {batch}",
+        "vLLM": f"{engine.version}, {'compiled' if given.compile else 'eager'}",
+    }
+    show(title, compare(*measured, "tokens/s"), given.form, describe(given, network) | notes)
+
+
+def write_network(network: LlamaNetwork, given: argparse.Namespace, folder: Path) -> None:
+    """Write the network as vLLM reads it, without a tokenizer."""
+    dtype = DTYPES[Precision(given.precision)]
+    config = convert_shape_to_config(network.shape, str(dtype).removeprefix("torch."))
+    write_json_document(folder / CONFIG_FILE, config)
+    state = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+    save_file(state, folder / WEIGHTS_FILE, SAFETENSORS_METADATA)
+
+
+def measure_vllm(given: argparse.Namespace, network: LlamaNetwork) -> None:
+    """Print the figures against vLLM; end without it."""
+    python = find_vllm_python(given.vllm)
+    with tempfile.TemporaryDirectory() as folder:
+        write_network(network, given, Path(folder))
+        with VllmProcess(
+            python,
+            Path(folder),
+            dtype=str(DTYPES[Precision(given.precision)]).removeprefix("torch."),
+            longest=given.prompt + given.answer,
+            slots=given.slots,
+            threads=torch.get_num_threads(),
+            compiled=given.compile,
+        ) as engine:
+            for batch in given.aims:
+                compare_with_vllm(given, network, engine, batch)
+
+
 def describe(given: argparse.Namespace, network: LlamaNetwork) -> dict[str, object]:
     """Say what was measured."""
     shape = network.shape
@@ -242,6 +310,12 @@ def read() -> argparse.Namespace:
     parser.add_argument(
         "--answer", type=int, default=choose_size(64, 64), help="tokens of an answer"
     )
+    parser.add_argument(
+        "--vllm", default="", metavar="FOLDER", help="environment that vLLM is installed in"
+    )
+    parser.add_argument("--compile", action="store_true", help="let vLLM compile the network")
+    parser.add_argument("--only", choices=["vllm"], help="compare with nothing else")
+    parser.add_argument("--checkpoint", type=Path, help="folder of weights; random without one")
     for name, value in (
         ("layers", choose_size(3, 1)),
         ("width", choose_size(128, 32)),
@@ -261,10 +335,12 @@ def main() -> None:
     if given.threads:
         torch.set_num_threads(given.threads)
     network = build_network(given)
-    for batch in given.aims:
-        compare_with_transformers(given, network, batch)
-    for lengths in MIXED_LENGTHS:
-        compare_with_static_batches(given, network, lengths)
+    if given.only is None:
+        for batch in given.aims:
+            compare_with_transformers(given, network, batch)
+        for lengths in MIXED_LENGTHS:
+            compare_with_static_batches(given, network, lengths)
+    measure_vllm(given, network)
 
 
 if __name__ == "__main__":

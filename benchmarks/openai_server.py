@@ -126,6 +126,7 @@ def serve_podium() -> None:
                 vocabulary_size=generator.vocabulary_size,
                 max_sequence_tokens=generator.max_sequence_tokens,
                 max_new_tokens=generator.max_new_tokens,
+                has_log_probabilities=False,
             ),
             text=text,
             service=service,

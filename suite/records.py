@@ -396,6 +396,10 @@ class RunRecord:
     """SHA-256 of telemetry.jsonl, whose readings give the run's energy; empty if no power was
     read.
     """
+    logprobs_sha256: str = ""
+    """SHA-256 of logprobs.npy; empty if the system said nothing of how likely its answers are."""
+    reference_logprobs_sha256: str = ""
+    """SHA-256 of reference_logprobs.npy; empty if PyTorch computed nothing of them."""
     began_idle: bool = False
     """Whether the readings begin with seconds of the idle machine, before a command's first run."""
     lost: tuple[str, ...] = ()
@@ -521,6 +525,8 @@ RARE_RECORD_FIELDS: Final = (
     "call",
     "per_token_j",
     "telemetry_sha256",
+    "logprobs_sha256",
+    "reference_logprobs_sha256",
     "began_idle",
     "statements",
     "fingerprints",

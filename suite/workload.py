@@ -23,6 +23,8 @@ __all__ = [
     "ChatMessage",
     "ExampleTraining",
     "GeneratingInference",
+    "LikelihoodGenerator",
+    "LikelihoodInference",
     "PromptGenerator",
     "TokenGenerator",
     "HyperValue",
@@ -281,6 +283,29 @@ class PromptGenerator(TokenGenerator, Protocol):
 
 
 @runtime_checkable
+class LikelihoodGenerator(TokenGenerator, Protocol):
+    """What a TokenGenerator adds that tells how likely its tokens are."""
+
+    def compute_log_probabilities(self) -> Sequence[float]:
+        """Return the natural logarithm of the probability of each token of the last step, in the
+        order in which the step returned them.
+        """
+
+
+@runtime_checkable
+class LikelihoodInference(Protocol):
+    """What an Inference adds whose answers are classes: it keeps how likely its network finds each
+    class.
+    """
+
+    def keep_log_probabilities(self, samples: int) -> None:
+        """Keep them of the first samples from now on: an accuracy run begins."""
+
+    def collect_log_probabilities(self) -> Mapping[int, Sequence[float]]:
+        """Return the natural logarithms of the probabilities of all classes, by sample."""
+
+
+@runtime_checkable
 class GeneratingInference(Protocol):
     """What an Inference adds if its answers are generated token by token: LoadGen then measures
     the time to the first token and the time per token, and an answer's bytes are its token ids
@@ -417,6 +442,12 @@ class Workload:
     scores over any choice of samples, so that two systems can be compared. None: differences are
     not tested.
     """
+    force_answers: Annotated[
+        str | None, PartFunction(("run", "checkpoint", "answers"), is_light=False)
+    ] = None
+    """Function of (run, checkpoint, answers) that returns how likely PyTorch finds the tokens of
+    generated answers: rows of suite.loadgen.logprob_record, REFERENCE_FIELDS. None: nobody tells.
+    """
     agree: Annotated[str | None, PartFunction(("one", "other"))] = None
     """Function of two answers to one sample: whether both may come from the same model. None: if
     they are equal.
@@ -513,6 +544,16 @@ class Workload:
         built: PromptSource = self._call_part("prompts", self.require_prompts(), run, checkpoint)
         self._require_fit(find_misfits(built, PromptSource))
         return built
+
+    def force_known_answers(
+        self, run: Run, checkpoint: Path, answers: Mapping[int, bytes]
+    ) -> Any | None:
+        """Return how likely PyTorch finds the tokens of answers, an array of REFERENCE_FIELDS; None
+        if the workload does not tell. RequestError if the checkpoint is another workload's.
+        """
+        if self.force_answers is None:
+            return None
+        return self._call_part("force_answers", self.force_answers, run, checkpoint, answers)
 
     def require_prompts(self) -> str:
         """Return the name of what builds prompts; RequestError if the workload has none."""

@@ -17,6 +17,7 @@ from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
 from harness.serving.automatic_engine import set_up_with_engine
 from harness.serving.checkpoint_selection import describe_missing_training_set
+from harness.serving.forced_answers import force_logged_answers
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
@@ -338,6 +339,7 @@ def measure_accuracy(
         run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
         scores = score_accuracy_run(serving_setup, folder)
+        force_logged_answers(serving_setup, folder)
         write_run_record(serving_setup, schedule, outcome, folder)
         errors = read_detail_log(folder).errors
         ledger_attempt.record_completion(folder, NO_LOADGEN_VERDICT)

@@ -16,7 +16,14 @@ from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.setup import ServingSetup
 from suite import __version__, registry
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, RUN_RECORD, compute_file_sha256
+from suite.files.layout import (
+    ACCURACY_LOG,
+    ACCURACY_TEXT,
+    LOGPROB_FILE,
+    REFERENCE_LOGPROB_FILE,
+    RUN_RECORD,
+    compute_file_sha256,
+)
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.advice import Hint
@@ -246,6 +253,8 @@ def write_run_record(
             ceiling=ceiling,
             batches=summarise_batches(outcome),
             telemetry_sha256=measured.telemetry_sha256,
+            logprobs_sha256=hash_present_file(folder / LOGPROB_FILE),
+            reference_logprobs_sha256=hash_present_file(folder / REFERENCE_LOGPROB_FILE),
             began_idle=bool(measured.idle),
             lost=outcome.lost,
             network=build_network_record(serving_setup, outcome),
@@ -253,6 +262,11 @@ def write_run_record(
             loadgen_cores=serving_setup.system.loadgen_cores,
         ),
     )
+
+
+def hash_present_file(path: Path) -> str:
+    """Return the SHA-256 of a file; "" without it."""
+    return compute_file_sha256(path) if path.is_file() else ""
 
 
 def store_system_record(folder: Path, system: SystemUnderTest) -> None:

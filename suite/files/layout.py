@@ -54,6 +54,11 @@ GAP_RECORD_FILE: Final = "gaps.npy"
 """Next to LoadGen's files of a point that servers answered: what arrived of each answer
 (suite/loadgen/arrival_record.py).
 """
+LOGPROB_FILE: Final = "logprobs.npy"
+REFERENCE_LOGPROB_FILE: Final = "reference_logprobs.npy"
+"""Next to LoadGen's files of an accuracy run: how likely the system found its answers, and how
+likely PyTorch finds them (suite/loadgen/logprob_record.py).
+"""
 START_RECORD_FILE: Final = "starts.npy"
 ROOM_RECORD_FILE: Final = "rooms.npy"
 """Next to LoadGen's files of a point of a curve: when each prompt began to be answered, int64, in

@@ -13,7 +13,9 @@ from suite.errors import PodiumError
 from suite.files.layout import (
     ARRIVAL_RECORD_FILE,
     GAP_RECORD_FILE,
+    LOGPROB_FILE,
     QUERY_RECORD_FILE,
+    REFERENCE_LOGPROB_FILE,
     ROOM_RECORD_FILE,
     START_RECORD_FILE,
     TELEMETRY_FILE,
@@ -25,6 +27,7 @@ from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.arrival_record import AnswerArrivals, build_answer_arrivals
 from suite.loadgen.detail_log import DetailLog, read_detail_log
 from suite.loadgen.logged_answers import read_logged_answers
+from suite.loadgen.logprob_record import REFERENCE_FIELDS, SAID_FIELDS
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS, QueryTimes
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS, TokenTimes
 from suite.loadgen.usage_record import USAGE_RECORD_FIELDS, PromptUsage
@@ -64,6 +67,10 @@ class RunFacts(DetailLog):
     """Of an accuracy run, by the workload's scorer; None if its answers cannot be scored."""
     answers: AnsweredSet | None = None
     """Of an accuracy run."""
+    said: Any = None
+    """How likely the system found its answers (suite/loadgen/logprob_record.py)."""
+    reference: Any = None
+    """How likely PyTorch finds them."""
 
     @property
     def has_answers(self) -> bool:
@@ -110,6 +117,8 @@ def read_run_facts(folder: Path) -> RunFacts:
         usage=build_prompt_usage(find_array(folder / USAGE_RECORD_FILE)),
         scores=scores,
         answers=answered,
+        said=find_rows(folder / LOGPROB_FILE, SAID_FIELDS),
+        reference=find_rows(folder / REFERENCE_LOGPROB_FILE, REFERENCE_FIELDS),
     )
 
 
@@ -143,6 +152,12 @@ def find_array(path: Path) -> Any:
         return map_npy_array(path)
     except UnreadableError:
         return None
+
+
+def find_rows(path: Path, fields: tuple[tuple[str, str], ...]) -> Any:
+    """Memory-map the rows of a file; None if it is missing or damaged, or has other fields."""
+    table = find_array(path)
+    return None if table is None or table.ndim != 1 or table.dtype != list(fields) else table
 
 
 def build_query_times(table: Any) -> QueryTimes | None:

@@ -18,6 +18,7 @@ WORKLOAD: Final = Workload(
     data_set="workloads.llama.survey:LlamaDataSet",
     trial={"torch": "workloads.llama.trial:build_llama_trial"},
     score="workloads.llama.scoring:score_answers",
+    force_answers="workloads.llama.forcing:force_llama_answers",
     sample_scores="workloads.llama.scoring:sample_llama_scores",
     end_tokens="workloads.llama.endings:list_answer_ends",
     agree="workloads.common.text.agreement:agree",

@@ -101,6 +101,8 @@ class LlamaGenerator:
         self._rows: list[LiveSequence | None] = []
         self._last: tuple[NewTokens, torch.Tensor] | None = None
         """Input and output of the last step, as long as the live rows stay the same."""
+        self._chosen: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Logits, R V, and tokens, R, of the last step."""
 
     @property
     def free_slots(self) -> list[int]:
@@ -181,9 +183,22 @@ class LlamaGenerator:
         new = self._prepare_tokens()
         if new is None:
             return ()
-        token_R = self._network.choose_tokens(new)
-        self._last = new, token_R
+        logit_RV = self._network.compute_logits(new)
+        token_R = logit_RV.argmax(dim=-1)
+        self._last, self._chosen = (new, token_R), (logit_RV, token_R)
         return [self._append_token(row, token) for row, token in enumerate(token_R.tolist())]
+
+    @torch.inference_mode()
+    def compute_log_probabilities(self) -> Sequence[float]:
+        """Return the log-probability of each token of the last step, in its order; none before a
+        step.
+        """
+        if self._chosen is None:
+            return ()
+        logit_RV, token_R = self._chosen
+        chosen_R1 = logit_RV.float().log_softmax(dim=-1).gather(1, token_R.unsqueeze(1))
+        values: list[float] = chosen_R1.squeeze(1).tolist()
+        return values
 
     def _prepare_tokens(self) -> NewTokens | None:
         """Return the next input of the network; None if nothing is live."""

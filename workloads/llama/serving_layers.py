@@ -161,8 +161,8 @@ class ServingNetwork:
             mask_R11S=None if mask_R11S is None else self.build_mask(position_R, longest),
         )
 
-    def choose_tokens(self, new: NewTokens) -> torch.Tensor:
-        """Return the most likely next token, R, of each live row; the new tokens are cached.
+    def compute_logits(self, new: NewTokens) -> torch.Tensor:
+        """Return the logits, R V, of the next token of each live row; the new tokens are cached.
 
         Behind the last layer's keys and values, the tokens inside prompts have no use.
         """
@@ -182,8 +182,7 @@ class ServingNetwork:
                 self.normalise_states(state_NW, layer.feed_forward_norm_W) @ layer.gate_up_WX
             ).chunk(2, dim=-1)
             state_NW = torch.addmm(state_NW, functional.silu(gate_NX).mul_(up_NX), layer.down_XW)
-        logit_RV = self.normalise_states(state_NW, self.norm_W) @ self.output_WV
-        return logit_RV.argmax(dim=-1)
+        return self.normalise_states(state_NW, self.norm_W) @ self.output_WV
 
     def normalise_states(self, state_NW: torch.Tensor, weight_W: torch.Tensor) -> torch.Tensor:
         """RMSNorm, in fp32; on a CPU in two thirds of the time of torch's."""

@@ -21,9 +21,10 @@ from harness.children.process import Abort
 from harness.serving.loadgen.batching import BatchTally, IssuedQuery
 from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
+from suite.loadgen.logprob_record import SaidAnswer
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.token_record import TOKEN_BYTES, TOKEN_RECORD_FIELDS
-from suite.workload import GeneratingInference, TokenGenerator
+from suite.workload import GeneratingInference, LikelihoodGenerator, TokenGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class LiveAnswer:
     waiting: WaitingSample
     start_ns: int
     tokens: "array[int]" = field(default_factory=lambda: array("i"))
+    log_probabilities: "array[float]" = field(default_factory=lambda: array("f"))
     first_ns: int = 0
 
 
@@ -55,7 +57,11 @@ class GenerationThread:
         inference: GeneratingInference,
         sort_key: Callable[[], Callable[[int], int] | None],
         abort: Abort,
+        *,
+        keeps_likelihoods: bool = False,
     ) -> None:
+        self.kept_answers: dict[int, SaidAnswer] | None = {} if keeps_likelihoods else None
+        """Log-probabilities of the tokens of each answer, by sample; None: they are not kept."""
         self.first_token_complete, self.complete = lg.FirstTokenComplete, lg.QuerySamplesComplete
         self.response = lg.QuerySampleResponse
         self.inference, self.sort_key, self.abort = inference, sort_key, abort
@@ -146,6 +152,10 @@ class GenerationThread:
         begun, ended = list[LiveAnswer](), list[LiveAnswer]()
         generated = generator.step()
         self.tallies[0].generated += len(generated)
+        if self.kept_answers is not None and isinstance(generator, LikelihoodGenerator):
+            values = generator.compute_log_probabilities()
+            for (slot, _, _), value in zip(generated, values, strict=True):
+                self.live[slot].log_probabilities.append(value)
         for slot, token, last in generated:
             answer = self.live.get(slot)
             if answer is None:
@@ -192,6 +202,9 @@ class GenerationThread:
         now = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
         self.complete(responses)
         for each in answers:
+            if self.kept_answers is not None and each.log_probabilities:
+                said = SaidAnswer(values=each.log_probabilities)
+                self.kept_answers[each.waiting.sample] = said
             self.completions[0].add_completion(
                 now, self.tallies[0].batches, each.waiting.query, 1, 1
             )

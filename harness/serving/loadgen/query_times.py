@@ -9,19 +9,26 @@ Queries are identified by their number in the order of issue.
 import errno
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from suite.files.layout import (
     ARRIVAL_RECORD_FILE,
     GAP_RECORD_FILE,
+    LOGPROB_FILE,
     QUERY_RECORD_FILE,
     TOKEN_RECORD_FILE,
     USAGE_RECORD_FILE,
     replace_atomically,
 )
 from suite.loadgen.arrival_record import ARRIVAL_RECORD_FIELDS
+from suite.loadgen.logprob_record import (
+    MAX_KEPT_SAMPLES,
+    MAX_LOGPROB_ROWS,
+    SAID_FIELDS,
+    SaidAnswer,
+)
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_RECORD_FIELDS
@@ -149,6 +156,26 @@ def write_prompt_usage(
     return write_record_array(
         folder / USAGE_RECORD_FILE, lambda: build_token_table(issued, workers, rows, columns)
     )
+
+
+def write_log_probabilities(folder: Path, kept: Mapping[int, SaidAnswer]) -> str:
+    """Write what a system said of its answers, by sample, into an accuracy run's folder; of the
+    first samples, and as far as there is room. Return why that failed, or "".
+    """
+    return write_record_array(folder / LOGPROB_FILE, lambda: build_said_table(kept))
+
+
+def build_said_table(kept: Mapping[int, SaidAnswer]) -> Any:
+    """Build the rows of `logprobs.npy`; NaN is left out."""
+    import numpy
+
+    rows = [
+        (sample, place, kept[sample].prompt_tokens, value)
+        for sample in sorted(set(range(MAX_KEPT_SAMPLES)) & kept.keys())
+        for place, value in enumerate(kept[sample].values)
+    ][:MAX_LOGPROB_ROWS]
+    table = numpy.array(rows, numpy.dtype(list(SAID_FIELDS)))
+    return table[~numpy.isnan(table["said"])]
 
 
 def write_arrivals(

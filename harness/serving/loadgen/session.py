@@ -48,13 +48,14 @@ from suite.files.layout import (
     TELEMETRY_FILE,
     sync_to_disk,
 )
+from suite.loadgen.logprob_record import MAX_KEPT_SAMPLES, SaidAnswer
 from suite.loadgen.salting import Salting
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.server_counters import ServerCounters
 from suite.process.devices import format_device_name, name_as_only_gpu
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
-from suite.workload import GeneratingInference, Inference, Mode, Run
+from suite.workload import GeneratingInference, Inference, LikelihoodInference, Mode, Run
 
 ABSENT_AUDIT_CONFIG: Final = "no-audit.config"
 """A file that does not exist: otherwise LoadGen would read audit.config from the working directory,
@@ -377,6 +378,7 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     run_loadgen_test(lg, job, sut, library)
     lg.DestroyFastSUT(sut)
     answering.stop()
+    lost = list(filter(None, write_run_records(job, inference, answering)))
     inference.close()
     return LoadGenOutcome(
         sample_count=count,
@@ -388,7 +390,7 @@ def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, write_performance_times(job, answering))),
+        lost=tuple(lost),
     )
 
 
@@ -449,8 +451,13 @@ def build_answering_threads(
     """Build what answers the queries: a generator's thread if answers are generated token by token,
     else workers that take batches.
     """
+    is_accuracy = job.schedule.mode is Mode.ACCURACY
     if isinstance(inference, GeneratingInference):
-        return GenerationThread(lg, inference, lambda: library.sort_key, abort)
+        return GenerationThread(
+            lg, inference, lambda: library.sort_key, abort, keeps_likelihoods=is_accuracy
+        )
+    if is_accuracy and isinstance(inference, LikelihoodInference):
+        inference.keep_log_probabilities(MAX_KEPT_SAMPLES)
     return WorkerThreads(
         lg,
         inference,
@@ -460,12 +467,34 @@ def build_answering_threads(
     )
 
 
+def write_run_records(
+    job: LoadGenJob, inference: Inference, answering: AnsweringThreads
+) -> Iterator[str]:
+    """Write what a run leaves beside LoadGen's files; yield why a file is lost, "" for one that is
+    written.
+    """
+    if job.schedule.mode is Mode.PERFORMANCE:
+        yield from write_performance_times(job, answering)
+    elif kept := collect_likelihoods(inference, answering):
+        yield query_times.write_log_probabilities(job.folder, kept)
+
+
+def collect_likelihoods(
+    inference: Inference, answering: AnsweringThreads
+) -> Mapping[int, SaidAnswer]:
+    """Return how likely an accuracy run's answers are, by sample; empty if nobody tells."""
+    if isinstance(answering, GenerationThread):
+        return answering.kept_answers or {}
+    if not isinstance(inference, LikelihoodInference):
+        return {}
+    found = inference.collect_log_probabilities()
+    return {sample: SaidAnswer(values=values) for sample, values in found.items()}
+
+
 def write_performance_times(job: LoadGenJob, answering: AnsweringThreads) -> Iterator[str]:
     """Write the issue and completion times of a performance run's queries, and of the tokens of
     generated answers; yield why a file is lost, "" for one that is written.
     """
-    if job.schedule.mode is Mode.ACCURACY:
-        return
     yield query_times.write_query_times(
         job.folder, job.schedule.scenario, answering.issued, answering.completions
     )

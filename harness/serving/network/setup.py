@@ -53,6 +53,7 @@ HTTP_SETTINGS: Final = (
     "endpoint.tokenizer",
     "endpoint.stream",
     "endpoint.usage",
+    "endpoint.logprobs",
     "endpoint.max_tokens_field",
     "endpoint.temperature",
     "endpoint.reuse",

@@ -17,6 +17,7 @@ from harness.serving.energy import (
     compute_loadgen_energy,
     describe_measured_energy,
 )
+from harness.serving.forced_answers import force_logged_answers
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import (
@@ -196,6 +197,8 @@ def run_point_once(
         sentence = describe_unstreamed_answers(outcome)
         if sentence:
             click.echo(f"  {sentence}")
+        if planned.mode is Mode.ACCURACY:
+            force_logged_answers(setup, partial)
         hints = write_point_run(
             kind,
             setup,

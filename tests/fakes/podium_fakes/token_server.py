@@ -73,6 +73,8 @@ class EchoGenerator:
         self.admitted = list[list[int]]()
         self.released = list[int]()
         self.steps = 0
+        self.last = list[int]()
+        """Tokens of the last step."""
 
     def warm_up(self) -> None:
         """Nothing to do."""
@@ -98,9 +100,14 @@ class EchoGenerator:
         self.steps += 1
         if any(left == FAILING for left in self.live.values()):
             raise ValueError("a broken\nstep")
+        self.last = [left[0] for left in self.live.values()]
         return [
             (slot, left[0], left.pop(0) == END and not left) for slot, left in self.live.items()
         ]
+
+    def compute_log_probabilities(self) -> Sequence[float]:
+        """Token 5 of a step is as likely as exp(-5/4)."""
+        return [-token / 4 for token in self.last]
 
     def release(self, slot: int) -> None:
         del self.live[slot]
@@ -168,6 +175,7 @@ def serve_echo(
                     vocabulary_size=generator.vocabulary_size,
                     max_sequence_tokens=generator.max_sequence_tokens,
                     max_new_tokens=generator.max_new_tokens,
+                    has_log_probabilities=True,
                 ),
                 text=text,
                 service=service,

@@ -66,6 +66,22 @@ def test_an_answer_does_not_depend_on_its_neighbours(
     assert generate_answers(generator, prompts[::-1]) == alone[::-1]
 
 
+def test_each_token_tells_how_likely_it_is(network: LlamaNetwork) -> None:
+    """The logarithm is that of the network without a cache, for each row, and of its own token."""
+    generator, prompts = build_generator(network, 3), draw_prompts(3)
+    assert not generator.compute_log_probabilities()
+    for slot, prompt in enumerate(prompts):
+        generator.admit(slot, prompt)
+    for _ in range(4):
+        generated = generator.step()
+        values = generator.compute_log_probabilities()
+        for (slot, token, _), value in zip(generated, values, strict=True):
+            with torch.no_grad():
+                logit_V = network(torch.tensor([prompts[slot]]))[0, -1]
+            assert value == pytest.approx(float(logit_V.log_softmax(0)[token]), abs=1e-5)
+            prompts[slot].append(token)
+
+
 def test_a_released_slot_is_refilled_while_others_go_on(network: LlamaNetwork) -> None:
     """A client that hangs up frees its slot, and the answers beside it stay the same."""
     prompts = draw_prompts(4)

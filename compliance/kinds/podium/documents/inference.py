@@ -15,7 +15,13 @@ from compliance.kinds.podium.documents import unjudged_files
 from compliance.kinds.podium.documents.system_description import SystemFile
 from compliance.kinds.podium.documents.training import TrainingLog
 from compliance.logs import telemetry
-from compliance.logs.loadgen import accuracy_log, prompt_usage, query_times, token_times
+from compliance.logs.loadgen import (
+    accuracy_log,
+    log_probabilities,
+    prompt_usage,
+    query_times,
+    token_times,
+)
 from compliance.logs.loadgen import summary as summary_text
 from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.loadgen.summary import LoadGenSummary
@@ -35,7 +41,9 @@ from suite.audits.rules import AuditRules
 from suite.files.layout import (
     ACCURACY_LOG,
     DETAIL_LOG,
+    LOGPROB_FILE,
     QUERY_RECORD_FILE,
+    REFERENCE_LOGPROB_FILE,
     RUN_RECORD,
     SUMMARY_LOG,
     SYSTEM_RECORD,
@@ -108,6 +116,11 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Network -> the calibration data behind its quantisation ranges."""
 
 
+RECORDS_BY_MODE: Final = {
+    Mode.PERFORMANCE: (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE),
+    Mode.ACCURACY: (LOGPROB_FILE, REFERENCE_LOGPROB_FILE),
+}
+"""What podium may write beside LoadGen's files."""
 REQUESTED_QUERIES_KEY: Final = "requested_min_query_count"
 MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 
@@ -134,6 +147,10 @@ class LoadGenRun(EntryRun[MllogRecord]):
     """None if no server counted the tokens of prompts, or if the record is damaged."""
     telemetry: TelemetryFile | None
     """None if the run has none."""
+    said: Any
+    """Rows of logprobs.npy of an accuracy run; None without it, or if it is damaged."""
+    reference: Any
+    """Rows of reference_logprobs.npy; None as above."""
     sources: Sequence[SourceFile]
     unexpected_paths: Sequence[Path]
     """Unexpected entries of its folder."""
@@ -336,11 +353,7 @@ def read_loadgen_run(
     index = LogIndex(detail)
     system_source = SourceFile(find_system_folder(folder) / SYSTEM_RECORD)
     # rules/records.py says what one that cannot be read means for the run
-    optional_files = [
-        name
-        for name in (QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE)
-        if mode is Mode.PERFORMANCE and is_file(folder / name)
-    ]
+    optional_files = [name for name in RECORDS_BY_MODE[mode] if is_file(folder / name)]
     sources |= {
         name: SourceFile(folder / name, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
         for name in optional_files
@@ -360,6 +373,10 @@ def read_loadgen_run(
         tokens=read_optional_file(sources, TOKEN_RECORD_FILE, token_times.read_token_times),
         usage=read_optional_file(sources, USAGE_RECORD_FILE, prompt_usage.read_prompt_usage),
         telemetry=read_optional_file(sources, TELEMETRY_FILE, telemetry.read_telemetry_file),
+        said=read_optional_file(sources, LOGPROB_FILE, log_probabilities.read_said_logprobs),
+        reference=read_optional_file(
+            sources, REFERENCE_LOGPROB_FILE, log_probabilities.read_reference_logprobs
+        ),
         sources=tuple(sources.values()),
         unexpected_paths=tuple(unjudged_files.find_unexpected_run_files(folder, mode)),
         round=round,

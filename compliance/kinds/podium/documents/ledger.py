@@ -16,12 +16,14 @@ from compliance.kinds.podium.documents.audit import Audit
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.kinds.podium.documents.submission import Submission
 from compliance.kinds.podium.documents.training import TrainingSet
-from compliance.kinds.podium.documents.unjudged_files import LOADGEN_RUN_FILES
+from compliance.kinds.podium.documents.unjudged_files import (
+    LOADGEN_RUN_FILES,
+    SCORED_RUN_FILES,
+)
 from compliance.logs.source_file import ParseErrorKind, SourceFile, decode_strict_json
 from compliance.recognition.tree_path import is_file, iterate_training_telemetry
 from compliance.verdict import Severity
 from suite.files.layout import (
-    ACCURACY_TEXT,
     CHECKPOINT_RECORD,
     QUERY_RECORD_FILE,
     TELEMETRY_FILE,
@@ -201,7 +203,8 @@ class LedgerFile(FileDocument):
 def list_run_files(run: LoadGenRun) -> Sequence[Path]:
     """Return the paths of a run's files."""
     measured = {QUERY_RECORD_FILE, TOKEN_RECORD_FILE, USAGE_RECORD_FILE, TELEMETRY_FILE}
-    return [run.folder / name for name in sorted({*LOADGEN_RUN_FILES, ACCURACY_TEXT, *measured})]
+    names = {*LOADGEN_RUN_FILES, *SCORED_RUN_FILES, *measured}
+    return [run.folder / name for name in sorted(names)]
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:

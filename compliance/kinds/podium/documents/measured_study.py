@@ -351,6 +351,8 @@ def build_judged_facts(run: LoadGenRun, starts_ns: Any, rooms_ns: Any) -> RunFac
         rooms_ns=rooms_ns,
         scores=scores,
         answers=answered,
+        said=run.said,
+        reference=run.reference,
     )
 
 

@@ -27,9 +27,11 @@ from suite.files.layout import (
     DETAIL_LOG,
     GAP_RECORD_FILE,
     GROUPED_RUN_FOLDERS,
+    LOGPROB_FILE,
     MANIFEST_FILE,
     PARTIAL_SUFFIX,
     QUERY_RECORD_FILE,
+    REFERENCE_LOGPROB_FILE,
     ROOM_RECORD_FILE,
     RUN_RECORD,
     START_RECORD_FILE,
@@ -63,6 +65,8 @@ MEASURED_RUN_FILES: Final = frozenset(
     }
 )
 """What a performance run has besides them."""
+SCORED_RUN_FILES: Final = frozenset({ACCURACY_TEXT, LOGPROB_FILE, REFERENCE_LOGPROB_FILE})
+"""What an accuracy run has besides them."""
 
 
 def find_unknown_paths(folder: Path, known: Callable[[Path], bool]) -> Iterator[Path]:
@@ -80,7 +84,8 @@ def is_unfinished_path(path: Path) -> bool:
 
 def find_unexpected_run_files(folder: Path, mode: Mode) -> Iterator[Path]:
     """Yield everything except run files in the folder of a LoadGen run."""
-    names = LOADGEN_RUN_FILES | ({ACCURACY_TEXT} if mode is Mode.ACCURACY else MEASURED_RUN_FILES)
+    names = LOADGEN_RUN_FILES
+    names |= SCORED_RUN_FILES if mode is Mode.ACCURACY else MEASURED_RUN_FILES
     if mode is Mode.PERFORMANCE and folder.parent.name not in GROUPED_RUN_FOLDERS:  # of a study
         names |= {SYSTEM_RECORD}
     yield from find_unknown_paths(folder, lambda path: path.name in names and not is_folder(path))

@@ -6,6 +6,7 @@ Field names: OpenAI, API reference, "The chat completion chunk object" and "The 
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -70,6 +71,7 @@ class AnswerChoice(msgspec.Struct):
     message: AnswerPart | None = None
     text: str | None = None
     finish_reason: str | None = None
+    logprobs: Any = None
 
 
 class TokenUsage(msgspec.Struct):
@@ -132,6 +134,8 @@ class ReadAnswer:
     misplaced: str = ""
     """Where the answer may be instead, as the end of a sentence."""
     calls_tools: bool = False
+    log_probabilities: list[float] = field(default_factory=list)
+    """Of the tokens, as far as they came."""
     fingerprint: str = ""
     """`system_fingerprint`: what the server says of the system behind it; "" if it says nothing."""
 
@@ -170,6 +174,17 @@ class ReadAnswer:
             self.refusal.append(refusal)
         self.calls_tools |= bool(part.tool_calls)
         self.pieces += bool(content or hidden or part.tool_calls)
+
+    def add_log_probabilities(self, told: object) -> None:
+        """Take what a choice tells of its tokens; NaN for what is no number."""
+        if not isinstance(told, dict):
+            return
+        tokens = told.get("content")
+        values = told.get("token_logprobs")
+        if isinstance(tokens, list):
+            values = [each.get("logprob") if isinstance(each, dict) else None for each in tokens]
+        if isinstance(values, list):
+            self.log_probabilities += map(read_log_probability, values)
 
     def add_usage(self, usage: TokenUsage) -> None:
         """Take the server's count; BrokenAnswerError if it is none. Null is as good as absent."""
@@ -274,6 +289,8 @@ class AnswerReader:
                 answer.misplaced = ": its events have `message`, where `delta` is wanted"
             if choice.text:
                 answer.add_part(AnswerPart(content=choice.text))
+            if choice.logprobs:
+                answer.add_log_probabilities(choice.logprobs)
             if choice.finish_reason:
                 answer.finish_reason = choice.finish_reason
 
@@ -306,6 +323,7 @@ class AnswerReader:
         answer.add_part(choice.message or AnswerPart())
         if choice.message is None and choice.delta is not None:
             answer.misplaced = ": it has `delta`, where `message` is wanted"
+        answer.add_log_probabilities(choice.logprobs)
         answer.finish_reason = choice.finish_reason or ""
         answer.add_fingerprint(document.system_fingerprint)
         if document.usage is not None:
@@ -357,6 +375,13 @@ def read_count(name: str, value: object) -> int:
         shown = shorten_text(json.dumps(value))
         raise BrokenAnswerError(f"sent what is no answer of this API (usage.{name} is {shown})")
     return value
+
+
+def read_log_probability(value: object) -> float:
+    """Read the logarithm of a probability; NaN for another value, which has no effect."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return float(value)
 
 
 def find_count(value: object, known: int) -> int:

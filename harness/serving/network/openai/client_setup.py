@@ -176,7 +176,11 @@ class PromptSite:
             ends=frozenset(registry.list_end_tokens(request.name, request.profile.value)),
         )
         first, tokenizer = ask_servers_first(request, chosen, servers, self.scenarios)
-        servers = replace(servers, closing=first.closing)
+        servers = replace(
+            servers,
+            closing=first.closing,
+            has_log_probabilities=first.has_log_probabilities,
+        )
         checked = add_fingerprints(checked, self.endpoints, first)
         identity = identify_servers(self.endpoints, checked, user).complete_with(self.known)
         record = describe_prompt_network(servers, checked, descriptions, tokenizer.sha256)
@@ -222,7 +226,9 @@ def ask_servers_first(
     tokenizer = open_answer_counter(servers.tokenizer, source.end_token, servers.ends)
     ACTIVITY.mark_shown(f"{request.name}: waiting for a first answer")
     forms = {servers.style.streamed, *map(servers.is_streamed_in, scenarios)}
-    return ask_first_answers(servers, source, tokenizer, forms), tokenizer
+    asks = read_switch(request, "endpoint.logprobs")
+    found = ask_first_answers(servers, source, tokenizer, forms, asks_log_probabilities=asks)
+    return found, tokenizer
 
 
 def add_fingerprints(

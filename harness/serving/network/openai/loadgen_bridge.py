@@ -50,6 +50,7 @@ from harness.serving.network.silence import (
 from harness.serving.network.statements.metrics import CounterReader
 from suite.files.layout import ROOM_RECORD_FILE, START_RECORD_FILE
 from suite.loadgen.logged_answers import read_logged_tokens
+from suite.loadgen.logprob_record import SaidAnswer
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import (
@@ -71,7 +72,10 @@ class PromptDispatcher:
         timeout: AnswerTimeout,
         *,
         keeps_arrivals: bool,
+        keeps_likelihoods: bool = False,
     ) -> None:
+        self.kept_answers: dict[int, SaidAnswer] | None = {} if keeps_likelihoods else None
+        """Log-probabilities of the tokens of each answer, by sample; None: they are not kept."""
         self.first_token_complete, self.complete = lg.FirstTokenComplete, lg.QuerySamplesComplete
         self.response = lg.QuerySampleResponse
         self.inference, self.abort, self.keeps_arrivals = inference, abort, keeps_arrivals
@@ -145,6 +149,8 @@ class PromptDispatcher:
         totals.in_one_read += counted > 1 and answer.content_reads == 1
         totals.add_usage(answer)
         totals.add_fingerprint(answer.fingerprint)
+        if self.kept_answers is not None:
+            self.keep_likelihoods(request.sample, answer, len(tokens))
         begins = tokens.tobytes()[: len(request.first_token)] == request.first_token
         totals.differing += not (self.recounts and counted == recounted and begins)
         address, count = tokens.buffer_info()
@@ -159,6 +165,14 @@ class PromptDispatcher:
             self.add_arrivals(request, answer.arrivals_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
+
+    def keep_likelihoods(self, sample: int, answer: ReadAnswer, tokens: int) -> None:
+        """Keep how likely a server found its tokens, if it told of each; the token that ends an
+        answer may be left out.
+        """
+        told = answer.log_probabilities
+        if self.kept_answers is not None and told and 0 <= tokens - len(told) <= answer.ended:
+            self.kept_answers[sample] = SaidAnswer(values=told, prompt_tokens=answer.prompt_tokens)
 
     def add_arrivals(self, request: SentRequest, arrivals_ns: Sequence[int]) -> None:
         """Record what arrived of an answer, where that is kept."""
@@ -202,10 +216,20 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     assert isinstance(inference, PromptInference)
     servers = job.system.servers
     streamed = servers.is_streamed_in(job.schedule.scenario)
+    is_accuracy = job.schedule.mode is Mode.ACCURACY
     inference.choose_streaming(streamed)
+    if is_accuracy:
+        inference.ask_log_probabilities()
     library = SampleLibrary(inference, abort)
     timeout = choose_answer_timeout(job.schedule, servers, inference.source.max_new_tokens)
-    dispatcher = PromptDispatcher(lg, inference, abort, timeout, keeps_arrivals=job.has_starts)
+    dispatcher = PromptDispatcher(
+        lg,
+        inference,
+        abort,
+        timeout,
+        keeps_arrivals=job.has_starts,
+        keeps_likelihoods=is_accuracy,
+    )
     dispatcher.open_connections()
     sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.build_sut_name)
     count = inference.sample_count
@@ -252,10 +276,12 @@ def run_loadgen_over_http(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
 
 
 def write_answer_times(job: LoadGenJob, dispatcher: PromptDispatcher) -> Iterator[str]:
-    """Write the records of a performance run's queries and tokens; yield why one is lost, "" for
-    each that is written.
+    """Write the records of a performance run's queries and tokens, or how likely an accuracy run's
+    answers were; yield why one is lost, "" for each that is written.
     """
     if job.schedule.mode is Mode.ACCURACY:
+        if dispatcher.kept_answers:
+            yield query_times.write_log_probabilities(job.folder, dispatcher.kept_answers)
         return
     completions = [dispatcher.completions]
     yield query_times.write_query_times(

@@ -17,6 +17,7 @@ from suite import __version__
 from suite.workload import PromptSource
 
 MAX_TOKENS_FIELD: Final = "max_tokens"
+LIKELIHOOD_FIELD: Final = "logprobs"
 NEW_MAX_TOKENS_FIELD: Final = "max_completion_tokens"
 """OpenAI's own name of it since 2024."""
 LINE_END: Final = "\r\n"
@@ -57,6 +58,8 @@ class RequestStyle:
     """None: the field is left out."""
     greedy_alone: bool = False
     """The closed division takes no other temperature than 0."""
+    asks_log_probabilities: bool = False
+    """Answers are asked how likely their tokens are."""
     reuses_connections: bool = True
     """Otherwise each request has a connection of its own."""
 
@@ -84,6 +87,8 @@ class RequestStyle:
         asked |= {self.max_tokens_field: most_tokens, "stream": self.streamed}
         if self.temperature is not None:
             asked["temperature"] = self.temperature
+        if self.asks_log_probabilities:
+            asked[LIKELIHOOD_FIELD] = True if self.api is PromptApi.CHAT else 1
         if self.streamed and self.asks_usage:
             asked["stream_options"] = {"include_usage": True}
         return encode_body(asked)

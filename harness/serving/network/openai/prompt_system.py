@@ -68,6 +68,8 @@ class PromptServers:
     """Tokens that end an answer, as the judge knows them."""
     speed_alone: bool = False
     """Answers are neither scored nor compared, and may have reasoning."""
+    has_log_probabilities: bool = False
+    """Each server tells how likely its tokens are."""
     salting: Salting = Salting.NONE
     """What begins each prompt before its own text."""
     closing: frozenset[bool] = frozenset()
@@ -141,6 +143,11 @@ class PromptInference(RequestInference):
         """Choose whether answers are streamed, before samples are loaded."""
         reuses = self.servers.style.reuses_connections and streamed not in self.servers.closing
         self.style = replace(self.servers.style, streamed=streamed, reuses_connections=reuses)
+
+    def ask_log_probabilities(self) -> None:
+        """Ask servers that take the question how likely tokens are, before samples are loaded."""
+        asks = self.servers.has_log_probabilities
+        self.style = replace(self.style, asks_log_probabilities=asks)
 
     @property
     def sample_count(self) -> int:

@@ -3,15 +3,28 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.logs.source_file import ParseErrorKind
+from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite import registry
-from suite.files.layout import ACCURACY_LOG
+from suite.files.layout import (
+    ACCURACY_LOG,
+    LOGPROB_FILE,
+    REFERENCE_LOGPROB_FILE,
+    compute_file_sha256,
+)
+from suite.loadgen.logprob_record import (
+    REFERENCE_COLUMNS,
+    compute_row_keys,
+    select_common_rows,
+)
 from suite.loadgen.scenario import Scenario
+from suite.loadgen.token_record import TOKEN_BYTES
 
 MAX_COUNT_SURPRISE: Final = 16.0
 """e^-16, one in nine million: maximum improbability of the number of sampled answers, since LoadGen
@@ -20,6 +33,10 @@ draws each at random.
 MARKED_SEQUENCE_NUMBERS: Final = 1 << 26
 """Sequence numbers below this one have a bit each; runs issue fewer samples, and logs with larger
 numbers contain few answers.
+"""
+MAX_LOG_PROBABILITY: Final = 1e-5
+"""A sum of probabilities rounds, so that the logarithm of one may be a little above 0; in bf16's
+logits, too, since the sum is of fp32.
 """
 MAX_SHOWN_ANSWERS: Final = 20
 """Findings of one kind in a run before the rest is only counted."""
@@ -247,6 +264,75 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
                     run.answers.lines[position],
                     file=ACCURACY_LOG,
                 )
+
+
+@rule("answers.likelihoods", LoadGenRun, About.QUALITY)
+def likelihoods(run: LoadGenRun) -> Iterator[Fault]:
+    """What an accuracy run has of how likely its answers are, logprobs.npy of the system and
+    reference_logprobs.npy of PyTorch, is what run.json names by SHA-256. Rows are in the order of
+    samples and places; of generated answers, each is of a token, and the reference has a row for
+    each of the system's. No probability is above 1.
+
+    Source: house rule: `podium precision` compares both, and anybody may do it again;
+    suite/loadgen/logprob_record.py.
+    Advice: keep the files of a run together; otherwise repeat the run.
+    """
+    if run.performance or run.record is None:
+        return
+    for name, stated in (
+        (LOGPROB_FILE, run.record.logprobs_sha256),
+        (REFERENCE_LOGPROB_FILE, run.record.reference_logprobs_sha256),
+    ):
+        found = hash_optional_file(run.folder / name)
+        if found != stated:
+            yield run.build_fault(
+                describe_hash(found), f"{describe_hash(stated)}, as in run.json", file=name
+            )
+    for name, table in ((LOGPROB_FILE, run.said), (REFERENCE_LOGPROB_FILE, run.reference)):
+        if table is not None:
+            yield from check_likelihood_rows(run, name, table)
+    if run.said is not None and run.reference is not None:
+        missing = len(run.said) - len(select_common_rows(run.said, run.reference)[0])
+        if missing:
+            yield run.build_fault(
+                f"no rows for {missing} of {LOGPROB_FILE}", "one each", file=REFERENCE_LOGPROB_FILE
+            )
+
+
+def hash_optional_file(path: Path) -> str:
+    """Return the SHA-256 of a file; "" without it."""
+    return compute_file_sha256(path) if is_file(path) else ""
+
+
+def describe_hash(sha256: str) -> str:
+    """Describe a file by its hash."""
+    return f"the SHA-256 {sha256}" if sha256 else "no file"
+
+
+def check_likelihood_rows(run: LoadGenRun, name: str, table: Any) -> Iterator[Fault]:
+    """Yield rows of a file that are none of the run's."""
+    import numpy as np
+
+    keys = compute_row_keys(table)
+    if (np.diff(keys) <= 0).any():
+        yield run.build_fault("rows twice, or in another order", "each once, in order", file=name)
+    columns = ("said",) if name == LOGPROB_FILE else REFERENCE_COLUMNS
+    above = sum(int((~(table[column] <= MAX_LOG_PROBABILITY)).sum()) for column in columns)
+    if above:
+        yield run.build_fault(f"{above} values above 0, or none", "logarithms", file=name)
+    if run.record is None:
+        return
+    profile = run.record.system.profile
+    if not registry.list_end_tokens(run.record.system.workload, profile):
+        return
+    lengths = {
+        sample: len(run.answers[sample]) // TOKEN_BYTES if sample in run.answers else 0
+        for sample in map(int, np.unique(table["sample"]))
+    }
+    tokens = np.array([lengths[sample] for sample in table["sample"].tolist()])
+    strays = int(((table["place"] < 0) | (table["place"] >= tokens)).sum()) if len(table) else 0
+    if strays:
+        yield run.build_fault(f"{strays} rows of no token", "tokens of the answers", file=name)
 
 
 def is_same_model_answer(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:

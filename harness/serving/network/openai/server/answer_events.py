@@ -5,7 +5,9 @@ parts, since an answer has an event for each token.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -64,10 +66,14 @@ class EventWriter:
         )
 
     def write_text(
-        self, text: str, finish: FinishReason | None, usage: dict[str, int] | None = None
+        self,
+        text: str,
+        finish: FinishReason | None,
+        usage: dict[str, int] | None = None,
+        likelihoods: bytes = b"null",
     ) -> bytes:
         """Return the event of a token's text; the first one has the role, too. `usage`: the numbers
-        of tokens so far.
+        of tokens so far. `likelihoods`: of the tokens since the last event.
         """
         content = encode_json(text)
         if self.is_chat:
@@ -78,7 +84,9 @@ class EventWriter:
             (
                 self.text_prefix,
                 content,
-                b',"logprobs":null,"finish_reason":',
+                b',"logprobs":',
+                likelihoods,
+                b',"finish_reason":',
                 reason,
                 b"}]}" if usage is None else b'}],"usage":' + encode_json(usage) + b"}",
                 EVENT_END,
@@ -105,8 +113,46 @@ def build_usage(prompt_tokens: int, tokens: int) -> dict[str, int]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLikelihood:
+    """How likely a token of an answer was."""
+
+    text: str
+    log_probability: float
+
+
+def build_likelihoods(
+    tokens: Sequence[TokenLikelihood], is_chat: bool
+) -> dict[str, list[Any]] | None:
+    """Return the log-probabilities of tokens in the API's form; None if there are none."""
+    if not tokens:
+        return None
+    if is_chat:
+        return {
+            "content": [
+                {
+                    "token": each.text,
+                    "logprob": each.log_probability,
+                    "bytes": list(each.text.encode("utf-8", "replace")),
+                    "top_logprobs": [],
+                }
+                for each in tokens
+            ]
+        }
+    return {
+        "tokens": [each.text for each in tokens],
+        "token_logprobs": [each.log_probability for each in tokens],
+        "top_logprobs": [{each.text: each.log_probability} for each in tokens],
+        "text_offset": list(accumulate((len(each.text) for each in tokens[:-1]), initial=0)),
+    }
+
+
 def write_answer_document(
-    head: AnswerHead, text: str, finish: FinishReason, usage: dict[str, int]
+    head: AnswerHead,
+    text: str,
+    finish: FinishReason,
+    usage: dict[str, int],
+    likelihoods: dict[str, list[Any]] | None = None,
 ) -> bytes:
     """Return a whole answer."""
     if head.is_chat:
@@ -114,7 +160,14 @@ def write_answer_document(
     else:
         said = {"text": text}
     kind = "chat.completion" if head.is_chat else "text_completion"
-    choice = {"index": 0} | said | {"logprobs": None, "finish_reason": finish.value}
+    choice = (
+        {"index": 0}
+        | said
+        | {
+            "logprobs": likelihoods,
+            "finish_reason": finish.value,
+        }
+    )
     return encode_json(head.build_document(kind, [choice]) | {"usage": usage})
 
 

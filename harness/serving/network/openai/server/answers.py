@@ -11,7 +11,10 @@ from harness.serving.network.openai.server.answer_events import (
     STREAM_END,
     AnswerHead,
     EventWriter,
+    TokenLikelihood,
+    build_likelihoods,
     build_usage,
+    encode_json,
     write_answer_document,
     write_error_event,
 )
@@ -22,7 +25,7 @@ from harness.serving.network.openai.server.request_fields import (
     build_field_error,
 )
 from harness.serving.network.openai.server.served_text import TextStream
-from harness.serving.network.openai.server.token_service import TokenEvent
+from harness.serving.network.openai.server.token_service import FinishReason, TokenEvent
 from suite.errors import RequestError
 
 
@@ -41,6 +44,8 @@ class TokenAnswer(ABC):
         """The last piece; an ApiError where the answer does not end."""
         self.pieces: list[bytes] = []
         """What came before the handler has begun to send."""
+        self.likelihoods: list[TokenLikelihood] = []
+        """Of tokens that have not been told, where they are asked for."""
         self.send: Callable[[bytes], object] = self.keep_piece
 
     def add_event(self, event: TokenEvent) -> None:
@@ -64,6 +69,12 @@ class TokenAnswer(ABC):
         """Keep a piece until the handler begins to send."""
         self.pieces.append(piece)
         self.wake_handler()
+
+    def add_likelihood(self, event: TokenEvent) -> None:
+        """Keep how likely a token was, if that is asked for."""
+        if event.log_probability is not None and self.request.has_log_probabilities:
+            text = self.text.decode_alone(event.token)
+            self.likelihoods.append(TokenLikelihood(text, event.log_probability))
 
     def wake_handler(self) -> None:
         """Let the handler begin, unless it has."""
@@ -92,16 +103,25 @@ class StreamedAnswer(TokenAnswer):
         """
         text = self.text.add_token(require_token(event))
         self.count += 1
+        self.add_likelihood(event)
         if event.finish is None:
             if not (text or self.request.ignores_ends):
                 return b""
-            return self.events.write_text(text, None, self.build_running_usage())
+            return self.write_text_event(text, None)
         text += self.text.finish_text()
-        last = self.events.write_text(text, event.finish, self.build_running_usage())
+        last = self.write_text_event(text, event.finish)
         if not self.request.has_usage:
             return last + STREAM_END
         usage = build_usage(len(self.request.prompt), self.count)
         return last + self.events.write_usage(usage) + STREAM_END
+
+    def write_text_event(self, text: str, finish: FinishReason | None) -> bytes:
+        """Return the event of a text, with what is asked for beside it."""
+        if not self.likelihoods:
+            return self.events.write_text(text, finish, self.build_running_usage())
+        told = build_likelihoods(self.likelihoods, self.head.is_chat)
+        self.likelihoods.clear()
+        return self.events.write_text(text, finish, self.build_running_usage(), encode_json(told))
 
     def build_running_usage(self) -> dict[str, int] | None:
         """Return the numbers of tokens so far; None if events do not tell them."""
@@ -120,11 +140,13 @@ class WholeAnswer(TokenAnswer):
     def write_event(self, event: TokenEvent) -> bytes:
         """Keep the token's text; return the document at the last one."""
         self.parts.append(self.text.add_token(require_token(event)))
+        self.add_likelihood(event)
         if event.finish is None:
             return b""
         whole = "".join((*self.parts, self.text.finish_text()))
         usage = build_usage(len(self.request.prompt), event.call.count)
-        return write_answer_document(self.head, whole, event.finish, usage)
+        told = build_likelihoods(self.likelihoods, self.head.is_chat)
+        return write_answer_document(self.head, whole, event.finish, usage, told)
 
 
 def require_token(event: TokenEvent) -> int:

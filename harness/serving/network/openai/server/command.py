@@ -21,7 +21,12 @@ from suite.process import garbage
 from suite.process.installation import format_install_command
 from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.serving_sites import DEFAULT_QUEUE, OWN_SERVER
-from suite.workload import GeneratingInference, Inference, PromptGenerator
+from suite.workload import (
+    GeneratingInference,
+    Inference,
+    LikelihoodGenerator,
+    PromptGenerator,
+)
 
 if TYPE_CHECKING:
     from harness.serving.network.openai.server.openai_server import OpenAiServer
@@ -104,6 +109,7 @@ def start_model(
                 vocabulary_size=generator.vocabulary_size,
                 max_sequence_tokens=generator.max_sequence_tokens,
                 max_new_tokens=generator.max_new_tokens,
+                has_log_probabilities=isinstance(generator, LikelihoodGenerator),
             ),
             text=text,
             service=service,

@@ -294,6 +294,7 @@ class OpenAiServer:
             answer = kind(head, asked, model.text.open_stream())
             call.prompt, call.max_tokens, call.caller = asked.prompt, asked.max_tokens, answer
             call.ignores_ends = asked.ignores_ends
+            call.wants_log_probabilities = asked.has_log_probabilities
             model.service.submit_prompt(call)
             if asked.is_streamed:
                 return await send_stream(request, answer)

@@ -19,7 +19,6 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "diversity_penalty": (0,),
     "frequency_penalty": (0,),
     "length_penalty": (1,),
-    "logprobs": (False,),
     "min_new_tokens": (0,),
     "min_p": (0,),
     "modalities": (["text"],),
@@ -55,6 +54,7 @@ GREEDY_FIELDS: Final = frozenset({"seed", "top_k", "top_p"})
 READ_FIELDS: Final = frozenset(
     {
         "ignore_eos",
+        "logprobs",
         "max_completion_tokens",
         "max_tokens",
         "messages",
@@ -105,6 +105,8 @@ class CompletionRequest:
     """Whether the numbers of tokens are told at the end of a stream."""
     has_running_usage: bool
     """Whether each event of a stream tells them as well."""
+    has_log_probabilities: bool
+    """Whether each token comes with the logarithm of its probability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,8 @@ class PromptLimits:
     vocabulary_size: int
     max_sequence_tokens: int
     max_new_tokens: int
+    has_log_probabilities: bool
+    """Whether its generator tells how likely tokens are."""
 
 
 MIN_LONGEST_TOKEN: Final = 64
@@ -152,6 +156,7 @@ def parse_completion_request(
     asked = read_max_tokens(fields)
     ignores_ends = require_bool(fields, "ignore_eos")
     check_min_tokens(fields, asked or limits.max_new_tokens, ignores_ends)
+    has_log_probabilities = read_log_probabilities(fields, is_chat, limits)
     if is_chat:
         prompt = read_chat_prompt(fields.get("messages"), limits, encoders)
     else:
@@ -164,6 +169,7 @@ def parse_completion_request(
         is_streamed=is_streamed,
         has_usage=has_usage,
         has_running_usage=has_running_usage,
+        has_log_probabilities=has_log_probabilities,
     )
 
 
@@ -340,6 +346,27 @@ def check_min_tokens(fields: Mapping[str, Any], most: int, ignores_ends: bool) -
             "unsupported_parameter",
             f"min_tokens: {least} is supported with ignore_eos alone",
         )
+
+
+def read_log_probabilities(fields: Mapping[str, Any], is_chat: bool, limits: PromptLimits) -> bool:
+    """Return whether log-probabilities are asked for: true in a chat; 0 or 1, the number of
+    likeliest tokens that are told beside the chosen one, of a completion. ApiError for something
+    else, or if the generator does not tell them.
+    """
+    if is_chat:
+        is_wanted = require_bool(fields, "logprobs")
+    else:
+        value = fields.get("logprobs")
+        if value is not False and (not is_integer_or_none(value) or value not in (None, 0, 1)):
+            raise build_field_error("logprobs: 0 or 1 is wanted; more likely tokens are not told")
+        is_wanted = value is not None and value is not False
+    if is_wanted and not limits.has_log_probabilities:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "unsupported_parameter",
+            "logprobs: the generator of this model does not tell how likely its tokens are",
+        )
+    return is_wanted
 
 
 def read_max_tokens(fields: Mapping[str, Any]) -> int | None:

@@ -118,6 +118,11 @@ class TextStream:
         self.length = 0
         """Characters so far."""
 
+    def decode_alone(self, token: int) -> str:
+        """Return the text of a token by itself, special ones' names included."""
+        text: str = self.tokenizer.decode([token], skip_special_tokens=False)
+        return text
+
     def add_token(self, token: int) -> str:
         """Return the text that is whole with this token: "" for a part of a character, and for
         special tokens.

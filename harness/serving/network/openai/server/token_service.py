@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from harness.serving.network.failure_lines import FailureLines
 from suite.errors import JudgedError, RequestError
-from suite.workload import PromptGenerator, TokenGenerator
+from suite.workload import LikelihoodGenerator, PromptGenerator, TokenGenerator
 
 NO_TOKEN: Final = -1
 """Stands in place of a token in the last event of a call that failed."""
@@ -37,6 +37,8 @@ class TokenCall:
     """Whom the tokens are for; the service only passes it on."""
     ignores_ends: bool = False
     """A token that ends answers is one like others."""
+    wants_log_probabilities: bool = False
+    """Each token is to come with the logarithm of its probability."""
     count: int = 0
     """Tokens of the answer so far."""
     is_cancelled: bool = False
@@ -52,6 +54,8 @@ class TokenEvent:
     """None: more tokens follow."""
     problem: Exception | None = None
     """RequestError: the prompt was refused. Another: the generator failed on it."""
+    log_probability: float | None = None
+    """Natural logarithm; None unless the call wants it."""
 
     @property
     def is_last(self) -> bool:
@@ -185,10 +189,21 @@ class TokenService:
             generated = generator.step()
         except Exception as error:
             return self.drop_live_calls(generator, error)
-        return [self.add_token(generator, slot, token, is_end) for slot, token, is_end in generated]
+        values: Sequence[float | None] = [None] * len(generated)
+        if any(call.wants_log_probabilities for call in self.live.values()):
+            values = require_likelihoods(generator).compute_log_probabilities()
+        return [
+            self.add_token(generator, *each, value)
+            for each, value in zip(generated, values, strict=True)
+        ]
 
     def add_token(
-        self, generator: TokenGenerator, slot: int, token: int, is_end: bool
+        self,
+        generator: TokenGenerator,
+        slot: int,
+        token: int,
+        is_end: bool,
+        log_probability: float | None,
     ) -> TokenEvent:
         """Count a token; the slot is free again if it was the last."""
         call = self.live.get(slot)
@@ -201,7 +216,7 @@ class TokenService:
             finish = FinishReason.STOP if is_stopped else FinishReason.LENGTH
             self.release_slot(generator, slot)
             self.answered += 1
-        return TokenEvent(call, token, finish)
+        return TokenEvent(call, token, finish, log_probability=log_probability)
 
     def drop_live_calls(self, generator: TokenGenerator, error: Exception) -> list[TokenEvent]:
         """Free all slots after a failed step."""
@@ -214,6 +229,15 @@ class TokenService:
 
 def discard_events(_: Sequence[TokenEvent]) -> None:
     """Drop tokens that nobody receives."""
+
+
+def require_likelihoods(generator: TokenGenerator) -> LikelihoodGenerator:
+    """Return a generator that tells how likely its tokens are; RequestError for another, whose
+    calls the server refuses before they wait.
+    """
+    if isinstance(generator, LikelihoodGenerator):
+        return generator
+    raise RequestError(f"{type(generator).__name__} does not tell how likely its tokens are")
 
 
 def require_prompt_generator(generator: TokenGenerator) -> PromptGenerator:

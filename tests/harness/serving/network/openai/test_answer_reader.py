@@ -91,6 +91,27 @@ def test_counts_of_prompts_are_taken_where_they_are_counts(
     assert (answer.prompt_tokens, answer.cached_tokens, answer.text) == (prompt, cached, TEXT)
 
 
+def likely(told: Any) -> bytes:
+    """Write an event with a letter, and what it tells of its tokens."""
+    return event({"choices": [{"delta": {"content": "a"}, "logprobs": told}]})
+
+
+def test_how_likely_tokens_are_is_collected():
+    """NaN stands for what is no number: the places of the others stay."""
+    sooner = likely({"content": [{"logprob": -0.5}, {"logprob": -1}]})
+    answer = read_stream(sooner, likely({"content": [{"logprob": None}, 7]}), END, DONE)
+    first, second, *others = answer.log_probabilities
+    assert (first, second) == (-0.5, -1.0)
+    assert len(others) == 2 and all(value != value for value in others)
+
+
+@pytest.mark.parametrize("told", [None, 5, [], {"content": 5}, {"token_logprobs": {}}])
+def test_likelihoods_of_another_form_are_left_out(told: Any):
+    """They are no part of the answer."""
+    answer = read_stream(likely(told), END, DONE)
+    assert answer.text == "a" and not answer.log_probabilities
+
+
 def test_the_last_count_of_a_prompt_is_taken():
     """vLLM sends a count in each event, where it is asked to; the cached ones only at the end."""
     early = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 1}})

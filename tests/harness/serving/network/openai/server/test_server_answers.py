@@ -160,6 +160,32 @@ def test_each_event_tells_the_numbers_of_tokens_where_a_client_asks_for_that(ech
     assert not any("usage" in event for event in events)
 
 
+def test_a_chat_tells_how_likely_its_tokens_are(echo: EchoServer):
+    """Each token has its logarithm, the one that ends the answer, too; streamed with the text."""
+    document = echo.ask(CHAT, chat_fields("one", logprobs=True)).document
+    told = document["choices"][0]["logprobs"]["content"]
+    assert "".join(each["token"] for each in told[:-1]) == "one"
+    assert [each["bytes"] for each in told[:-1]] == [[ord(each)] for each in "one"]
+    values = [each["logprob"] for each in told]
+    assert len(values) == document["usage"]["completion_tokens"] == 4
+    assert all(value < 0 for value in values) and len(set(values)) > 1
+    *events, _ = echo.ask(CHAT, chat_fields("one", logprobs=True, stream=True)).events
+    parts = [each["choices"][0]["logprobs"]["content"] for each in events if each["choices"]]
+    assert sum(parts, []) == told
+    silent = echo.ask(CHAT, chat_fields("one")).document
+    assert silent["choices"][0]["logprobs"] is None
+
+
+def test_a_completion_tells_how_likely_its_tokens_are(echo: EchoServer):
+    """In the older form, whose number is that of the likeliest tokens beside the chosen one."""
+    asked = text_fields("one", logprobs=1)
+    told = echo.ask(TEXT, asked).document["choices"][0]["logprobs"]
+    assert len(told["token_logprobs"]) == len(told["tokens"]) == len(told["text_offset"]) == 4
+    assert told["text_offset"] == [0, 1, 2, 3]
+    response = echo.ask(TEXT, asked | {"logprobs": 5})
+    assert response.status == 400 and response.message.startswith("logprobs: 0 or 1")
+
+
 NEUTRAL = [
     {"temperature": 0},
     {"temperature": 0.0, "top_p": 0.9, "top_k": 5, "seed": 7},
@@ -191,7 +217,7 @@ UNSUPPORTED = [
     ({"presence_penalty": 1.0}, "presence_penalty: 1.0"),
     ({"repetition_penalty": 1.1}, "repetition_penalty: 1.1"),
     ({"repetition_penalty": 0}, "repetition_penalty: 0"),
-    ({"logprobs": True}, "logprobs: true"),
+    ({"logprobs": True, "top_logprobs": 5}, "top_logprobs: 5"),
     ({"logit_bias": {"5": 1}}, "logit_bias: "),
     ({"tools": [{"type": "function"}]}, "tools: "),
     ({"response_format": {"type": "json_object"}}, "response_format: "),

@@ -10,6 +10,7 @@ from suite.columns import UNKNOWN_CELL, Column, Table, format_plain_value
 from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY, TOKEN_RATE_UNIT
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import is_time_per_token_known
+from suite.measurement.logprob_causes import LogprobDifferences
 from suite.measurement.paired import PairedDifference
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.studies.answered_set import AnswerComparison
@@ -20,6 +21,12 @@ from suite.studies.kind import (
     StudiedSystem,
     StudyKind,
     build_figure_column,
+)
+from suite.studies.likelihoods import (
+    iterate_likelihood_sentences,
+    list_likelihood_cells,
+    tell_evidence,
+    tell_likelihoods,
 )
 from suite.studies.points import describe_figures
 from suite.studies.precision_rows import (
@@ -34,6 +41,7 @@ from suite.studies.precision_rows import (
     PrecisionRequest,
     build_round_conditions,
     choose_reference,
+    collect_likelihoods,
     compare_rates,
     compare_rows,
     compute_accuracy_figures,
@@ -94,6 +102,14 @@ def mark_inseparable(compared: AnswerComparison | None, metric: str) -> str:
     """Return the mark of a difference that no test separates from none."""
     found = compared.metrics.get(metric) if compared else None
     return "" if found is None or found.is_separable else INSEPARABLE_MARK
+
+
+def find_likelihoods(row: StudiedRow) -> LogprobDifferences | None:
+    """Return how the log-probabilities of a row differ from the reference's; None if that is not
+    known.
+    """
+    found: LogprobDifferences | None = row.answer.likelihoods.get(name_system(row.point.system))
+    return found
 
 
 def count_equal_answers(row: StudiedRow) -> int:
@@ -204,6 +220,19 @@ PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
             lambda row: count_agreeing_answers(row) or None,
             title="agree",
             tell=lambda row: tell_share(row, count_agreeing_answers(row)),
+        ),
+        Column(
+            "log_probabilities",
+            lambda row: list_likelihood_cells(find_likelihoods(row)),
+            title="log p differs by",
+            tell=lambda row: tell_likelihoods(find_likelihoods(row)) or UNKNOWN_CELL,
+            optional=True,
+        ),
+        Column(
+            "evidence",
+            lambda row: tell_evidence(find_likelihoods(row)) or None,
+            title="which shows",
+            optional=True,
         ),
         replace(build_figure_column("tokens_per_second", TOKEN_RATE_UNIT, 1), optional=True),
         build_figure_column("samples_per_second", "samples/s", 1),
@@ -359,6 +388,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
             samples_per_second=base.samples_per_second,
             reference=name_system(first.point.system) if first else "",
             compared=compare_rows(rows, first) if first else {},
+            likelihoods=collect_likelihoods(rows, first) if first else {},
             separable=compare_rates(rows, first) if first else {},
             refused=tuple(told),
         )
@@ -368,8 +398,14 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
     ) -> Sequence[str]:
         """Say how answers differ from the reference's, and why rows are not compliant."""
         told = ((name_system(each.point.system), explain_row(each)) for each in points)
+        weights = {
+            name_system(each.point.system): identify_row(each).weights.describe_statement()
+            for each in points
+            if each.point.server
+        }
         return [
             *iterate_comparisons(answer),
+            *iterate_likelihood_sentences(answer.likelihoods, answer.reference, weights),
             *(f"{name}: {why}" for name, why in told if why),
         ]
 
@@ -395,7 +431,9 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
     def describe_row(self, row: StudiedRow) -> Mapping[str, Any]:
         """Return a row as JSON."""
         figures = dict(describe_figures(row.studied))
-        figures.pop("answers", None)
+        for name in ("answers", "classes", "likelihoods"):
+            figures.pop(name, None)
+        likelihoods = find_likelihoods(row)
         compared, identity = find_comparison(row), identify_row(row.studied)
         return {
             **figures,
@@ -403,6 +441,7 @@ class EnginesAndPrecisions(StudyKind[PrecisionRequest, PrecisionPoint, Precision
             "engine": identity.engine.text,
             "precision": identity.precision.text,
             "compared": asdict(compared) if compared else None,
+            "log_probabilities": asdict(likelihoods) if likelihoods else None,
             "scores": find_row_scores(row),
             "difference": compute_differences(row),
             "latency_ns": read_row_latencies(row),

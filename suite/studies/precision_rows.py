@@ -8,6 +8,7 @@ from typing import Final
 
 from suite.files.layout import SYSTEM_RECORD
 from suite.loadgen.scenario import Scenario
+from suite.measurement.logprob_causes import LogprobDifferences
 from suite.measurement.score_limits import ScoreLimits
 from suite.rounds import HyperValue, ScenarioRow
 from suite.served_identity import ServedIdentity, Speaker, state_all
@@ -17,6 +18,12 @@ from suite.studies.answered_set import (
     compare_answered_sets,
 )
 from suite.studies.kind import ADDRESS_MARK
+from suite.studies.likelihoods import (
+    SaidClasses,
+    build_said_classes,
+    compare_run_with_reference,
+    compare_said_classes,
+)
 from suite.studies.points import MeasuredRun, StudiedPoint, compute_known_mean, is_separable
 from suite.studies.run_facts import RunFacts
 from suite.terms import Precision
@@ -136,6 +143,10 @@ class PrecisionFigures:
     """Why the runs would be no valid result."""
     answers: AnsweredSet | None = field(default=None, repr=False)
     """To the accuracy set."""
+    likelihoods: LogprobDifferences | None = None
+    """How its log-probabilities differ from PyTorch's, of answers that are tokens."""
+    classes: SaidClasses | None = field(default=None, repr=False)
+    """Its log-probabilities of the classes of pictures."""
 
 
 NUMBER_FIELDS: Final = (
@@ -174,6 +185,10 @@ class PrecisionAnswer:
     """
     compared: Mapping[str, AnswerComparison] = field(default_factory=dict)
     """Name of each other system that has answered the accuracy set -> how its answers differ."""
+    likelihoods: Mapping[str, LogprobDifferences] = field(default_factory=dict)
+    """Name of each system -> how its log-probabilities differ from PyTorch's in fp32, or, of the
+    classes of pictures, from the reference's.
+    """
     separable: Mapping[str, bool] = field(default_factory=dict)
     """Name of each other system -> whether a test tells its rate from the reference's; without
     those that were measured once.
@@ -202,13 +217,18 @@ def merge_figures(figures: Sequence[PrecisionFigures]) -> PrecisionFigures:
     }
     faults = dict.fromkeys(fault for each in figures for fault in each.faults)
     scores = next((each.scores for each in figures if each.scores), {})
-    answers = next((each.answers for each in figures if each.answers), None)
+    answers, likelihoods, classes = (
+        next((getattr(each, name) for each in figures if getattr(each, name)), None)
+        for name in ("answers", "likelihoods", "classes")
+    )
     served = next((each.served for each in figures if each.served), None)
     return replace(
         NO_FIGURES,
         scores=scores,
         faults=tuple(faults),
         answers=answers,
+        likelihoods=likelihoods,
+        classes=classes,
         served=served,
         **numbers,
     )
@@ -315,11 +335,15 @@ def compute_accuracy_figures(limits: ScoreLimits, run: RunFacts) -> PrecisionFig
         return None
     shortfalls = (f"accuracy: {each}" for each in limits.list_shortfalls(run.scores))
     errors = (f"accuracy: void; LoadGen: {each}" for each in run.errors)
+    likelihoods = compare_run_with_reference(run)
+    shown = likelihoods.finding if likelihoods else ""
     return replace(
         NO_FIGURES,
         scores=dict(run.scores),
-        faults=(*shortfalls, *errors),
+        faults=(*shortfalls, *errors, *([f"log-probabilities: {shown}"] if shown else [])),
         answers=run.answers,
+        likelihoods=likelihoods,
+        classes=build_said_classes(run),
     )
 
 
@@ -335,6 +359,23 @@ def compare_rows(rows: Sequence[Measured], reference: Measured) -> dict[str, Ans
         and row.figures.answers is not None
         and row.point.system != reference.point.system
     }
+
+
+def collect_likelihoods(
+    rows: Sequence[Measured], reference: Measured
+) -> dict[str, LogprobDifferences]:
+    """Return how the log-probabilities of each row differ from PyTorch's; of classes, from those of
+    one row.
+    """
+    found = dict[str, LogprobDifferences | None]()
+    for row in rows:
+        figures, name = row.figures, name_system(row.point.system)
+        if figures is None:
+            continue
+        found[name] = figures.likelihoods
+        if figures.classes and reference.figures.classes and row is not reference:
+            found[name] = compare_said_classes(figures.classes, reference.figures.classes)
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def compare_rates(rows: Sequence[Measured], reference: Measured) -> dict[str, bool]:

@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy
 from making import load_of, write_run, write_tree
 from making_llama import build_llama_subject
+from making_logprobs import write_log_probabilities
 from spoiling import SINGLE, SRV, Builder, first_answer, set_value, then, value_in
 from system_records import put_system
 
-from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, TOKEN_RECORD_FILE
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, LOGPROB_FILE, TOKEN_RECORD_FILE
 from suite.files.tokenizer_files import TOKENIZER_FILE
 from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
@@ -33,6 +34,19 @@ def write_generated(scenario: Scenario) -> Builder:
         load_of(scenario, build_llama_subject()),
         "performance",
     )
+
+
+def write_likely(error: float) -> Builder:
+    """An accuracy run whose tokens are as likely as PyTorch finds them, but for errors of this
+    standard deviation.
+    """
+
+    def write(folder: Path) -> None:
+        place = folder / Scenario.OFFLINE.folder / "accuracy"
+        write_run(place, load_of(Scenario.OFFLINE, build_llama_subject()), "accuracy")
+        write_log_probabilities(place, error)
+
+    return write
 
 
 def write_server_tree(folder: Path) -> None:
@@ -110,14 +124,21 @@ def multiply_tokens(times: float) -> Callable[[Path], None]:
 BASES: Final[Mapping[str, Builder]] = {
     "generated": write_generated(SRV),
     "generated-single-stream": write_generated(SINGLE),
+    "likely": write_likely(1e-6),
 }
 KINDS: Final = {"tokens": "generated"}
 VALID: Final[Mapping[str, str | Builder]] = {
     "tokens.times": "generated-single-stream",
     "tokens.total": "audited-tokens",
+    "answers.likelihoods": "likely",
+    "answers.network": "likely",
     "accuracy.truth_files": "audited-tokens",
 }
 INVALID: Final[Mapping[str, Builder]] = {
+    "answers.network": write_likely(2.0),
+    "answers.likelihoods": then(
+        write_likely(1e-6), f"**/{LOGPROB_FILE}", edit_table(lambda table: table[1:])
+    ),
     "tokens.settings": then(write_generated(SRV), LOG, raise_bound),
     "tokens.bounds": then(write_generated(SRV), LOG, measured_too_late),
     "tokens.logged": then(write_generated(SRV), f"**/{ACCURACY_LOG}", first_answer(count_one_more)),

@@ -25,6 +25,7 @@ from suite.loadgen.logprob_record import (
 )
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import TOKEN_BYTES
+from suite.measurement.logprob_causes import compare_said_tokens
 
 MAX_COUNT_SURPRISE: Final = 16.0
 """e^-16, one in nine million: maximum improbability of the number of sampled answers, since LoadGen
@@ -297,6 +298,34 @@ def likelihoods(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_fault(
                 f"no rows for {missing} of {LOGPROB_FILE}", "one each", file=REFERENCE_LOGPROB_FILE
             )
+
+
+@rule("answers.network", LoadGenRun, About.QUALITY)
+def network(run: LoadGenRun) -> Iterator[Fault]:
+    """A system finds its own tokens as likely as PyTorch does with the checkpoint, prompts and
+    positions of the run, but for the rounding of the number format that is stated. Who serves other
+    weights, another number format, other positions or another prompt is named as far as the
+    differences of the log-probabilities show it.
+
+    Source: suite/measurement/logprob_causes.py, which derives the thresholds from the formats'
+    unit roundoff, 2^-8 in bf16 and 2^-11 in fp16.
+    Advice: serve the checkpoint of the run, with its chat template and configuration, and state the
+    number format that it is computed in.
+    """
+    if run.said is None or run.reference is None or run.record is None:
+        return
+    said, reference = select_common_rows(run.said, run.reference)
+    system = run.record.stated_system
+    if not registry.list_end_tokens(system.workload, system.profile):
+        return
+    found = compare_said_tokens(said, reference, system.precision)
+    if found is not None and found.finding:
+        weights = system.identity.weights.describe_statement()
+        yield run.build_fault(
+            f"{found.finding}: {found.evidence}",
+            f"what PyTorch finds with the checkpoint of the run; its weights: {weights}",
+            file=LOGPROB_FILE,
+        )
 
 
 def hash_optional_file(path: Path) -> str:

@@ -47,14 +47,18 @@ def force_llama_answers(run: Run, checkpoint: Path, answers: Mapping[int, bytes]
     workload or tokenizer. Tokens outside the vocabulary, and what is longer than the context, are
     left out.
     """
-    import numpy
-
     torch.set_num_threads(run.threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     served = load_serving_set(run)
     check_tokenizer_hash(checkpoint, served.tokenizer_sha256)
     network = load_llama_checkpoint(checkpoint).to(run.device)
-    forced = select_forced_answers(served.prompts, answers, network.shape)
+    return force_answers(network, select_forced_answers(served.prompts, answers, network.shape))
+
+
+def force_answers(network: LlamaNetwork, forced: Sequence[ForcedAnswer]) -> Any:
+    """Return the rows of answers."""
+    import numpy
+
     rows = [(each.sample, place) for each in forced for place in range(len(each.tokens))]
     table = numpy.zeros(len(rows), numpy.dtype(list(REFERENCE_FIELDS)))
     if rows:

@@ -71,6 +71,12 @@ class TorchTensors:
         best_NA: list[list[int]] = self._stream.copy_to_host(logit_NK.topk(count).indices).tolist()
         return best_NA
 
+    def compute_log_probabilities(self, logit_NK: torch.Tensor) -> Sequence[Sequence[float]]:
+        """Return the natural logarithms of the probabilities of all classes of each image."""
+        found = self._stream.copy_to_host(logit_NK.float().log_softmax(dim=-1))
+        values: list[list[float]] = found.tolist()
+        return values
+
     def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Enter torch's inference mode and the worker's stream."""
         return self._stream.enter_inference()

@@ -2,7 +2,7 @@
 class indices. Framework-independent.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -71,8 +71,30 @@ class FrameworkTensors(Protocol[H, T]):
     def select_best_classes(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each image, best first."""
 
+    def compute_log_probabilities(self, logit_NK: T) -> Sequence[Sequence[float]]:
+        """Return the natural logarithms of the probabilities of all classes of each image."""
+
     def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Enter the framework's inference mode, in this thread."""
+
+
+class ClassLikelihoods:
+    """Log-probabilities of the classes of the first samples, where they are kept."""
+
+    def __init__(self) -> None:
+        self.limit = 0
+        """Samples from this number on are not kept."""
+        self.values: dict[int, Sequence[float]] = {}
+
+    def wants_any(self, samples: Sequence[int]) -> bool:
+        """Return whether those of one of these samples are kept."""
+        return self.limit > 0 and min(samples) < self.limit
+
+    def keep_first(self, samples: Sequence[int], values: Sequence[Sequence[float]]) -> None:
+        """Keep those of the first samples; a padded batch has more values than samples."""
+        for sample, each in zip(samples, values, strict=False):
+            if sample < self.limit:
+                self.values[sample] = each
 
 
 class ResNet50Predictor(Generic[H, T]):
@@ -86,7 +108,9 @@ class ResNet50Predictor(Generic[H, T]):
         tensors: FrameworkTensors[H, T],
         sizes: range,
         answer_classes: int,
+        likelihoods: ClassLikelihoods,
     ) -> None:
+        self._likelihoods = likelihoods
         self._call, self._held, self._blank, self._tensors, self._sizes, self._told = (
             call,
             loaded,
@@ -103,7 +127,7 @@ class ResNet50Predictor(Generic[H, T]):
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the class of each image."""
-        return self._predict_classes([self._held[sample] for sample in samples])
+        return self._predict_classes([self._held[sample] for sample in samples], samples)
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer images that came over a network."""
@@ -111,10 +135,15 @@ class ResNet50Predictor(Generic[H, T]):
             [self._tensors.decode_picture(payload) for payload in payloads]
         )
 
-    def _predict_classes(self, pictures: Sequence[H]) -> Sequence[bytes]:
+    def _predict_classes(
+        self, pictures: Sequence[H], samples: Sequence[int] = ()
+    ) -> Sequence[bytes]:
         with self._tensors.enter_inference_mode():
             (logit_NK,) = self._call(self._tensors.copy_batch_to_device(pictures))
             best_NA = self._tensors.select_best_classes(logit_NK, self._told)
+            if samples and self._likelihoods.wants_any(samples):
+                values = self._tensors.compute_log_probabilities(logit_NK)
+                self._likelihoods.keep_first(samples, values)
         return [scoring.pack_class_answer(best_A) for best_A in best_NA]
 
 
@@ -146,6 +175,7 @@ class ResNet50System(ServedSamples[H], Generic[H, T]):
         self._tensors = build_tensors(self._size)
         row = run_request.require_run_inference_row(run, model.RESNET50_NAME)
         super().__init__(len(self._val), row.performance_samples, self._prepare_pictures)
+        self._likelihoods = ClassLikelihoods()
         self._blank = self._tensors.build_blank_picture()
         self._executable = engine.compile(
             self._describe_network(self._tensors.convert_network(network)),
@@ -195,7 +225,16 @@ class ResNet50System(ServedSamples[H], Generic[H, T]):
             self._tensors.open_worker(),
             run_request.list_warm_up_batch_sizes(self._run, max_batch),
             self._told,
+            self._likelihoods,
         )
+
+    def keep_log_probabilities(self, samples: int) -> None:
+        """Keep how likely the network finds each class of the first samples from now on."""
+        self._likelihoods.limit = samples
+
+    def collect_log_probabilities(self) -> Mapping[int, Sequence[float]]:
+        """Return what was kept, by sample."""
+        return self._likelihoods.values
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""

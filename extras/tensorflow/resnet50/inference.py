@@ -71,6 +71,13 @@ class TensorFlowTensors:
         best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 
+    def compute_log_probabilities(self, logit_NK: Tensor) -> Sequence[Sequence[float]]:
+        """Return the natural logarithms of the probabilities of all classes of each image."""
+        values: list[list[float]] = (
+            tf.nn.log_softmax(tf.cast(logit_NK, tf.float32)).numpy().tolist()
+        )
+        return values
+
     def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Return a no-op context: TensorFlow records gradients only on request."""
         return nullcontext()

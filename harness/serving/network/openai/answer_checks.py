@@ -11,6 +11,7 @@ from harness.serving.network.openai.answer_reader import ReadAnswer, UnfitAnswer
 from harness.serving.network.openai.answer_tokens import AnswerCounter
 from suite.audits.tokens import LoggedTokens
 from suite.errors import JudgedError
+from suite.loadgen.logprob_record import SaidAnswer
 from suite.loadgen.token_record import (
     TOKEN_BYTES,
     TOKEN_COUNT_TOLERANCE,
@@ -106,6 +107,16 @@ def build_reasoning_error(
         f"answers have reasoning ({hidden:,} of {whole:,} tokens), which the round's accuracy log"
         " cannot hold: turn it off"
     )
+
+
+def build_said_answer(answer: ReadAnswer, tokens: int) -> SaidAnswer | None:
+    """Return how likely a server found the tokens of an answer; None if it did not tell of each.
+    The token that ends an answer may be left out.
+    """
+    told = answer.log_probabilities
+    if not told or not 0 <= tokens - len(told) <= answer.ended:
+        return None
+    return SaidAnswer(values=told, prompt_tokens=answer.prompt_tokens)
 
 
 def check_counted_tokens(totals: AnswerTotals, answers: int) -> None:

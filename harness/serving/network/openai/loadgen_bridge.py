@@ -30,6 +30,7 @@ from harness.serving.loadgen.test_settings import (
 )
 from harness.serving.network.openai.answer_checks import (
     AnswerTotals,
+    build_said_answer,
     check_counted_tokens,
     compare_logged_counts,
     encode_fit_answer,
@@ -149,8 +150,9 @@ class PromptDispatcher:
         totals.in_one_read += counted > 1 and answer.content_reads == 1
         totals.add_usage(answer)
         totals.add_fingerprint(answer.fingerprint)
-        if self.kept_answers is not None:
-            self.keep_likelihoods(request.sample, answer, len(tokens))
+        said = None if self.kept_answers is None else build_said_answer(answer, len(tokens))
+        if self.kept_answers is not None and said is not None:
+            self.kept_answers[request.sample] = said
         begins = tokens.tobytes()[: len(request.first_token)] == request.first_token
         totals.differing += not (self.recounts and counted == recounted and begins)
         address, count = tokens.buffer_info()
@@ -165,14 +167,6 @@ class PromptDispatcher:
             self.add_arrivals(request, answer.arrivals_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
-
-    def keep_likelihoods(self, sample: int, answer: ReadAnswer, tokens: int) -> None:
-        """Keep how likely a server found its tokens, if it told of each; the token that ends an
-        answer may be left out.
-        """
-        told = answer.log_probabilities
-        if self.kept_answers is not None and told and 0 <= tokens - len(told) <= answer.ended:
-            self.kept_answers[sample] = SaidAnswer(values=told, prompt_tokens=answer.prompt_tokens)
 
     def add_arrivals(self, request: SentRequest, arrivals_ns: Sequence[int]) -> None:
         """Record what arrived of an answer, where that is kept."""

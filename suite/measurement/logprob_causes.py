@@ -240,16 +240,16 @@ def compute_logit_errors(said: Any, reference: Any) -> LogitErrors:
     """Compute the errors of logits from rows of both files that belong together."""
     import numpy as np
 
-    fp32 = np.float64(reference[FP32_COLUMN])
+    fp32: Floats = np.asarray(reference[FP32_COLUMN], np.float64)
     probability = np.exp(fp32)
     unsure = probability <= SURE_PROBABILITY
     left_N = 1 - probability[unsure]
     return LogitErrors(
-        said_N=(np.float64(said["said"]) - fp32)[unsure] / left_N,
+        said_N=(np.asarray(said["said"], np.float64) - fp32)[unsure] / left_N,
         place_N=said["place"][unsure],
         position_N=reference["position"][unsure],
         columns={
-            name: (np.float64(reference[name]) - fp32)[unsure] / left_N
+            name: (np.asarray(reference[name], np.float64) - fp32)[unsure] / left_N
             for name in (BF16_COLUMN, *CAUSE_WORDS)
         },
     )

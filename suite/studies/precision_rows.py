@@ -369,9 +369,9 @@ def collect_likelihoods(
     """
     found = dict[str, LogprobDifferences | None]()
     for row in rows:
-        figures, name = row.figures, name_system(row.point.system)
-        if figures is None:
+        if not row.runs:
             continue
+        figures, name = row.figures, name_system(row.point.system)
         found[name] = figures.likelihoods
         if figures.classes and reference.figures.classes and row is not reference:
             found[name] = compare_said_classes(figures.classes, reference.figures.classes)

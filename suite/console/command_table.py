@@ -83,6 +83,11 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
         summary="Compare accuracy and speed by engine and precision.",
         topic="reference/precision",
     ),
+    "ab": OwnCommand(
+        group=HelpGroup.MEASURE,
+        summary="Tell which of two sides is faster, in the fewest runs that can say so.",
+        topic="ab",
+    ),
     "restore": OwnCommand(
         group=HelpGroup.MEASURE,
         summary="Bring back results that a newer run replaced.",

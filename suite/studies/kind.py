@@ -43,6 +43,8 @@ rate that was probed for a second.
 ADDRESS_MARK: Final = "://"
 """In the name of a server that runs already; the others are started."""
 STUDY_REMARK: Final = "a study, not a result"
+SIDE_SYSTEM_PREFIX: Final = "side-"
+"""What the names of the systems of a study of two sides begin with."""
 
 
 class ServedSpeed(Protocol):
@@ -162,10 +164,13 @@ class PlannedRun:
     server: str = ""
     """Of a study of several systems: the server, as the command names it, instead of an engine."""
 
+    side: str = ""
+    """Of a study of two sides, whose systems may differ in anything; empty of any other."""
+
     @property
     def has_own_system(self) -> bool:
         """Return whether it is of one system of several, not of the one that the command set up."""
-        return bool(self.engine or self.server)
+        return bool(self.engine or self.server or self.side)
 
     @property
     def is_address(self) -> bool:
@@ -177,6 +182,8 @@ class PlannedRun:
         """Return what stands behind the machine's in the name of the system; empty of the system
         that the command set up.
         """
+        if self.side:
+            return f"{SIDE_SYSTEM_PREFIX}{self.side}"
         if not self.has_own_system:
             return ""
         return "-".join(filter(None, (self.server or self.engine, self.precision)))
@@ -185,6 +192,8 @@ class PlannedRun:
         """Return the name of the system, given that of the study's system, or of its machine if
         the study has several.
         """
+        if self.side:
+            return self.own_name
         if not self.has_own_system:
             return machine
         return convert_to_slug(f"{machine}-{self.own_name}")
@@ -282,6 +291,12 @@ class StudyKind(ABC, Generic[R, P, F]):
     """Whether several runs of its points are made in passes over all points."""
     is_ordered: ClassVar[bool] = False
     """Whether a point follows from the points before it."""
+    is_exact: ClassVar[bool] = False
+    """Whether such points must follow from those before: a point off the plan is an error, since
+    the plan reads nothing but what the runs' own files say.
+    """
+    compares_sides: ClassVar[bool] = False
+    """Whether it measures two sides, whose systems may differ in anything."""
     has_several_systems: ClassVar[bool] = False
     """Whether each run names the engine and the number format that it measures."""
     plan_unit: ClassVar[str] = "point"

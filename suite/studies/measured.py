@@ -38,7 +38,12 @@ from suite.studies.records import (
     StudyRecord,
 )
 from suite.studies.run_facts import RunFacts, read_run_facts
-from suite.studies.subject import UNMEASURED_SUBJECT, StudySubject, build_study_subject
+from suite.studies.subject import (
+    UNMEASURED_SUBJECT,
+    StudySubject,
+    build_study_subject,
+    omit_side,
+)
 
 T = TypeVar("T")
 
@@ -88,7 +93,10 @@ class MeasuredStudy:
         own_name = None
         if self.kind.has_several_systems and self.first_planned is not None:
             own_name = self.first_planned.own_name
-        return build_study_subject(self.first.record.stated_system, self.record.origin, own_name)
+        found = build_study_subject(self.first.record.stated_system, self.record.origin, own_name)
+        if self.kind.compares_sides:
+            return omit_side(found)
+        return found
 
     @property
     def rows(self) -> Sequence[StudiedRow]:

@@ -62,6 +62,8 @@ class StudySubject:
         what = f"{self.workload} ({self.profile})"
         if self.prompts:
             return f"{self.workload}, {self.identity.describe_engine()}, {self.prompts}"
+        if not self.system:
+            return what
         if not self.engine and not self.device:
             return f"{what} on {self.system}"
         if not self.engine:
@@ -133,4 +135,11 @@ def build_common_subject(system: SystemUnderTest, origin: str, own_name: str) ->
         threads=system.threads if is_here else 0,
         system=system.name.removesuffix("-" + convert_to_slug(own_name)),
         version=system.version,
+    )
+
+
+def omit_side(subject: StudySubject) -> StudySubject:
+    """Return what both sides of a study have in common, given the subject of one of them."""
+    return replace(
+        subject, checkpoint_sha256="", device="", threads=0, system="", version="", served=None
     )

@@ -51,6 +51,9 @@ from kinds.rates import BASES as RATE_BASES
 from kinds.rates import INVALID as RATE_INVALID
 from kinds.rates import KINDS as RATE_KINDS
 from kinds.records import RECORD_BASES, RECORD_INVALID, RECORD_KINDS, RECORD_VALID
+from kinds.sides import BASES as SIDE_BASES
+from kinds.sides import INVALID as SIDE_INVALID
+from kinds.sides import KINDS as SIDE_KINDS
 from kinds.study import BASES as STUDY_BASES
 from kinds.study import INVALID as STUDY_INVALID
 from kinds.study import KINDS as STUDY_KINDS
@@ -145,6 +148,7 @@ BASES: Final[Mapping[str, Builder]] = {
     **TRAINING_BASES,
     **INFERENCE_BASES,
     **STUDY_BASES,
+    **SIDE_BASES,
     **AUDIT_BASES,
     **RATE_BASES,
     **NETWORK_BASES,
@@ -160,6 +164,7 @@ KINDS: Final = {
     **RECORD_KINDS,
     **POWER_KINDS,
     **STUDY_KINDS,
+    **SIDE_KINDS,
     **AUDIT_KINDS,
     **RATE_KINDS,
     **NETWORK_KINDS,
@@ -542,6 +547,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **TRAINING_INVALID,
     **INFERENCE_INVALID,
     **STUDY_INVALID,
+    **SIDE_INVALID,
     **AUDIT_INVALID,
     **RATE_INVALID,
     **NETWORK_INVALID,

@@ -164,6 +164,11 @@ class JudgedStudy(FolderDocument):
         return keeps_round and run.is_complete and has_counted
 
     @property
+    def has_round_row(self) -> bool:
+        """Return whether the round has the workload and its profile: not of own prompts."""
+        return self.system is not None and find_inference_row(self.round, self.system) is not None
+
+    @property
     def conditions(self) -> JudgedConditions:
         """Return what the round says of the workload and profile, and the checkpoint's record."""
         system = self.system

@@ -5,7 +5,7 @@ and the conditions of its runs.
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from compliance.kinds.podium.documents.conditions import RunConditions, build_serving_conditions
 from compliance.kinds.podium.documents.curve_study import CurveFile, find_curve
@@ -21,12 +21,25 @@ from compliance.kinds.podium.documents.power import (
 )
 from compliance.kinds.podium.documents.recorded_run import RecordedRun, build_recorded_serving
 from compliance.logs.source_file import SourceFile
+from compliance.verdict import Finding
+from compliance.walk import Part
 from suite.rounds import Round
 from suite.studies.documents import STUDY_FILE
 
 StudyDocument: TypeAlias = (
-    JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions | RecordedRun
+    JudgedStudy | CurveFile | LoadGenRun | RunPower | RunConditions | RecordedRun | Part
 )
+LENGTH_RULES: Final = frozenset(
+    f"loadgen.{name}" for name in ("minimums", "valid", "duration", "bound", "early_stopping")
+)
+"""Rules about how long a run has to be, and what it has to reach, to be a result: the runs of two
+sides are compared with one another, and nothing else.
+"""
+
+
+def omit_length_finding(finding: Finding) -> Finding | None:
+    """Leave out what only a result needs."""
+    return None if finding.rule in LENGTH_RULES else finding
 
 
 def read_study_documents(
@@ -53,7 +66,11 @@ def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
         conditions = build_serving_conditions(each.run)
         if study.holds_to_round(each):
             yield each.run
-        elif conditions is not None:  # a probe is too short to compare its halves
+        elif study.has_round_row and study.kind is not None and study.kind.compares_sides:
+            yield Part(contents=[each.run], revise=omit_length_finding)
+        if (
+            not study.holds_to_round(each) and conditions is not None
+        ):  # a probe is too short to compare its halves
             conditions = None if each.run.telemetry is None else replace(conditions, rates=None)
         if conditions is not None:
             yield conditions

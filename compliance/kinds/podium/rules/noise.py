@@ -11,12 +11,9 @@ from compliance.kinds.podium.documents.conditions import RunConditions
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.measurement import student
+from suite.measurement.host_load import SLOWDOWN_REASON_BITS
 from suite.units import NS_PER_S
 
-SLOWDOWN_REASON_BITS: Final = 0x20 | 0x40 | 0x80
-"""NVML, nvml.h: nvmlClocksEventReasonSwThermalSlowdown, ...HwThermalSlowdown,
-...HwPowerBrakeSlowdown.
-"""
 MIN_CLOCK_READINGS: Final = 8
 """Minimum number of readings: with fewer, a quarter of them is one or none."""
 

@@ -149,7 +149,13 @@ def check_run_settings(
     if record is None or system is None or first is None:
         return
     found, wanted = describe_run_subjects(study, kind, record.system, planned)
-    if planned.has_own_system:
+    if planned.side:
+        found, wanted = (
+            asdict(build_study_subject(each, study.record.origin))
+            for each in (record.system, first.system)
+        )
+        wanted["system"] = planned.name_system("")
+    elif planned.has_own_system:
         found |= select_own_fields(record.system)
         wanted |= select_own_fields(first.system)
         wanted["name"] = planned.name_system(wanted["system"])
@@ -289,7 +295,7 @@ def check_walks(study: JudgedStudy, kind: AnyKind) -> Iterator[Fault]:
     measured = study.points
     walks = list(iterate_walks(kind, study.requests, measured))
     planned = [each for walk in walks for each in (*walk.done, *filter(None, (walk.begun,)))]
-    severity = Severity.WARNING if kind.is_ordered else None
+    severity = Severity.WARNING if kind.is_ordered and not kind.is_exact else None
     for point in measured:
         if not any(point is each for each in planned):
             yield study.build_fault(

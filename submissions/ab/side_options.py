@@ -1,0 +1,184 @@
+"""What the command says of both sides and of each one, as the record of a request."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from suite.ab.design import DEFAULT_ALPHA, DEFAULT_POWER
+from suite.ab.sides import AbRequest, AbSide
+from suite.cli import RunOptions
+from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.files.layout import locate_absolutely
+from suite.loadgen.scenario import Scenario
+from suite.rounds import HyperValue
+from suite.rounds.settings import parse_setting_value
+
+SIDE_KEYS: Final = ("engine", "precision", "threads", "device", "checkpoint", "framework")
+"""Options of `podium infer` that a side may have of its own; all settings have a dot in their
+name.
+"""
+ENDPOINT_KEY: Final = "endpoint"
+VARIABLE_PREFIX: Final = "env."
+ADDRESS_SIGN: Final = "://"
+SHARED_KEYS: Final = {
+    "data": "both sides answer the same samples",
+    "profile": "both sides are measured in one profile",
+    "workload": "both sides serve one workload",
+    "scenario": "both sides are measured in one scenario",
+    "results": "both sides are kept in one results folder",
+}
+"""Key that no side may have of its own -> why."""
+SERVER_OPTIONS: Final = ("engine", "precision", "device", "threads", "framework", "checkpoint")
+"""Options that belong to a server."""
+SEED_BITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedComparison:
+    """The values of the command."""
+
+    workload: str
+    options: RunOptions
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    a_python: Path | None
+    b_python: Path | None
+    scenario: str
+    difference: float
+    minutes: float
+    seconds: float
+    seed: int | None
+    accuracy: bool
+    checkpoint: Path | None
+    prompts: Mapping[str, object] = field(default_factory=dict)
+    """Option of own prompts -> value; empty without own prompts."""
+
+
+def build_ab_request(asked: AskedComparison) -> AbRequest:
+    """Resolve what is asked; RequestError for what no side can be, MissingError for an
+    installation that is not there.
+    """
+    sides = [
+        build_side(asked, words, python)
+        for words, python in ((asked.a, asked.a_python), (asked.b, asked.b_python))
+    ]
+    has_servers = [bool(each.endpoint) for each in sides]
+    if has_servers[0] != has_servers[1]:
+        raise RequestError(
+            "one side is a server and the other is not: the network would be measured with one of"
+            " them; serve both, or none"
+        )
+    check_scenario(asked, sides)
+    has_own_prompts = bool(asked.prompts)
+    if has_own_prompts and not has_servers[0]:
+        raise RequestError("--prompts requires two servers: --a URL --b URL")
+    return AbRequest(
+        a=sides[0],
+        b=sides[1],
+        workload="" if has_own_prompts else asked.workload,
+        profile=asked.options.profile.value,
+        scenario=asked.scenario,
+        shared=tuple(list_shared_words(asked)),
+        difference=asked.difference,
+        alpha=DEFAULT_ALPHA,
+        power=DEFAULT_POWER,
+        seed=secrets.randbits(SEED_BITS) if asked.seed is None else asked.seed,
+        minutes=asked.minutes,
+        seconds=asked.seconds,
+        accuracy=asked.accuracy and not has_own_prompts,
+    )
+
+
+def check_scenario(asked: AskedComparison, sides: Sequence[AbSide]) -> None:
+    """RequestError for Server without a rate, which both sides need to have in common."""
+    rate = "server.target_qps"
+    if asked.scenario == Scenario.SERVER and any(rate not in each.settings for each in sides):
+        raise RequestError(
+            f"--scenario server compares latencies at one rate: name it with --set {rate}=RATE"
+        )
+
+
+def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None) -> AbSide:
+    """Resolve one side."""
+    options = list_common_options(asked)
+    settings = dict(map(parse_setting_word, asked.options.assignments))
+    environment: dict[str, str] = {}
+    endpoint = ""
+    for word in words:
+        key, equals, value = word.partition("=")
+        if ADDRESS_SIGN in key or key == ENDPOINT_KEY:
+            endpoint = word if ADDRESS_SIGN in key else value
+        elif not equals or not key:
+            raise RequestError(f"'{word}': write KEY=VALUE, or the address of a server")
+        elif key.startswith(VARIABLE_PREFIX):
+            environment[key.removeprefix(VARIABLE_PREFIX)] = value
+        elif key in SIDE_KEYS:
+            options[key] = value
+        elif key in SHARED_KEYS:
+            raise RequestError(f"'{word}': {SHARED_KEYS[key]}; the sides may not be compared")
+        elif "." in key:
+            settings[key] = parse_setting_value(value)
+        else:
+            raise build_unknown_name_error("key of a side", key, (*SIDE_KEYS, ENDPOINT_KEY))
+    if endpoint:
+        options = {}
+    if "checkpoint" in options:
+        options["checkpoint"] = str(locate_absolutely(options["checkpoint"]))
+    named = words if python is None else (*words, f"python={python}")
+    return AbSide(
+        named=tuple(named),
+        options=options,
+        settings=settings,
+        environment=environment,
+        endpoint=endpoint,
+        python="" if python is None else str(require_python(python)),
+    )
+
+
+def list_common_options(asked: AskedComparison) -> dict[str, str]:
+    """List the options that the command says of both sides."""
+    options = asked.options
+    found = {"engine": options.engine, "device": options.device, "framework": options.framework}
+    if options.precision is not None:
+        found["precision"] = str(options.precision)
+    if options.threads:
+        found["threads"] = str(options.threads)
+    if asked.checkpoint is not None:
+        found["checkpoint"] = str(asked.checkpoint)
+    return found
+
+
+def parse_setting_word(word: str) -> tuple[str, HyperValue]:
+    """Parse one KEY=VALUE of `--set`."""
+    key, equals, value = word.partition("=")
+    if not equals:
+        raise RequestError(f"--set {word}: write KEY=VALUE")
+    return key, parse_setting_value(value)
+
+
+def require_python(home: Path) -> Path:
+    """Return the interpreter of another installation: a virtual environment, or the interpreter
+    itself.
+    """
+    path = locate_absolutely(home)
+    found = path / "bin" / "python" if path.is_dir() else path
+    if not found.is_file():
+        raise MissingError(f"{home}: no Python there; name a virtual environment with podium in it")
+    return found
+
+
+def list_shared_words(asked: AskedComparison) -> list[str]:
+    """List the words that the processes of both sides get: data, settings file, own prompts."""
+    options = asked.options
+    words: list[str] = []
+    for name, path in (("data", options.data), ("config", options.config)):
+        if path is not None:
+            words += [f"--{name}", str(locate_absolutely(path))]
+    for name, value in asked.prompts.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value:
+            words += [f"--{name}", str(value)]
+    return words

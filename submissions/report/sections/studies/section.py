@@ -20,9 +20,11 @@ from submissions.report.sections.studies.measured import (
 )
 from submissions.report.sections.studies.peak import build_peak_section
 from submissions.report.sections.studies.precision import build_precision_section
+from submissions.report.sections.studies.sides import build_sides_section
 from submissions.report.sections.studies.speed import build_speed_section
 from submissions.report.sections.studies.sweep import build_sweep_section
 from submissions.tradeoff.points import MeasuredPoint, iterate_curve_points, iterate_study_points
+from suite.ab.sides import AB_KIND
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.concurrency_curve import CURVE_KIND
@@ -57,6 +59,8 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
         section = build_speed_section(read_measured_study(folder), folder.name)
     elif kind == SWEEP_KIND:
         section = build_sweep_section(read_measured_study(folder), folder.name)
+    elif kind == AB_KIND:
+        section = build_sides_section(read_measured_study(folder), folder)
     else:
         section = build_measured_section(read_measured_study(folder), folder.name)
     tables = [*section.tables]

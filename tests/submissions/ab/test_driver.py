@@ -1,0 +1,222 @@
+"""`podium ab` with processes that leave made runs: what it decides, keeps, continues and refuses."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from examples import result_of
+from making import write_truth
+from making_ab import steady, write_side_run
+
+from compliance.verdict import Severity
+from submissions.ab import driver
+from submissions.ab.processes import ChildRun, KnownSide, SideError
+from submissions.commands.ab import ab
+from suite.ab.sides import AbPoint, AbRequest
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
+from suite.process.signals import Interrupted
+
+Speed = Callable[[AbPoint, int], float]
+WORDS: Final = (
+    "resnet50",
+    "--threads",
+    "2",
+    "--b",
+    "env.ACME_FAST=1",
+    "--seed",
+    "7",
+    "--seconds",
+    "5",
+)
+
+
+class FakeProcesses:
+    """Leaves made runs, in the order in which they are asked for."""
+
+    def __init__(self, folder: Path, speed: Speed = steady) -> None:
+        self.folder, self.speed, self.number = folder, speed, 0
+        self.asked: list[AbPoint] = []
+        self.known: list[KnownSide] = []
+
+    @contextmanager
+    def run_side(
+        self, request: AbRequest, point: AbPoint, results: Path, known: KnownSide
+    ) -> Iterator[ChildRun]:
+        self.number += 1
+        self.asked.append(point)
+        self.known.append(known)
+        home = self.folder / str(self.number)
+        factor = self.speed(point, self.number)
+        place = home / write_side_run(home, request, point, self.number, factor)
+        truth = write_truth(home / "truth")
+        yield ChildRun(folder=place, system_folder=place.parent, truth=truth, description=None)
+        shutil.rmtree(home)
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProcesses:
+    fake = FakeProcesses(tmp_path / "made")
+    monkeypatch.setattr(driver, "run_side", fake.run_side)
+    monkeypatch.setattr(driver.time, "monotonic", lambda: 9.0 * fake.number)
+    return fake
+
+
+def run_ab(results: Path, *words: str) -> Result:
+    return CliRunner().invoke(ab, [*WORDS, "--results", str(results), *words])
+
+
+def read_answer(results: Path, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_ab(results, "--format", "json", *words).stdout)
+    return found["answer"]
+
+
+def list_errors(results: Path) -> list[str]:
+    (folder,) = (results / "studies").iterdir()
+    return [each.rule for each in result_of(folder).findings if each.severity is Severity.ERROR]
+
+
+def test_the_faster_side_is_told_and_the_judge_agrees(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    done = run_ab(tmp_path / "r")
+    assert "B is faster by 25." in done.output, done.output
+    assert done.exit_code == 0
+    assert not list_errors(tmp_path / "r")
+    assert processes.known[0] == KnownSide()
+    assert processes.known[-1].threads == 2
+    assert processes.known[-1].rate > 0
+
+
+def test_equal_sides_show_no_difference(tmp_path: Path, processes: FakeProcesses) -> None:
+    processes.speed = lambda _, number: steady(AbPoint(run="block", side="a"), number)
+    answer = read_answer(tmp_path / "r")
+    assert answer["verdict"] == "no-difference"
+    assert answer["sentence"].startswith("no difference above 3 %")
+
+
+def test_a_budget_that_ends_first_says_how_much_more_is_needed(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    processes.speed = noisy
+    done = run_ab(tmp_path / "r", "--minutes", "2")
+    assert isinstance(done.exception, TemporaryError)
+    assert "not decided within 2 minutes; about" in str(done.exception)
+    before = processes.number
+    later = run_ab(tmp_path / "r", "--minutes", "6")
+    assert f"continuing after {before} runs" in later.output
+    assert not list_errors(tmp_path / "r")
+
+
+def noisy(point: AbPoint, number: int) -> float:
+    """Equal sides, whose runs differ by a fifth."""
+    return 1 + 0.2 * (number * 7919 % 13) / 13
+
+
+def test_a_budget_below_one_block_says_so(tmp_path: Path, processes: FakeProcesses) -> None:
+    done = run_ab(tmp_path / "r", "--minutes", "0.7")
+    assert isinstance(done.exception, TemporaryError)
+    assert "0.7 minutes are not enough for one block" in str(done.exception)
+    assert not any(each.block for each in processes.asked)
+
+
+def test_a_side_that_fails_in_a_later_block_keeps_what_is_measured(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    def fail(point: AbPoint, number: int) -> float:
+        if point.block == 7 and point.turn == 3:
+            raise SideError(3, "no memory left")
+        return noisy(point, number)
+
+    processes.speed = fail
+    done = run_ab(tmp_path / "r", "--minutes", "6")
+    assert isinstance(done.exception, MissingError)
+    assert "failed in block 7, run 3" in str(done.exception)
+    assert "no memory left" in str(done.exception)
+    before = processes.number
+    processes.speed = noisy
+    run_ab(tmp_path / "r", "--minutes", "6")
+    assert processes.asked[before] == processes.asked[before - 1]
+    assert not list_errors(tmp_path / "r")
+
+
+def test_an_interrupted_comparison_continues(tmp_path: Path, processes: FakeProcesses) -> None:
+    def interrupt(point: AbPoint, number: int) -> float:
+        if number == 7:
+            raise Interrupted("interrupted by SIGINT")
+        return steady(point, number)
+
+    processes.speed = interrupt
+    with pytest.raises(Interrupted, match="the same command continues"):
+        run_ab(tmp_path / "r")
+    processes.speed = steady
+    assert "continuing after 6 runs" in run_ab(tmp_path / "r").output
+    assert not list_errors(tmp_path / "r")
+
+
+def test_lost_accuracy_is_told_beside_the_speed(
+    tmp_path: Path, processes: FakeProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from suite.ab import answer
+
+    monkeypatch.setattr(answer, "describe_lost_accuracy", lambda _: "B has lost accuracy: top1")
+    done = run_ab(tmp_path / "r")
+    assert isinstance(done.exception, JudgedError)
+    assert "B has lost accuracy: top1; B is faster" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "require", "is_refused"),
+    [
+        ({"a": 1.0, "b": 0.8}, "not-slower", True),
+        ({"a": 1.0, "b": 1.0}, "not-slower", False),
+        ({"a": 1.0, "b": 1.0}, "faster", True),
+        ({"a": 1.0, "b": 1.25}, "faster", False),
+    ],
+)
+def test_what_is_required_decides_the_exit_code(
+    tmp_path: Path,
+    processes: FakeProcesses,
+    speeds: dict[str, float],
+    require: str,
+    is_refused: bool,
+) -> None:
+    processes.speed = lambda point, number: (
+        speeds[point.side] * steady(AbPoint(run="block", side="a"), number)
+    )
+    done = run_ab(tmp_path / "r", "--require", require)
+    assert isinstance(done.exception, JudgedError) is is_refused, done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "sentence"),
+    [
+        (("--a", "data=/other"), RequestError, "both sides answer the same samples"),
+        (("--a", "engin=torch"), RequestError, "did you mean 'engine'?"),
+        (("--a", "torch"), RequestError, "write KEY=VALUE"),
+        (("--a", "http://h:1"), RequestError, "one side is a server and the other is not"),
+        (("--scenario", "server"), RequestError, "--set server.target_qps=RATE"),
+        (("--b-python", "/nowhere"), MissingError, "no Python there"),
+        (("--prompts", "8x8"), RequestError, "--prompts requires two servers"),
+    ],
+)
+def test_bad_requests_are_refused_in_a_sentence(
+    tmp_path: Path,
+    processes: FakeProcesses,
+    words: tuple[str, ...],
+    kind: type[PodiumError],
+    sentence: str,
+) -> None:
+    done = run_ab(tmp_path / "r", *words)
+    assert type(done.exception) is kind
+    assert sentence in str(done.exception)
+    assert not processes.number
+
+
+def test_a_difference_is_a_percentage(tmp_path: Path) -> None:
+    assert run_ab(tmp_path / "r", "--difference", "300%").exit_code == click.UsageError.exit_code

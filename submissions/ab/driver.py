@@ -61,12 +61,14 @@ def run_ab(
     TemporaryError if it is not decided within the budget.
     """
     request = build_ab_request(asked)
-    is_text = output_format == "text"
-    with redirect_stdout(sys.stdout if is_text else sys.stderr):
+    output = sys.stderr
+    if output_format == "text":
+        output = sys.stdout
+    with redirect_stdout(output):
         if dry_run:
             try_sides(request)
             return
-        folder = asked.options.results.absolute() / STUDIES_FOLDER / name_comparison(asked)
+        folder = asked.options.results.absolute() / STUDIES_FOLDER / name_study_folder(asked)
         with hold_results(asked.options.results, asked.workload):
             measure_sides(folder, request)
     study = read_measured_study(folder)
@@ -74,7 +76,7 @@ def run_ab(
     raise_outcome(study.answer, require)
 
 
-def name_comparison(asked: AskedComparison) -> str:
+def name_study_folder(asked: AskedComparison) -> str:
     """Return the name of the study's folder."""
     pythons = [str(each) for each in (asked.a_python, asked.b_python) if each]
     words = (asked.workload, "ab", *asked.a, "vs", *asked.b, *pythons, asked.scenario)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.ab.sides import ACCURACY_RUN, AbPoint, AbRequest, AbSide
+from suite.ab.sides import AbPoint, AbRequest, AbSide
 from suite.ab.study import AB
 from suite.errors import (
     JudgedError,
@@ -115,9 +115,9 @@ def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> lis
     side, planned = request.get_side(point.side), AB.describe_run(request, point)
     words = ["infer", request.workload or side.endpoint, "--scenario", planned.scenario.value]
     if request.workload:
-        mode = Mode.ACCURACY if point.run == ACCURACY_RUN else Mode.PERFORMANCE
-        words += ["--profile", request.profile, "--mode", mode.value]
-        words += ["--endpoint", side.endpoint] if side.endpoint else []
+        words += ["--profile", request.profile, "--mode", planned.mode.value]
+        if side.endpoint:
+            words += ["--endpoint", side.endpoint]
     if planned.mode is Mode.PERFORMANCE:
         words += ["--runs", "1"]
     options = dict(side.options)

@@ -126,14 +126,16 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
         options = {}
     if "checkpoint" in options:
         options["checkpoint"] = str(locate_absolutely(options["checkpoint"]))
-    named = words if python is None else (*words, f"python={python}")
+    named, interpreter = tuple(words), ""
+    if python is not None:
+        named, interpreter = (*words, f"python={python}"), str(require_python(python))
     return AbSide(
-        named=tuple(named),
+        named=named,
         options=options,
         settings=settings,
         environment=environment,
         endpoint=endpoint,
-        python="" if python is None else str(require_python(python)),
+        python=interpreter,
     )
 
 

@@ -47,22 +47,15 @@ PROMPT_OPTIONS: Final = {
 """Parameter of own prompts -> option of `podium infer`."""
 
 
-class PercentType(click.ParamType[float]):
-    """A share as people write it: 3% or 3 is 0.03."""
-
-    name = "percent"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the share."""
-        try:
-            share = float(str(value).strip().removesuffix("%")) / 100
-        except ValueError:
-            self.fail(f"'{value}' is no percentage; write 3%", param, ctx)
-        if not 0 < share < 1:
-            self.fail(f"'{value}' is not between 0% and 100%", param, ctx)
-        return share
+def parse_percentage(_: click.Context, __: click.Parameter, text: str) -> float:
+    """Return a share that is written as people do: 3% or 3 is 0.03."""
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError as error:
+        raise click.BadParameter(f"'{text}' is no percentage; write 3%") from error
+    if not 0 < share < 1:
+        raise click.BadParameter(f"'{text}' is not between 0% and 100%")
+    return share
 
 
 @click.command(cls=FoldedCommand, everyday=EVERYDAY_OPTIONS)
@@ -86,7 +79,7 @@ class PercentType(click.ParamType[float]):
 @click.option("--b-python", type=PATH_TYPE, metavar="VENV", help="The same of side B.")
 @click.option(
     "--difference",
-    type=PercentType(),
+    callback=parse_percentage,
     default="3%",
     show_default=True,
     metavar="PERCENT",

@@ -21,6 +21,8 @@ from suite.studies.answered_set import AnswerComparison, compare_answered_sets
 from suite.units import S_PER_MINUTE
 
 RUNS_PER_BLOCK: Final = 4
+WIDEST_RATIO: Final = 10.0
+"""House rule: an interval whose ends differ by more says nothing to people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +90,10 @@ def compute_ab_answer(request: AbRequest, points: Sequence[AbMeasured]) -> AbAns
     """Compute what the points of an A/B say."""
     blocks = list_blocks(points)
     steps = tuple(iterate_steps(request, blocks))
-    decision = steps[-1].decision if steps else None
-    verdict = AbVerdict.OPEN if decision is None else decision.verdict
-    more_minutes = None
+    decision, verdict, more_minutes = None, AbVerdict.OPEN, None
+    if steps:
+        decision = steps[-1].decision
+        verdict = decision.verdict
     if verdict is AbVerdict.OPEN:
         more_minutes = estimate_more_minutes(points, blocks, decision)
     compared = compare_sides(points)
@@ -103,7 +106,7 @@ def compute_ab_answer(request: AbRequest, points: Sequence[AbMeasured]) -> AbAns
         minutes=sum(each.seconds for each in points) / S_PER_MINUTE,
         more_minutes=more_minutes,
         accuracy=compared,
-        lost="" if compared is None else describe_lost_accuracy(compared),
+        lost=describe_lost_accuracy(compared),
     )
 
 
@@ -148,14 +151,18 @@ def compare_sides(points: Sequence[AbMeasured]) -> AnswerComparison | None:
     return compare_answered_sets(one, other)
 
 
-def describe_lost_accuracy(compared: AnswerComparison) -> str:
+def describe_lost_accuracy(compared: AnswerComparison | None) -> str:
     """Say which scores of B are separably lower than A's; empty if none is."""
+    if compared is None:
+        return ""
     lost = [
         f"{metric} {paired.difference:+.4f} ({paired.low:+.4f} to {paired.high:+.4f})"
         for metric, paired in compared.metrics.items()
         if paired.is_separable and paired.difference < 0
     ]
-    return f"B has lost accuracy: {', '.join(lost)}" if lost else ""
+    if not lost:
+        return ""
+    return f"B has lost accuracy: {', '.join(lost)}"
 
 
 def describe_verdict(
@@ -197,6 +204,8 @@ def describe_ends(decision: AbDecision) -> str:
     """Format the interval of the ratio as changes."""
     if decision.low is None or decision.high is None:
         return "no interval"
+    if decision.high > WIDEST_RATIO * decision.low:
+        return "interval still too wide to tell"
     return f"{100 * (decision.low - 1):+.1f} to {100 * (decision.high - 1):+.1f} %"
 
 

@@ -78,7 +78,7 @@ class AbBlock:
         return float((other[0] * other[1] / (one[0] * one[1])) ** 0.5)
 
 
-def compute_run_figures(run: RunFacts) -> AbFigures | None:
+def compute_ab_figures(run: RunFacts) -> AbFigures | None:
     """Compute the figures of a run; None if its files do not give them."""
     begin_ns, end_ns = (
         parse_power_time_ns(run.values.get(key)) for key in ("power_begin", "power_end")

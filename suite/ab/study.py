@@ -12,7 +12,7 @@ from suite.ab.answer import (
     describe_ends,
     is_settled,
 )
-from suite.ab.runs import AbFigures, AbMeasured, compute_run_figures, list_blocks
+from suite.ab.runs import AbFigures, AbMeasured, compute_ab_figures, list_blocks
 from suite.ab.sides import (
     AB_KIND,
     ACCURACY_RUN,
@@ -23,7 +23,7 @@ from suite.ab.sides import (
     plan_block,
 )
 from suite.columns import Column, Table
-from suite.loadgen.scenario import parse_scenarios
+from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.studies.kind import PlannedRun, StudiedRow, StudiedSystem, StudyKind
 from suite.studies.points import StudiedPoint, describe_figures
 from suite.studies.run_facts import RunFacts
@@ -43,13 +43,17 @@ def find_step(row: StudiedRow) -> AbStep | None:
 def tell_speeds(row: StudiedRow, side: str) -> str:
     """Format the speeds of a side in a block."""
     step = find_step(row)
-    return "" if step is None else ", ".join(f"{each:,.1f}" for each in getattr(step, side))
+    if step is None:
+        return ""
+    return ", ".join(f"{each:,.1f}" for each in getattr(step, side))
 
 
 def tell_interval(row: StudiedRow) -> str:
     """Format the interval of the ratio after the block of a row."""
     step = find_step(row)
-    return "" if step is None else describe_ends(step.decision)
+    if step is None:
+        return ""
+    return describe_ends(step.decision)
 
 
 def read_step(row: StudiedRow, name: str) -> Any:
@@ -60,8 +64,8 @@ def read_step(row: StudiedRow, name: str) -> Any:
 
 def read_decision(row: StudiedRow, name: str) -> Any:
     """Return a field of the decision after a block; None of another run."""
-    step = find_step(row)
-    return None if step is None else getattr(step.decision, name)
+    decision = read_step(row, "decision")
+    return getattr(decision, name, None)
 
 
 AB_TABLE: Final[Table[StudiedRow]] = Table(
@@ -113,7 +117,9 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
     def adopt_request(self, earlier: AbRequest, now: AbRequest) -> AbRequest | None:
         """Continue a comparison of the same sides, whatever its budget, in its own order."""
         again = replace(now, seed=earlier.seed)
-        return again if replace(again, minutes=earlier.minutes) == earlier else None
+        if replace(again, minutes=earlier.minutes) != earlier:
+            return None
+        return again
 
     def choose_next_point(self, request: AbRequest, done: Sequence[AbMeasured]) -> AbPoint | None:
         """Return the next run before the blocks, or of the block that is begun, or of a new one
@@ -143,15 +149,19 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
 
     def describe_run(self, request: AbRequest, point: AbPoint) -> PlannedRun:
         """Describe a run: as long as the command asks for, with what its side has."""
-        is_accuracy = point.run == ACCURACY_RUN
-        (scenario,) = parse_scenarios("offline" if is_accuracy else request.scenario)
-        length = {} if is_accuracy else {DURATION_SETTING: round(request.seconds * MS_PER_S)}
+        settings = request.get_side(point.side).settings
+        if point.run == ACCURACY_RUN:
+            return PlannedRun(
+                scenario=Scenario.OFFLINE,
+                settings=settings,
+                mode=Mode.ACCURACY,
+                side=point.side,
+                keeps_round=False,
+            )
+        (scenario,) = parse_scenarios(request.scenario)
+        length = {DURATION_SETTING: round(request.seconds * MS_PER_S)}
         return PlannedRun(
-            scenario=scenario,
-            settings={**request.get_side(point.side).settings, **length},
-            mode=Mode.ACCURACY if is_accuracy else Mode.PERFORMANCE,
-            side=point.side,
-            keeps_round=False,
+            scenario=scenario, settings={**settings, **length}, side=point.side, keeps_round=False
         )
 
     def is_complete(self, request: AbRequest, point: AbPoint, run: RunFacts) -> bool:
@@ -164,7 +174,7 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
         self, request: AbRequest, point: AbPoint, run: RunFacts
     ) -> AbFigures | None:
         """Compute speed, times and what disturbed a run."""
-        return compute_run_figures(run)
+        return compute_ab_figures(run)
 
     def arrange_rows(
         self, requests: Sequence[AbRequest], points: Sequence[AbMeasured]

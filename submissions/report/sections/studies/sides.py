@@ -10,7 +10,7 @@ from typing import Final
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.sections.studies.cells import NO_RESULT_NOTE
 from submissions.report.sections.studies.measured import build_measured_section
-from suite.ab.answer import AbAnswer, AbStep
+from suite.ab.answer import WIDEST_RATIO, AbAnswer, AbStep
 from suite.ab.decision import AbVerdict
 from suite.ab.sides import SIDES, AbRequest, describe_side
 from suite.files.untrusted_files import UnreadableError
@@ -86,7 +86,7 @@ def convert_ratio(step: AbStep) -> float:
 def find_interval(step: AbStep) -> tuple[float, float] | None:
     """Return the interval after a block as changes, %; None without one."""
     low, high = step.decision.low, step.decision.high
-    if low is None or high is None:
+    if low is None or high is None or high > WIDEST_RATIO * low:
         return None
     return 100 * (low - 1), 100 * (high - 1)
 

@@ -25,7 +25,7 @@ from suite.files.scratch import create_temporary_folder
 from suite.loadgen.scenario import Scenario
 from suite.records import locate_system_folder
 from suite.rounds import HyperValue
-from suite.studies.kind import EXPECTED_RATE_SETTING
+from suite.studies.kind import EXPECTED_RATE_SETTING, RATE_MARGIN
 from suite.workload import Mode
 
 COMMAND_PREFIX: Final = "podium: "
@@ -127,7 +127,7 @@ def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> lis
         words += [f"--{name}", value]
     settings = dict(planned.settings)
     if known.rate and planned.scenario is Scenario.OFFLINE and planned.mode is Mode.PERFORMANCE:
-        settings = {EXPECTED_RATE_SETTING: known.rate, **settings}
+        settings = {EXPECTED_RATE_SETTING: RATE_MARGIN * known.rate, **settings}
     for name, setting in settings.items():
         words += ["--set", f"{name}={format_setting(setting)}"]
     return [*words, *request.shared, "--system", planned.name_system("")]

@@ -55,7 +55,7 @@ def test_a_run_has_the_words_of_its_side() -> None:
     words = list_side_words(build_request(), BLOCK, KnownSide(threads=2, rate=31.5))
     told = " ".join(words)
     assert told.startswith("infer resnet50 --scenario offline --profile smoke --mode performance")
-    for each in ("--threads 2", "offline.expected_qps=31.5", "--system side-b", "--runs 1"):
+    for each in ("--threads 2", "offline.expected_qps=37.8", "--system side-b", "--runs 1"):
         assert each in told
 
 

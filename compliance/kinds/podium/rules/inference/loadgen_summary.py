@@ -200,6 +200,8 @@ def format_stopping_text(run: LoadGenRun) -> str | None:
     """
     count = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
+        if run.find_value("result_validity") != "VALID":
+            return None  # recommendations follow
         return ""
     if run.scenario is Scenario.SERVER:
         if run.find_value("early_stopping_met") is not True:

@@ -54,6 +54,10 @@ HINTS: Final[Mapping[str, str]] = {
     "inference-mllog.system_fields": "state the fields in [system] of --system-file.",
     "inference-mllog.duration": "podium infer --profile full.",
     "inference-mllog.seeds": "podium-v1 has the seeds of Inference v6.1; other rounds have others.",
+    "inference-text.seeds": "podium-v1 has the seeds of Inference v6.1; other rounds have others.",
+    "inference-text.measurements": "name the folder with the round's files with --measurements.",
+    "inference-text.system_fields": "state the fields in [system] of --system-file.",
+    "file.record": "rounds before v1.0 have logs of LoadGen before 1.0, which podium does not run.",
     "inference-mllog.tests": "podium audit runs the compliance tests.",
     "inference-mllog.hash": "run MLCommons' truncate_accuracy_log.py on the tree: it cuts accuracy"
     " logs and notes their hash.",

@@ -305,7 +305,8 @@ def collect_opinions(
         ours[place].setdefault(finding.rule, f"{finding.rule}: {finding.found}")
     for message in refused:
         place = find_folder(submission / message.place, submission)
-        theirs[place].setdefault(DIGITS.sub("0", message.rule or message.text), message.text)
+        text = message.text.replace(f"{submission}/", "")
+        theirs[place].setdefault(DIGITS.sub("0", message.rule or text), text)
     return {
         place: Opinions(ours=ours.get(place, {}), theirs=theirs.get(place, {}))
         for place in sorted({*ours, *theirs})

@@ -32,6 +32,7 @@ from submissions.submit.tree import (
 )
 from suite.errors import RequestError
 from suite.files.json_files import write_json
+from suite.files.untrusted_files import read_untrusted_file
 
 PROFILE_KEY: Final = b'"key": "podium_profile", "value": "'
 HINTS: Final[Mapping[str, str]] = {
@@ -102,7 +103,7 @@ def find_profiles(group: IndexedResult) -> set[str]:
     """Return the profiles that the logs of a set state."""
     profiles = set()
     for log in group.training_logs:
-        _, _, rest = log.read_bytes().partition(PROFILE_KEY)
+        _, _, rest = read_untrusted_file(log, bytes).partition(PROFILE_KEY)
         profiles.add(rest.partition(b'"')[0].decode(errors="replace"))
     return profiles
 

@@ -13,5 +13,5 @@ def describe_text_form(round_name: str) -> InferenceForm:
         find_benchmark=partial(round.find_benchmark, division="closed"),
         together=False,
         tests_folder=round.filing.tests_folder,
-        measurement_files=(),
+        measurement_files=round.filing.measurement_files,
     )

@@ -48,6 +48,7 @@ from suite.files.layout import (
     USAGE_RECORD_FILE,
     locate_absolutely,
 )
+from suite.history.records import HISTORY_FILE
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
 LOADGEN_FILES: Final = frozenset(
@@ -72,6 +73,9 @@ LOADGEN_FILES: Final = frozenset(
 )
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
+JSON_LINES_SUFFIX: Final = ".jsonl"
+HISTORY_BEGINNING: Final = b'{"added": "'
+"""First bytes of a line of a history, whose fields are sorted."""
 MODE_FOLDERS: Final = ("accuracy", "performance")
 MAX_TREE_SEARCH_DEPTH: Final = 3
 """Depth to which a folder is searched for results trees, as in
@@ -98,6 +102,7 @@ class PathKind(StrEnum):
     AUDIT = "audit folder"
     CHECKPOINT = "record of a checkpoint"
     STUDY = "study"
+    HISTORY = "history of results"
     ENDPOINTS_RUN = "run of the Endpoints client"
     ENDPOINTS_POINT = "point of MLPerf Endpoints"
     ENDPOINTS_CURVE = "curve of MLPerf Endpoints"
@@ -196,6 +201,8 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
         not TRAINING_LOG_PATTERN.fullmatch(path.name) and has_zstd_magic(path)
     ):
         return PathKind.BUNDLE
+    if path.name == HISTORY_FILE or has_history_line(path):
+        return PathKind.HISTORY
     if path.suffix.casefold() == ".json":
         if path.parent.name == "systems":
             return PathKind.SYSTEM_FILE
@@ -205,9 +212,19 @@ def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
 
 def has_zstd_magic(path: Path) -> bool:
     """Return whether a file starts like a zstd archive."""
+    return begins_with(path, ZSTD_MAGIC)
+
+
+def has_history_line(path: Path) -> bool:
+    """Return whether a file of JSON lines starts like a history."""
+    return path.suffix == JSON_LINES_SUFFIX and begins_with(path, HISTORY_BEGINNING)
+
+
+def begins_with(path: Path, magic: bytes) -> bool:
+    """Return whether a file begins with some bytes; nothing begins a file that cannot be read."""
     try:
         with path.open("rb") if is_file(path) else BytesIO() as stream:
-            return stream.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
+            return stream.read(len(magic)) == magic
     except OSError:
         return False
 

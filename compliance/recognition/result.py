@@ -18,7 +18,12 @@ from compliance.verdict import UNKNOWN_ROUND, Verdict
 from suite import registry
 from suite.rounds.kind_checks import find_round_obstacle
 
-PODIUM_KINDS: Final = (PathKind.BUNDLE, PathKind.CHECKPOINT, PathKind.STUDY)
+PODIUM_KINDS: Final = (
+    PathKind.BUNDLE,
+    PathKind.CHECKPOINT,
+    PathKind.STUDY,
+    PathKind.HISTORY,
+)
 """Kinds of files that podium alone writes."""
 
 

@@ -45,6 +45,7 @@ OWN_ROUND_KINDS: Final = (
     PathKind.DOCUMENT,
     PathKind.EMPTY,
     PathKind.STUDY,
+    PathKind.HISTORY,
 )
 """Kinds that podium's own round judges in any place."""
 

@@ -25,7 +25,7 @@ from suite.history.book import (
     lock_history,
     read_history,
 )
-from suite.history.records import HistoryLine, compute_measured_key
+from suite.history.records import HISTORY_FORMAT, HistoryLine, compute_measured_key
 
 ATTRIBUTES_FILE: Final = ".gitattributes"
 
@@ -95,6 +95,8 @@ def build_new_lines(
             machine=each.machine,
             source=each.source,
             result=each.result,
+            format=HISTORY_FORMAT,
+            digest="",
         )
         key = compute_measured_key(line)
         if key in there:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ MAX_HISTORY_BYTES: Final = 64 << 20
 """Size limit in bytes of a history; a line takes about a thousand."""
 MAX_LINE_BYTES: Final = 64 << 10
 """Size limit in bytes of one line."""
-HISTORY_FORMAT: Final = 1
+HISTORY_FORMAT: Final[Literal[1]] = 1
 """Version of the lines; another number means another schema."""
 DIGEST_FIELD: Final = "digest"
 CONFLICT_MARKERS: Final = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
@@ -128,9 +128,11 @@ class HistoryLine:
     machine: HistoryMachine
     source: HistorySource
     result: HistoryResult
-    format: int = HISTORY_FORMAT
-    digest: str = ""
-    """SHA-256 of the line without this field, in the only valid text of it."""
+    format: Literal[1]
+    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the line without this field, in the only valid text of it; empty until the line is
+    written.
+    """
 
 
 LINE_DECODER: Final = msgspec.json.Decoder(HistoryLine)
@@ -167,7 +169,7 @@ def encode_history_line(line: HistoryLine) -> bytes:
     """Return the only valid text of a line with its digest and newline; ValueError for a number
     that JSON does not have.
     """
-    document = collect_set_fields(line) | {"format": line.format}
+    document = collect_set_fields(line)
     return encode_canonically(document | {DIGEST_FIELD: compute_line_digest(document)}) + b"\n"
 
 
@@ -183,10 +185,10 @@ def decode_history_line(text: bytes) -> HistoryLine:
         raise ValueError(f"a line of more than {MAX_LINE_BYTES:,} bytes")
     if is_nested_too_deep(text):
         raise ValueError("nested too deep")
-    line = LINE_DECODER.decode(text)
-    if line.format != HISTORY_FORMAT:
-        raise ValueError(f"format {line.format}, and this podium reads {HISTORY_FORMAT}")
-    return line
+    found = json.loads(text).get("format")
+    if found != HISTORY_FORMAT:
+        raise ValueError(f"format {found}, and this podium reads {HISTORY_FORMAT}")
+    return LINE_DECODER.decode(text)
 
 
 def has_own_digest(text: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from suite.history.book import append_history_lines
 from suite.history.records import (
+    HISTORY_FORMAT,
     HistoryLine,
     HistoryMachine,
     HistoryResult,
@@ -58,6 +59,8 @@ def build_line(
         machine=machine,
         source=HistorySource(kind=SourceKind.RESULTS, name="results"),
         result=replace(RESULT, **(fields | changes)),
+        format=HISTORY_FORMAT,
+        digest="",
     )
 
 

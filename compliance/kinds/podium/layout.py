@@ -9,6 +9,7 @@ from compliance.kinds.podium.audited import collect_replaced_rules, downgrade_au
 from compliance.kinds.podium.documents import studies, unjudged_files
 from compliance.kinds.podium.documents.audit import Audit, find_audit_folders, find_orphaned_audits
 from compliance.kinds.podium.documents.conditions import build_serving_conditions
+from compliance.kinds.podium.documents.history import read_history_file
 from compliance.kinds.podium.documents.inference import InferenceEntry, LoadGenRun
 from compliance.kinds.podium.documents.power import build_idle_power_before_run, build_run_power
 from compliance.kinds.podium.documents.recorded_run import (
@@ -21,6 +22,7 @@ from compliance.kinds.podium.facts import sheets
 from compliance.kinds.podium.parts import OrganisationParts
 from compliance.kinds.podium.reader import DocumentLibrary
 from compliance.logs.source_file import ParseErrorKind as FlawKind
+from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import (
     PathKind,
     RecognisedPath,
@@ -77,6 +79,7 @@ class PodiumLayout:
             PathKind.SYSTEM_FILE: self.open_system_file,
             PathKind.CHECKPOINT: self.open_checkpoint,
             PathKind.STUDY: self.open_study,
+            PathKind.HISTORY: self.open_history,
             PathKind.BENCHMARK: self.open_system,
             PathKind.SYSTEM: self.open_system,
             PathKind.ORGANISATION: self.open_organisation,
@@ -155,6 +158,12 @@ class PodiumLayout:
     def open_study(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a study."""
         return [self.build_study(target.path)]
+
+    def open_history(self, target: RecognisedPath) -> Iterable[Piece]:
+        """Open a history of results."""
+        source = SourceFile(target.path)
+        history = read_history_file(source)
+        return [source, history]
 
     def open_system(self, target: RecognisedPath) -> Iterable[Piece]:
         """Open a system or a benchmark of one, in a tree or outside."""

@@ -29,6 +29,9 @@ from kinds.endpoints import VALID as ENDPOINTS_VALID
 from kinds.endpoints_curves import BASES as CURVE_BASES
 from kinds.endpoints_curves import INVALID as CURVE_INVALID
 from kinds.endpoints_curves import VALID as CURVE_VALID
+from kinds.history import BASES as HISTORY_BASES
+from kinds.history import INVALID as HISTORY_INVALID
+from kinds.history import KINDS as HISTORY_KINDS
 from kinds.inference import (
     INFERENCE_BASES,
     INFERENCE_INVALID,
@@ -140,6 +143,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "tree": tree,
     "bundle": bundle(),
     **LEDGER_BASES,
+    **HISTORY_BASES,
     **CALIBRATION_BASES,
     **RECORD_BASES,
     **POWER_BASES,
@@ -161,6 +165,7 @@ KINDS: Final = {
     **TRAINING_KINDS,
     **INFERENCE_KINDS,
     **LEDGER_KINDS,
+    **HISTORY_KINDS,
     **RECORD_KINDS,
     **POWER_KINDS,
     **STUDY_KINDS,
@@ -539,6 +544,7 @@ INVALID: Final[Mapping[str, Builder]] = {
         edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')
     ),
     **LEDGER_INVALID,
+    **HISTORY_INVALID,
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
     **POWER_INVALID,

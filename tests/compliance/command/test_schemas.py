@@ -28,6 +28,7 @@ from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import SourceFile
 from compliance.reports import render
 from suite import registry
+from suite.history.records import LINE_DECODER
 from suite.records import RUN_RECORD_DECODER, SYSTEM_RECORD_DECODER
 
 TREE = EXAMPLES / "base" / "tree"
@@ -42,6 +43,7 @@ DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     "checkpoint.json": checkpoint.CHECKPOINT_FILE_DECODER,
     "audit.json": audit.AUDIT_DECODER,
     "manifest.json": msgspec.json.Decoder(manifest.Manifest),
+    "history.json": LINE_DECODER,
 }
 SAMPLES = {
     "mllog-event.json": json.loads(LOG.read_text().splitlines()[0].removeprefix(":::MLLOG ")),
@@ -52,6 +54,9 @@ SAMPLES = {
     "checkpoint.json": json.loads(next(TREE.glob("**/record.json")).read_text()),
     "audit.json": json.loads(
         next((EXAMPLES / "base" / "audited").glob("**/audit.json")).read_text()
+    ),
+    "history.json": json.loads(
+        (EXAMPLES / "base" / "history" / "history.jsonl").read_text().splitlines()[0]
     ),
     "manifest.json": {
         "format": 3,

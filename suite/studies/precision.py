@@ -63,6 +63,8 @@ OFFLINE_TOKENS_KEY: Final = "result_tokens_per_second"
 """Logged where LoadGen measures tokens."""
 LATENCY_KEY: Final = "result_{}.00_percentile_latency_ns"
 SHOWN_PERCENTILES: Final = (50, 90, 99)
+NO_DIFFERENCE: Final = "none"
+"""In the place of differences that are all 0."""
 INSEPARABLE_MARK: Final = " (not separable)"
 TOKEN_PERCENTILE: Final = 90.0
 """Of the times of tokens. Source: as of curves (suite.studies.concurrency_curve)."""
@@ -90,17 +92,21 @@ def find_comparison(row: StudiedRow) -> AnswerComparison | None:
 
 def tell_score_differences(row: StudiedRow) -> str:
     """Format the differences of scores, each with the word that no test separates them."""
-    compared = find_comparison(row)
+    compared, differences = find_comparison(row), compute_differences(row)
+    if differences and not any(differences.values()):
+        return NO_DIFFERENCE
     told = [
         f"{metric} {value:+.4f}{mark_inseparable(compared, metric)}"
-        for metric, value in compute_differences(row).items()
+        for metric, value in differences.items()
     ]
     return ", ".join(told) or UNKNOWN_CELL
 
 
 def mark_inseparable(compared: AnswerComparison | None, metric: str) -> str:
     """Return the mark of a difference that no test separates from none."""
-    found = compared.metrics.get(metric) if compared else None
+    if compared is None or compared.equal == compared.samples:
+        return ""
+    found = compared.metrics.get(metric)
     return "" if found is None or found.is_separable else INSEPARABLE_MARK
 
 
@@ -135,6 +141,9 @@ def tell_share(row: StudiedRow, count: int) -> str:
 def iterate_comparisons(answer: PrecisionAnswer) -> Iterator[str]:
     """Tell the test behind each difference, of systems that answer anything differently."""
     for name, compared in answer.compared.items():
+        if compared.equal == compared.samples:
+            yield f"{name} to {answer.reference}: all {compared.samples:,} answers are equal"
+            continue
         for metric, each in compared.metrics.items():
             yield (
                 f"{name} to {answer.reference}: {metric} {each.difference:+.4f}, 95 % interval"

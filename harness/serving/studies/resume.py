@@ -139,22 +139,31 @@ def find_first_run(study_folder: Path) -> ServedRun | None:
 
 
 def has_same_settings(session: StudySession, earlier: StudyRecord) -> bool:
-    """Return whether the first run of the study that is there is of this system, with its settings;
-    a study without one has none yet.
+    """Return whether the first run of the study that is there is of this system, with its settings,
+    or any run of a study of several systems, of which one may have changed; a study without one has
+    none yet.
     """
     if earlier.origin != session.system.setup.checkpoint.record.origin:
         return False
-    for place in earlier.runs:
-        folder = session.study_folder / place
-        saved = find_point_record(folder)
-        if saved is None:
-            continue
-        try:
-            point = convert_from_json(saved.point, session.kind.point)
-            return is_run_of_system(session, point, read_run_facts(folder))
-        except (JudgedError, msgspec.ValidationError):
-            continue
-    return True
+    found = (is_own_run(session, place) for place in earlier.runs)
+    known = (each for each in found if each is not None)
+    first = next(known, True)
+    return first or (session.kind.has_several_systems and any(known))
+
+
+def is_own_run(session: StudySession, place: str) -> bool | None:
+    """Return whether a run that is there is of this system, with its settings; None if it cannot be
+    read.
+    """
+    folder = session.study_folder / place
+    saved = find_point_record(folder)
+    if saved is None:
+        return None
+    try:
+        point = convert_from_json(saved.point, session.kind.point)
+        return is_run_of_system(session, point, read_run_facts(folder))
+    except (JudgedError, msgspec.ValidationError):
+        return None
 
 
 def begin_study(session: StudySession, repeats: int) -> StudyProgress:

@@ -59,6 +59,9 @@ class RunConditions(Document):
     has_own_clock: bool = True
     """Whether the machine that timed the run sampled it: another node's clock may differ."""
 
+    has_servers_beside: bool = False
+    """Whether servers on LoadGen's machine answered: they are among its other programs."""
+
     @property
     def slack_ns(self) -> float:
         """Return by how much telemetry and the run's own times may differ."""
@@ -131,7 +134,16 @@ def build_serving_conditions(run: LoadGenRun) -> RunConditions | None:
         resumed=False,
         rates=rates,
         round=run.round,
+        has_servers_beside=has_servers_beside(run),
     )
+
+
+def has_servers_beside(run: LoadGenRun) -> bool:
+    """Return whether a server of a run is on LoadGen's machine."""
+    network = run.record.network if run.record else None
+    if network is None:
+        return False
+    return network.loopback or network.loadgen_machine in filter(None, network.machines)
 
 
 def is_sorted_by_length(run: LoadGenRun) -> bool:

@@ -295,9 +295,8 @@ class RunOptions:
     """External power meter: tcp://host:port, or a command."""
 
 
-OptionsAdder = Callable[[Callable[..., R]], Callable[..., R]]
-
 UNOFFERED_VALUES: Final = {
+    "profile": Profile.SMOKE,
     "input": "default",
     "device": "cpu",
     "threads": 0,
@@ -307,7 +306,9 @@ UNOFFERED_VALUES: Final = {
 """Values of options that a command does not offer; None for all others."""
 
 
-def add_run_options(*options: OptionDecorator) -> OptionsAdder[R]:
+def add_run_options(
+    *options: OptionDecorator,
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Add options that describe a run; the command gets them as `options`."""
 
     def add_options(command: Callable[..., R]) -> Callable[..., R]:

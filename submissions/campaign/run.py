@@ -39,11 +39,13 @@ def run_campaigns(
     *,
     seed: int | None,
     runs: int | None,
+    serving_runs: int | None = None,
     challenge: str | None = None,
     audit: bool = False,
     peak: bool = False,
-) -> None:
-    """Run the campaign for one workload or for all; a failed one does not stop the others.
+) -> list[Path]:
+    """Run the campaign for one workload or for all, and return their bundles; a failed one does not
+    stop the others. `serving_runs`: performance runs, if not as many as `runs`.
 
     Raises JudgedError at the end if a campaign missed its target, MissingError if this machine
     lacks something that one needs, RequestError for an invalid challenge.
@@ -64,7 +66,7 @@ def run_campaigns(
                 requested_options.parse_requested_options(each, options, seed, runs, challenge)
                 with lock_results_folder(options.results):
                     bundle, failed_audits = run_single_campaign(
-                        each, options, seed, runs, challenge, audit=audit, peak=peak
+                        each, options, seed, runs, serving_runs, challenge, audit=audit, peak=peak
                     )
                 bundles.append(bundle)
                 if failed_audits:
@@ -81,6 +83,7 @@ def run_campaigns(
     if failures:
         sentences = "\n  ".join(map(str, failures))
         raise type(failures[0])(sentences)
+    return bundles
 
 
 def run_single_campaign(
@@ -88,6 +91,7 @@ def run_single_campaign(
     options: RunOptions,
     seed: int | None,
     runs: int | None,
+    serving_runs: int | None = None,
     challenge: str | None = None,
     *,
     audit: bool = False,
@@ -99,7 +103,7 @@ def run_single_campaign(
     results_folder = options.results.absolute()
     settle_campaign(results_folder, name)
     earlier_state = read_campaign_state(results_folder, name)
-    campaign = begin_campaign(name, options, seed, runs, challenge)
+    campaign = begin_campaign(name, options, seed, runs, challenge, serving_runs)
     try:
         bundle, failed_audits = run_campaign_steps(campaign, audit=audit, peak=peak)
     except RequestError:
@@ -253,7 +257,7 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
             campaign.workload,
             *format_common_arguments(campaign.options),
             *format_serving_arguments(
-                campaign.workload, campaign.options.profile, campaign.runs, missing
+                campaign.workload, campaign.options.profile, campaign.performance_runs, missing
             ),
             *searching,
         )
@@ -269,7 +273,10 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
                 "--mode",
                 mode,
                 *format_serving_arguments(
-                    campaign.workload, campaign.options.profile, campaign.runs, [scenario]
+                    campaign.workload,
+                    campaign.options.profile,
+                    campaign.performance_runs,
+                    [scenario],
                 ),
             ]
             run_podium_command(
@@ -298,7 +305,7 @@ def has_enough_runs(campaign: Campaign, result: IndexedResult) -> bool:
     """Return whether a scenario has as many performance runs as were requested; the judge checks
     the number that the round requires.
     """
-    return len(result.performance_folders) >= (campaign.runs or 1)
+    return len(result.performance_folders) >= (campaign.performance_runs or 1)
 
 
 def run_audit_step(campaign: Campaign) -> list[str]:

@@ -104,9 +104,16 @@ class Campaign:
     """
     seed: int | None
     runs: int | None
+    serving_runs: int | None = None
+    """Performance runs of each scenario; None: as many as `runs`."""
     challenge: str | None = None
     """Hexadecimal digits that its run set's nonce is derived from."""
     state: CampaignState
+
+    @property
+    def performance_runs(self) -> int | None:
+        """Performance runs of each scenario; None: as many as the round asks for."""
+        return self.serving_runs or self.runs
 
     @property
     def working_folder(self) -> Path:
@@ -245,7 +252,12 @@ class Campaign:
 
 
 def begin_campaign(
-    name: str, options: RunOptions, seed: int | None, runs: int | None, challenge: str | None = None
+    name: str,
+    options: RunOptions,
+    seed: int | None,
+    runs: int | None,
+    challenge: str | None = None,
+    serving_runs: int | None = None,
 ) -> Campaign:
     """Resume the campaign of these results, or begin one; RequestError if an unfinished one began
     with other options.
@@ -276,6 +288,7 @@ def begin_campaign(
         destination_folder=options.results,
         seed=seed,
         runs=runs,
+        serving_runs=serving_runs,
         challenge=challenge,
         state=new_state,
     )

@@ -11,6 +11,7 @@ from submissions.result_index import open_results
 from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.book import Ledger
+from suite.ledger.contract_challenge import parse_try_challenge
 from suite.ledger.history import count_attempts
 from suite.ledger.steps import AttemptKind, LedgerStep, StepKind
 
@@ -43,7 +44,7 @@ def read_ledger_account(bundle: Path) -> LedgerAccount | None:
         return None
     nonce = "no challenge was set"
     if challenges_found:
-        nonce = f"fresh: derived from the challenge {', '.join(challenges_found)}"
+        nonce = f"fresh: {', '.join(map(describe_challenge, challenges_found))}"
     return LedgerAccount(
         ledger=ledger,
         nonce=replace_unprintable(nonce),
@@ -135,6 +136,14 @@ def describe_performance_attempts(
         yield (
             f"{label}: {begun_count} performance runs begun, {served} served, {retained_count} kept"
         )
+
+
+def describe_challenge(challenge: str) -> str:
+    """Describe where a nonce comes from: a contract's attempt or rehearsal, or any challenge."""
+    found = parse_try_challenge(challenge)
+    if found:
+        return f"derived from {found.words}"
+    return f"derived from the challenge {challenge}"
 
 
 def list_nonce_challenges(manifest: Manifest, ledgers: Sequence[Ledger]) -> list[str]:

@@ -144,6 +144,11 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "sign": OwnCommand(
         group=HelpGroup.SHARE, summary="Sign a bundle with an SSH key.", topic="signing"
     ),
+    "accept": OwnCommand(
+        group=HelpGroup.SHARE,
+        summary="Buy and sell by a number: contract, run, check.",
+        topic="guides/accept",
+    ),
     "timestamp": OwnCommand(
         group=HelpGroup.SHARE, summary="Time-stamp a bundle (RFC 3161).", topic="signing"
     ),

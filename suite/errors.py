@@ -5,8 +5,9 @@ PodiumError
 |   +-- AbortedError
 +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
 +-- MissingError    3  something needed is missing on this machine
-    +-- MachineError
-    +-- UninstalledKindError
+|   +-- MachineError
+|   +-- UninstalledKindError
++-- RefusedError    4  a bundle is no evidence for a contract
 """
 
 import difflib
@@ -51,6 +52,12 @@ class MachineError(MissingError):
 
 class UninstalledKindError(MissingError):
     """A kind of round is not installed, or one that it needs."""
+
+
+class RefusedError(PodiumError):
+    """What was delivered is no evidence for this contract, so no clause of it is judged."""
+
+    exit_code = 4
 
 
 class TemporaryError(PodiumError):

@@ -26,7 +26,7 @@ from submissions.pack.bundle import describe_recomputed_figures, list_uninstalle
 from submissions.signatures.ssh_keygen import SignatureCheck
 from submissions.signatures.time_stamps import find_time_stamp_verifier
 from submissions.signatures.verification import NOT_SHOWN
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, MissingError, RefusedError, RequestError
 from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import replace_unprintable
 from suite.human_numbers import format_plain_number
@@ -45,7 +45,7 @@ class AcceptanceCode(IntEnum):
     MET = 0
     NOT_MET = 1
     NOT_SHOWN = 2
-    REFUSED = 4
+    REFUSED = RefusedError.exit_code
     """The bundle is no evidence for this contract."""
 
 
@@ -193,7 +193,7 @@ def list_evidence(
         text=f"{found.manifest.round}, podium {found.manifest.version};"
         f" {describe_recomputed_figures(found.bundle)}",
     )
-    yield Evidence(name="attempts", text="; ".join(describe_tries(found)))
+    yield Evidence(name="attempts", text="; ".join(describe_attempt_history(found)))
     yield Evidence(name="measured", text=describe_conditions(found))
     yield Evidence(name="machine", text=describe_machine(found))
     yield Evidence(name="time", text="; ".join(describe_times(request, found)))
@@ -204,7 +204,7 @@ def list_evidence(
     yield Evidence(name="limit", text=NOT_SHOWN)
 
 
-def describe_tries(found: Delivery) -> Iterator[str]:
+def describe_attempt_history(found: Delivery) -> Iterator[str]:
     """Yield how many attempts were used, and what became of each; rehearsals behind them."""
     attempts = select_attempts(found.tries)
     used = count_used_attempts(found.tries, found.contract.scenario)
@@ -218,7 +218,7 @@ def describe_tries(found: Delivery) -> Iterator[str]:
         found.tries
     )
     if others:
-        yield f"{others} other campaigns of this workload in the ledger"
+        yield f"{others} other campaign{'s' * (others > 1)} of this workload in the ledger"
 
 
 def describe_try(found: Delivery, attempt: ContractTry) -> str:
@@ -234,7 +234,10 @@ def describe_conditions(found: Delivery) -> str:
     """Describe with what the result was made, and the settings that the seller chose."""
     result = found.result
     made = [f"engine {result.engine_words}"] if result.scenario else []
-    made += [f"precision {result.precision_words}", f"{len(result.runs)} runs"]
+    made += [
+        f"precision {result.precision_words}",
+        f"{len(result.runs)} run{'s' * (len(result.runs) != 1)}",
+    ]
     chosen = list(iterate_chosen_settings(found))
     if chosen:
         shown = ", ".join(chosen[:SETTING_SHOWN])

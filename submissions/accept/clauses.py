@@ -99,14 +99,14 @@ def judge_measured_clause(
     """Judge a clause about the result or its cost, by the interval over all runs."""
     factor, price = convert_bound_unit(clause, metric), contract.terms.price
 
-    def convert(value: float | None) -> float | None:
+    def convert_figure(value: float | None) -> float | None:
         if value is None:
             return None
         if metric.kind is FigureKind.COST and price:
             return compute_cost(price.amount, value, metric.name)
         return value / factor
 
-    value, runs = convert(result.value), tuple(map(convert, result.runs))
+    value, runs = convert_figure(result.value), tuple(map(convert_figure, result.runs))
     interval = estimate_value_interval(value, runs, contract.terms.confidence)
     state = ClauseState.NOT_SHOWN
     if interval:

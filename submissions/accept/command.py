@@ -18,7 +18,7 @@ from submissions.output_file import check_output_target, write_report_file
 from submissions.signatures.command import check_files_exist
 from submissions.tables import apply_answer_colour
 from suite.cli import RunOptions
-from suite.errors import RequestError
+from suite.errors import RefusedError, RequestError
 from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.contract_challenge import TryKind
 
@@ -60,7 +60,7 @@ def run_run_command(
         AcceptanceRequest(contract=contract, contract_path=path, bundle=bundle, wanted=kind)
     )
     print_acceptance(found)
-    return found.code
+    return require_unrefused(found)
 
 
 def run_check_command(
@@ -95,6 +95,13 @@ def run_check_command(
     if page is not None:
         write_report_file(page, render_acceptance_page(found, page.name).encode())
         click.echo(f"page: {page}", err=output_format == "json")
+    return require_unrefused(found)
+
+
+def require_unrefused(found: Acceptance) -> int:
+    """Return the exit code that the clauses give; RefusedError for a bundle that is refused."""
+    if found.refusals:
+        raise RefusedError(f"{found.bundle}: {found.conclusion}")
     return found.code
 
 
@@ -106,8 +113,7 @@ def print_acceptance(found: Acceptance) -> None:
         click.echo(replace_unprintable(f"{each.name:<{NAME_WIDTH}} {each.text}"))
     if found.clauses:
         lines = CLAUSE_TABLE.list_aligned_lines(found.clauses, apply_answer_colour)
-        click.echo("\n".join(["", *lines, ""]))
-    click.echo(found.conclusion)
+        click.echo("\n".join(["", *lines, "", found.conclusion]))
 
 
 def describe_acceptance(found: Acceptance) -> dict[str, Any]:

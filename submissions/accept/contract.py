@@ -181,9 +181,9 @@ def convert_contract_table(table: Mapping[str, Any]) -> ContractTerms:
     for name, kind in (("buyer", Party), ("seller", Party), ("price", AgreedPrice)):
         if isinstance(inner := table.get(name), dict):
             check_contract_keys(inner, kind, f"[{name}]")
-    clauses = table.get("clause", [])
-    for inner in clauses if isinstance(clauses, list) else ():
-        if isinstance(inner, dict):
+    clauses = table.get("clause")
+    if isinstance(clauses, list):
+        for inner in filter(lambda each: isinstance(each, dict), clauses):
             check_contract_keys(inner, Clause, "[[clause]]")
     try:
         return msgspec.convert(table, ContractTerms, builtin_types=(datetime,))

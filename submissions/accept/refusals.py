@@ -144,7 +144,7 @@ def find_other_runs(found: Delivery) -> Iterator[Refusal]:
     """
     count, wanted = len(found.result.runs), found.contract.terms.runs
     if count != wanted:
-        sentence = f"{count} runs, and the contract asks for {wanted}"
+        sentence = f"{count} run{'s' * (count != 1)}, and the contract asks for {wanted}"
         yield Refusal(kind=RefusalKind.OTHER_RUNS, sentence=sentence)
 
 

@@ -147,7 +147,7 @@ OWN_COMMANDS: Final[Mapping[str, OwnCommand]] = {
     "accept": OwnCommand(
         group=HelpGroup.SHARE,
         summary="Buy and sell by a number: contract, run, check.",
-        topic="guides/accept",
+        topic="accept",
     ),
     "timestamp": OwnCommand(
         group=HelpGroup.SHARE, summary="Time-stamp a bundle (RFC 3161).", topic="signing"

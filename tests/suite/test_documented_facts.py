@@ -21,7 +21,7 @@ import pytest
 
 from suite import __version__, registry
 from suite.cli import group
-from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
+from suite.errors import JudgedError, MissingError, RefusedError, RequestError, TemporaryError
 from suite.process.signals import INTERRUPT_BY_SIGNAL
 from suite.rounds import Profile
 from suite.rounds.quality import format_target_value
@@ -163,7 +163,8 @@ def test_every_exit_code_is_listed() -> None:
         for cells in read_rows(ROOT / "docs/reference/exit-codes.md")
         for code in re.findall(r"^\d+$|\d+(?=,)|(?<=, )\d+", cells[0])
     }
-    raised = {kind.exit_code for kind in (JudgedError, RequestError, MissingError, TemporaryError)}
+    kinds = (JudgedError, RequestError, MissingError, RefusedError, TemporaryError)
+    raised = {kind.exit_code for kind in kinds}
     assert told == {0} | raised | {each.exit_code for each in INTERRUPT_BY_SIGNAL.values()}
 
 

@@ -67,6 +67,12 @@ def parsed(words: tuple[str, ...]) -> click.Context:
     return command.make_context(words[0], list(words[1:]))
 
 
+def list_subcommands(name: str) -> dict[str, click.Command]:
+    """The commands of a group, by name; none of any other command."""
+    command = group.get_command(click.Context(group), name)
+    return dict(command.commands) if isinstance(command, click.Group) else {}
+
+
 def check_settings(name: str, context: click.Context) -> None:
     """Hold a command about a workload against the round; PodiumError or AssertionError for what
     there is not, or may not be.
@@ -132,6 +138,8 @@ def check(words: tuple[str, ...]) -> None:
     if len(words) == 1 or "..." in words:  # a command that is named, not written out
         assert words[0] in group.list_commands(click.Context(group))
         return
+    if len(words) == 2 and words[1] in list_subcommands(words[0]):
+        return
     try:
         context = parsed(words)
     except click.exceptions.Exit as ended:  # by an option that needs no other: `--example`
@@ -148,7 +156,7 @@ def check(words: tuple[str, ...]) -> None:
         read_chosen_settings(registry.load_round().settings, None, chosen)
         assert context.params["prompts"]
         return
-    if "assignments" in context.params:
+    if {"assignments", "data"} <= context.params.keys():
         check_settings(workload, context)
     elif context.params.get("round_name") is None:
         registry.load_round().benchmark(workload)

@@ -23,7 +23,7 @@ from suite.errors import (
 from suite.files.layout import CHECKPOINTS_FOLDER, RUN_RECORD, STATE_FOLDER
 from suite.files.scratch import create_temporary_folder
 from suite.loadgen.scenario import Scenario
-from suite.records import locate_system_folder
+from suite.records import find_system_folder
 from suite.rounds import HyperValue
 from suite.studies.kind import EXPECTED_RATE_SETTING, RATE_MARGIN
 from suite.workload import Mode
@@ -104,7 +104,7 @@ def locate_child_run(home: Path, folder: Path) -> ChildRun:
     described = sorted(home.glob("*/*/systems/*.json"))
     return ChildRun(
         folder=folder,
-        system_folder=locate_system_folder(folder),
+        system_folder=find_system_folder(folder),
         truth=truths[0] if truths else None,
         description=described[0] if described else None,
     )

@@ -5,6 +5,7 @@ results are. Points are paired by what they measure.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, Final
 
 from compliance.kinds.podium.results.traits import (
@@ -13,8 +14,10 @@ from compliance.kinds.podium.results.traits import (
     select_task_settings,
 )
 from submissions import compliance_check
+from submissions.cells import UNITLESS
 from submissions.compare.comparison import Comparison
 from submissions.result_index import is_study_path, locate_study
+from suite.ab.sides import AB_KIND, describe_side
 from suite.columns import format_plain_value
 from suite.errors import JudgedError, RequestError
 from suite.loadgen.headline import (
@@ -58,6 +61,7 @@ ONNX_INPUT_PREFIXES: Final = ("onnx.shape.", "onnx.value.")
 CPU_DEVICE: Final = "cpu"
 RATE_METRIC: Final = "samples_per_second"
 SINGLE_STREAM_METRIC: Final = f"{LATENCY_PREFIX}p90"
+RATIO_METRIC: Final = "ratio"
 TOKEN_RATE_METRIC: Final = "tokens_per_second"
 FIRST_TOKEN_METRIC: Final = f"{LATENCY_PREFIX}ttft_p90"
 
@@ -213,7 +217,25 @@ def iterate_curve_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[Poin
             )
 
 
+def iterate_ab_figures(study: MeasuredStudy, is_alone: bool) -> Iterator[PointFigure]:
+    """Yield how many times as fast as A side B is: the geometric mean of the blocks that count."""
+    del is_alone
+    request, answer = study.request, study.answer
+    ratios = [each.ratio for each in answer.steps if not each.disturbed]
+    if ratios:
+        yield PointFigure(
+            point=f"{request.scenario}, A {describe_side(request.a)}, B {describe_side(request.b)}",
+            metric=RATIO_METRIC,
+            unit=UNITLESS,
+            value=geometric_mean(ratios),
+            runs=tuple(ratios),
+            traits={"verdict": answer.verdict},
+            is_valid=not answer.lost,
+        )
+
+
 FIGURE_LISTS: Final[Mapping[str, Callable[[MeasuredStudy, bool], Iterator[PointFigure]]]] = {
+    AB_KIND: iterate_ab_figures,
     CURVE_KIND: iterate_curve_figures,
     SPEED_KIND: iterate_speed_figures,
     SWEEP_KIND: iterate_sweep_figures,

@@ -13,7 +13,7 @@ from submissions.compare.compared_results import judge_compared_results
 from submissions.compare.fitness import find_unfitness_reasons
 from submissions.compare.studied import read_compared_studies
 from submissions.result_index import is_study_path, locate_study
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import read_untrusted_file, replace_unprintable
 from suite.history.records import HistoryMachine, HistoryResult, HistorySource, SourceKind
@@ -47,7 +47,8 @@ class AddedResult:
 
 def read_added_results(path: Path, machine: str | None) -> list[AddedResult]:
     """Read and judge the results of a path; JudgedError, which says why, if one of them may not be
-    compared with any other. `machine` is the name to file them under; None: their system's.
+    compared with any other, RequestError for a machine without a name. `machine` is the name to
+    file them under; None: their system's.
     """
     problems: list[str] = []
     if path.exists() and is_study_path(path):
@@ -63,6 +64,8 @@ def read_added_results(path: Path, machine: str | None) -> list[AddedResult]:
         raise JudgedError(replace_unprintable(f"nothing was added: {problems[0]}"))
     if not results:
         raise JudgedError(f"{path}: has no figure that could be added")
+    if not machine and not all(each.system.strip() for each in results):
+        raise RequestError(f"{path}: states no name of its system; name it with --machine NAME")
     return [
         AddedResult(
             machine=describe_history_machine(each, machine),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from histories import MACHINE, Answer, build_line, run_git, write_history
+from judged_examples import EXAMPLES
 
 from submissions.history import adding, reading
 from submissions.history.commits import Commit
@@ -212,3 +213,34 @@ def test_two_commands_at_once_lose_no_line(tmp_path: Path) -> None:
     ]
     assert [each.wait() for each in running] == [0, 0]
     assert len(read_history(tmp_path / "history.jsonl")) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("ab", ["offline, A as the command says of both, B env.ACME_FAST=1"]),
+        ("curve", ["concurrency 2", "concurrency 2 first token"]),
+        ("peak", ["Server peak"]),
+        ("precision", ["Offline", "SingleStream"]),
+        ("speed", ["Server"]),
+    ],
+)
+def test_each_figure_of_a_study_is_a_line(
+    repository: Path, history: History, name: str, points: list[str]
+) -> None:
+    (study,) = (EXAMPLES / "base" / name / "studies").iterdir()
+    assert history("add", study, "--machine", "box").code == 0
+    assert [each["result"]["scenario"] for each in read_lines()][: len(points)] == points
+    assert {each["result"]["study"] for each in read_lines()} == {name}
+    assert len(read_history(Path("history.jsonl"))) == len(read_lines())
+    told = history("add", study, "--machine", "box").told
+    assert told.splitlines()[0].startswith("history.jsonl: 0 results")
+
+
+def test_a_machine_without_a_name_is_named_by_the_user(repository: Path, history: History) -> None:
+    """The system of an A/B has none: a line without one could not be read again."""
+    (study,) = (EXAMPLES / "base" / "ab" / "studies").iterdir()
+    code, told = history("add", study)
+    assert code == 2
+    assert told.endswith("states no name of its system; name it with --machine NAME")
+    assert not Path("history.jsonl").exists()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from compliance.recognition.tree_path import INTERACTIVE_FOLDER
 from compliance.results.indexed_result import IndexedResult
 from compliance.results.submission_forms import InferenceForm
 from submissions.result_index import find_requested_results
@@ -43,7 +44,9 @@ from suite.files.layout import (
     VERIFY_PERFORMANCE,
 )
 from suite.files.untrusted_files import UnreadableError
-from suite.records import read_system_record
+from suite.loadgen.scenario import Scenario
+from suite.records import SystemUnderTest, read_system_record
+from suite.rounds import INTERACTIVE_BOUNDS, TOKEN_BOUNDS_SETTING
 
 RUN_FILES: Final = (SUMMARY_LOG, DETAIL_LOG)
 ACCURACY_FILES: Final = (*RUN_FILES, ACCURACY_LOG, ACCURACY_TEXT)
@@ -76,9 +79,14 @@ class ServedSource:
     stated: Mapping[str, Any]
 
     def locate_result(self, result: IndexedResult) -> tuple[str, str, str]:
-        """Return system, benchmark and scenario of a result in the tree."""
-        folder = result.folder
-        return self.options.name_system(result), folder.parent.name, folder.name
+        """Return system, benchmark and scenario of a result in the tree: Server with the bounds of
+        MLPerf's Interactive is that scenario.
+        """
+        folder, scenario = result.folder, result.folder.name
+        bounds = read_own_record(folder).settings.get(TOKEN_BOUNDS_SETTING)
+        if result.scenario is Scenario.SERVER and bounds == INTERACTIVE_BOUNDS:
+            scenario = INTERACTIVE_FOLDER
+        return self.options.name_system(result), folder.parent.name, scenario
 
 
 def submit_inference(
@@ -124,15 +132,20 @@ def submit_inference(
 def iterate_served_gaps(source: ServedSource, root: str) -> Iterator[Shortfall]:
     """Yield what is missing without a trace in the tree: the profile of the round, and the code."""
     for each in source.results:
-        try:
-            profile = read_system_record(each.folder).profile
-        except UnreadableError as error:
-            raise RequestError(f"{each.folder}: is no result of podium's: {error}") from error
+        profile = read_own_record(each.folder).profile
         if profile != FULL_PROFILE:
             yield build_profile_shortfall(each.folder, [profile])
     benchmarks = dict.fromkeys(source.locate_result(each)[1] for each in source.results)
     folders = [source.form.locate_code(Path(root), each) for each in benchmarks]
     yield from list_missing_code(source.options, folders)
+
+
+def read_own_record(folder: Path) -> SystemUnderTest:
+    """Read the record of a result's system; RequestError for a result that is not podium's."""
+    try:
+        return read_system_record(folder)
+    except UnreadableError as error:
+        raise RequestError(f"{folder}: is no result of podium's: {error}") from error
 
 
 def build_inference_tree(source: ServedSource, root: Path) -> None:

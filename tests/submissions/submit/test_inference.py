@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from making import write_tree
 from making_llama import build_llama_subject
+from system_records import put_system
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
@@ -151,6 +152,17 @@ def test_each_edit_is_found(tree: Path, name: str) -> None:
     assert rule not in list_error_rules(tree)
     change(tree)
     assert rule in list_error_rules(tree)
+
+
+def test_interactive_bounds_are_another_scenario(tmp_path: Path) -> None:
+    """podium has it as Server, MLPerf in a folder of its own."""
+    home = write_tree(tmp_path / "results", Scenario.SERVER, subject=build_llama_subject())
+    (record,) = home.glob("open/acme/results/*/*/Server/system.json")
+    put_system(**{"settings__tokens.bounds": "interactive"})(record)
+    done = run_submit(home, "v6.1", tmp_path / "tree", "--incomplete")
+    assert "box-torch-fp32/llama3.1-8b/Interactive, by the rules" in done.output
+    (run,) = (tmp_path / "tree").glob("open/acme/results/*/*/*/performance/run_1")
+    assert run.parts[-3] == "Interactive"
 
 
 def test_a_round_without_the_benchmark_is_refused(results: Path, tmp_path: Path) -> None:

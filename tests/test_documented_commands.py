@@ -5,7 +5,6 @@ and settings that there are; nothing is run.
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -211,15 +210,22 @@ def taken(words: tuple[str, ...], workload: str) -> bool:
     """Tell whether some command has the option, or takes options with these values."""
     context = click.Context(group)
     for called, command in every_command():
+        if len(called) > 1 and words[0] == "--set":  # a setting is one of a workload
+            continue
         if len(words) == 1 and any(
             words[0] in parameter.opts for parameter in command.get_params(context)
         ):
             return True
         for arguments in ((workload,), ())[: len(called)]:
-            with suppress(click.ClickException, PodiumError, AssertionError):
+            try:
                 if len(words) > 1:
                     check((*called, *arguments, *words))
                     return True
+            except click.MissingParameter:  # raised once all that is given has been parsed
+                if called[0] == "submit":
+                    return True
+            except (click.ClickException, PodiumError, AssertionError):
+                continue
     return False
 
 

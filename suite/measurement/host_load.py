@@ -86,5 +86,5 @@ def iterate_states(folder: Path) -> Iterator[tuple[int, int, Mapping[str, Any]]]
                 at_ns = int(line["t"]) + offset_ns
                 yield before_ns, at_ns, line
                 before_ns = max(before_ns, at_ns) if HOST_CHANNEL in line else before_ns
-        except (ValueError, TypeError, LookupError, RecursionError):
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
             return

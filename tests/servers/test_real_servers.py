@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from real_servers import ServerStart
+from real_servers import ServerStart, install_vllm
 
 SERVERS: Final = ("vllm", "transformers", "llama.cpp")
 ANSWERS: Final = 512
@@ -85,3 +85,20 @@ def test_a_real_server_is_measured(
     assert equal >= LEAST_EQUAL
     studies = [path.as_posix() for path in trained.glob(f"results/studies/llama-curve-{system}*")]
     podium(trained, ("check", *studies, f"{find_scenario(trained, system, 'Offline')}"))
+
+
+def test_a_table_compares_real_servers(trained: Path, servers_folder: Path) -> None:
+    """podium starts and ends all three, scores them in pairs, and the judge finds the same."""
+    environment = install_vllm(servers_folder)
+    names = ("podium", f"vllm={environment}", f"transformers={environment}")
+    servers = [word for name in names for word in ("--server", name)]
+    told = podium(trained, ("precision", "llama", *servers, "--format", "json", "--device", "cpu"))
+    rows = json.loads(told)["points"]
+    assert [row["server"] for row in rows] == [*names]
+    assert [row["engine"] for row in rows] == ["torch", "vLLM", "transformers"]
+    assert {row["precision"] for row in rows} == {"fp32"}
+    for row in rows[1:]:
+        assert row["compared"]["equal"] >= LEAST_EQUAL
+        assert not any(each["is_separable"] for each in row["compared"]["metrics"].values())
+    assert all(row["tokens_per_second"] and row["first_token_ns"] for row in rows)
+    podium(trained, ("check", "results/studies/llama-precision"))

@@ -16,11 +16,16 @@ from suite.loadgen.usage_record import NOT_STATED
 MAX_KEPT_SAMPLES: Final = 512
 """House rule: the first samples of the accuracy set have theirs kept; `smoke` has no more."""
 MAX_LOGPROB_ROWS: Final = 1 << 20
+MAX_LOG_PROBABILITY: Final = 1e-5
+"""A sum of probabilities rounds, so that the logarithm of one may be a little above 0; in bf16's
+logits, too, since the sum is of fp32.
+"""
+SAID_COLUMN: Final = "said"
 SAID_FIELDS: Final = (
     ("sample", "<i4"),
     ("place", "<i4"),
     ("prompt_tokens", "<i4"),
-    ("said", "<f4"),
+    (SAID_COLUMN, "<f4"),
 )
 """Sample number; number of the token in its answer, or of the class, from 0; tokens of the prompt
 by the server's count (NOT_STATED of suite.loadgen.usage_record without one); what was said.
@@ -67,8 +72,8 @@ def compute_row_keys(table: Any) -> Any:
 
 
 def select_common_rows(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the rows of two files that are of the same sample and place, both in one order; keys
-    that occur twice are left out.
+    """Return the rows of two files that are of the same sample and place, both in one order; of
+    keys that occur twice the first rows.
     """
     import numpy as np
 
@@ -77,6 +82,13 @@ def select_common_rows(one: Any, other: Any) -> tuple[Any, Any]:
         return one, other
     _, mine, its = np.intersect1d(keys, others, return_indices=True)
     return one[mine], other[its]
+
+
+def find_logarithms(values: Any) -> Any:
+    """Return where values are logarithms of probabilities above 0, as a mask."""
+    import numpy as np
+
+    return np.isfinite(values) & (values <= MAX_LOG_PROBABILITY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,10 @@ from suite.loadgen.logprob_record import (
     FP16_WEIGHTS_COLUMN,
     FP32_COLUMN,
     PROMPT_COLUMN,
+    REFERENCE_COLUMNS,
+    SAID_COLUMN,
     SCALING_COLUMN,
+    find_logarithms,
 )
 from suite.loadgen.usage_record import NOT_STATED
 from suite.terms import Precision
@@ -60,6 +63,18 @@ COARSEST_FORMAT: Final = 2.0**5.5
 """The same: half the way from 2^-4, the roundoff of fp8 (E4M3, Micikevicius et al. 2022,
 arXiv:2209.05433), to 2^-1, which keeps nothing.
 """
+FORMAT_WORDS: Final[Mapping[str, str]] = {
+    "float32": "fp32",
+    "f32": "fp32",
+    "all f32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "f16": "fp16",
+    "bfloat16": "bf16",
+}
+"""Other words for the formats, in small letters: PyTorch's, and those of llama.cpp (src/llama.cpp,
+llama_model_ftype_name), which its server states.
+"""
 CAUSE_FACTORS: Final = (0.5, 1.5)
 """A cause that is there has a factor of 1; these are nearer to it than to none, or to twice it."""
 CAUSE_T: Final = 5.0
@@ -76,6 +91,11 @@ OTHER_PROMPT: Final = "other prompt"
 OTHER_FORMAT: Final = "other number format than stated"
 LARGE: Final = "other weights or positions"
 COARSE: Final = "other weights or positions, or a coarser number format than bf16"
+WEIGHT_FORMATS: Final[Mapping[str, Precision]] = {
+    FP16_WEIGHTS_COLUMN: Precision.FP16,
+    BF16_WEIGHTS_COLUMN: Precision.BF16,
+}
+"""Format that a cause rounds weights to."""
 CAUSE_WORDS: Final[Mapping[str, str]] = {
     SCALING_COLUMN: "Llama 3.1's scaling of positions where the checkpoint has none, or none",
     BASE_COLUMN: "another base of the rotations",
@@ -227,10 +247,12 @@ def measure_absolute_differences(one: Any, other: Any) -> LogprobDifferences | N
 
 
 def average_by_place(difference: Any, place: Any) -> tuple[float, ...]:
-    """Return the mean at places 1, 2 to 3, 4 to 7 and so on, counted from 1; 0 of none."""
+    """Return the mean at places 1, 2 to 3, 4 to 7 and so on, counted from 1; 0 of none. A place
+    below that, which only an edited file has, counts as the first.
+    """
     import numpy as np
 
-    group = np.int64(np.log2(np.int64(place) + 1))
+    group = np.int64(np.log2(np.maximum(np.int64(place), 0) + 1))
     counts = np.bincount(group)
     sums = np.bincount(group, weights=difference)
     return tuple(map(float, sums / np.maximum(counts, 1)))
@@ -245,7 +267,7 @@ def compute_logit_errors(said: Any, reference: Any) -> LogitErrors:
     unsure = probability <= SURE_PROBABILITY
     left_N = 1 - probability[unsure]
     return LogitErrors(
-        said_N=(np.asarray(said["said"], np.float64) - fp32)[unsure] / left_N,
+        said_N=(np.asarray(said[SAID_COLUMN], np.float64) - fp32)[unsure] / left_N,
         place_N=said["place"][unsure],
         position_N=reference["position"][unsure],
         columns={
@@ -266,50 +288,76 @@ def count_other_prompts(said: Any, reference: Any) -> tuple[int, int]:
     return int((is_stated & (stated != wanted)).sum()), int(is_stated.sum())
 
 
-def explain_large_errors(errors: LogitErrors, said: Any, reference: Any) -> tuple[str, str]:
-    """Return the finding of errors that no number format makes, and the evidence for it."""
-    other, stated = count_other_prompts(said, reference)
+def explain_large_errors(
+    errors: LogitErrors, said: Any, reference: Any, stated: str
+) -> tuple[str, str]:
+    """Return the finding of errors that no rounding to bf16 makes, and the evidence for it; no
+    finding of errors that the stated format may make.
+    """
+    other, counted = count_other_prompts(said, reference)
     if other:
-        return OTHER_PROMPT, f"`usage` counts other prompt tokens in {other} of {stated} answers"
+        return OTHER_PROMPT, f"`usage` counts other prompt tokens in {other} of {counted} answers"
     if fit := errors.find_cause(PROMPT_COLUMN):
         return OTHER_PROMPT, str(fit)
+    share = float((reference[FP32_COLUMN] >= reference[BEST_COLUMN]).mean())
+    told = f"errors {errors.times_bf16:.0f} times bf16's, {share:.0%} of the tokens the likeliest"
+    is_small = errors.times_bf16 < COARSEST_FORMAT and share >= LIKELIEST_SHARE
+    if is_small and is_coarse_format(stated):
+        return "", f"{told}, as a format coarser than bf16 may make them"
     first = errors.measure_first_place()
     if first >= FIRST_TOKEN_TIMES:
         return OTHER_PROMPT, f"the first token's errors are {first:.1f} times the others'"
     growth = errors.measure_growth()
     if growth >= CAUSE_T:
         return OTHER_POSITIONS, f"errors grow with the position ({growth:.0f} standard errors)"
-    share = float((reference[FP32_COLUMN] >= reference[BEST_COLUMN]).mean())
-    told = f"errors {errors.times_bf16:.0f} times bf16's, {share:.0%} of the tokens the likeliest"
     if share < LIKELIEST_SHARE:
         return OTHER_WEIGHTS, told
     return (LARGE if errors.times_bf16 >= COARSEST_FORMAT else COARSE), told
 
 
+def name_stated_format(stated: str) -> str:
+    """Return podium's name of a number format that somebody states; other words as they are."""
+    word = stated.strip().lower()
+    return FORMAT_WORDS.get(word, word)
+
+
+def is_coarse_format(stated: str) -> bool:
+    """Return whether a format is stated, and rounds to fewer bits than bf16."""
+    return bool(stated) and stated != Precision.TF32 and stated not in ROUNDOFF_EXPONENTS
+
+
 def find_number_format(errors: LogitErrors) -> tuple[Precision, str]:
-    """Return the number format that makes such errors, and the evidence for it."""
+    """Return the number format that makes errors of this size, and the evidence for it."""
     times = errors.times_bf16
     told = f"errors {times:.2g} times bf16's"
-    fit = errors.find_cause(FP16_WEIGHTS_COLUMN, BF16_WEIGHTS_COLUMN)
-    if fit is not None:
-        is_fp16 = fit.name == FP16_WEIGHTS_COLUMN
-        return (Precision.FP16 if is_fp16 else Precision.BF16), f"{fit}, {told}"
     if times < FP32_AND_FP16:
         return Precision.FP32, told
     return (Precision.FP16 if times < FP16_AND_BF16 else Precision.BF16), told
 
 
-def is_format_as_stated(found: Precision, stated: str) -> bool:
-    """Return whether errors may come from a stated number format: fp16 and tf32 have the same
-    roundoff, and a processor without tf32 computes in fp32. Nothing is known of other formats.
+def judge_rounding(errors: LogitErrors, stated: str) -> tuple[Precision, str, str]:
+    """Return the number format that small errors are those of, the finding ("" if it may be as
+    stated), and the evidence.
+
+    Weights that are rounded to another format are another one. Of errors alone only larger ones
+    are: an engine may compute more precisely than its weights are stored. Nothing is known of
+    other formats than ROUNDOFF_EXPONENTS.
     """
-    if stated == Precision.TF32:
-        return found in (Precision.FP32, Precision.FP16)
-    return stated not in ROUNDOFF_EXPONENTS or found == stated
+    by_size, told = find_number_format(errors)
+    fit = errors.find_cause(*WEIGHT_FORMATS)
+    found = WEIGHT_FORMATS[fit.name] if fit else by_size
+    evidence = f"{fit}, {told}" if fit else told
+    allowed = Precision.FP16 if stated == Precision.TF32 else stated
+    if allowed not in ROUNDOFF_EXPONENTS:
+        return found, "", evidence
+    is_coarser = ROUNDOFF_EXPONENTS[found] > ROUNDOFF_EXPONENTS[Precision(allowed)]
+    is_other = is_coarser or (fit is not None and found != allowed)
+    return found, OTHER_FORMAT if is_other else "", evidence
 
 
 def compare_said_tokens(said: Any, reference: Any, stated: str) -> LogprobDifferences | None:
-    """Compare what a system said of its tokens with PyTorch's word in fp32.
+    """Compare what a system said of its tokens with PyTorch's word in fp32; rows that are no
+    logarithms, which the judge finds, are left out.
 
     Args:
         said: rows of SAID_FIELDS.
@@ -318,10 +366,15 @@ def compare_said_tokens(said: Any, reference: Any, stated: str) -> LogprobDiffer
     """
     import numpy as np
 
-    found = measure_absolute_differences(said["said"], reference[FP32_COLUMN])
+    stated = name_stated_format(stated)
+    known = find_logarithms(said[SAID_COLUMN])
+    for column in REFERENCE_COLUMNS:
+        known &= find_logarithms(reference[column])
+    said, reference = said[known], reference[known]
+    found = measure_absolute_differences(said[SAID_COLUMN], reference[FP32_COLUMN])
     if found is None:
         return None
-    difference = np.abs(said["said"] - reference[FP32_COLUMN])
+    difference = np.abs(said[SAID_COLUMN] - reference[FP32_COLUMN])
     found = replace(found, by_place=average_by_place(difference, said["place"]))
     errors = compute_logit_errors(said, reference)
     if len(errors.said_N) < LEAST_UNSURE:
@@ -331,8 +384,7 @@ def compare_said_tokens(said: Any, reference: Any, stated: str) -> LogprobDiffer
     if fit := errors.find_cause(SCALING_COLUMN, BASE_COLUMN):
         return replace(found, finding=OTHER_POSITIONS, evidence=str(fit))
     if errors.times_bf16 > MOST_ROUNDING:
-        finding, evidence = explain_large_errors(errors, said, reference)
+        finding, evidence = explain_large_errors(errors, said, reference, stated)
         return replace(found, finding=finding, evidence=evidence)
-    number_format, evidence = find_number_format(errors)
-    finding = "" if is_format_as_stated(number_format, stated) else OTHER_FORMAT
+    number_format, finding, evidence = judge_rounding(errors, stated)
     return replace(found, number_format=number_format, finding=finding, evidence=evidence)

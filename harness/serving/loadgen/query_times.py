@@ -26,6 +26,7 @@ from suite.loadgen.arrival_record import ARRIVAL_RECORD_FIELDS
 from suite.loadgen.logprob_record import (
     MAX_KEPT_SAMPLES,
     MAX_LOGPROB_ROWS,
+    SAID_COLUMN,
     SAID_FIELDS,
     SaidAnswer,
 )
@@ -166,7 +167,7 @@ def write_log_probabilities(folder: Path, kept: Mapping[int, SaidAnswer]) -> str
 
 
 def build_said_table(kept: Mapping[int, SaidAnswer]) -> Any:
-    """Build the rows of `logprobs.npy`; NaN is left out."""
+    """Build the rows of `logprobs.npy`; what is no finite number is left out."""
     import numpy
 
     rows = [
@@ -174,8 +175,9 @@ def build_said_table(kept: Mapping[int, SaidAnswer]) -> Any:
         for sample in sorted(set(range(MAX_KEPT_SAMPLES)) & kept.keys())
         for place, value in enumerate(kept[sample].values)
     ][:MAX_LOGPROB_ROWS]
-    table = numpy.array(rows, numpy.dtype(list(SAID_FIELDS)))
-    return table[~numpy.isnan(table["said"])]
+    with numpy.errstate(over="ignore"):
+        table = numpy.array(rows, numpy.dtype(list(SAID_FIELDS)))
+    return table[numpy.isfinite(table[SAID_COLUMN])]
 
 
 def write_arrivals(

@@ -20,7 +20,9 @@ from suite.files.layout import (
 )
 from suite.loadgen.logprob_record import (
     REFERENCE_COLUMNS,
+    SAID_COLUMN,
     compute_row_keys,
+    find_logarithms,
     select_common_rows,
 )
 from suite.loadgen.scenario import Scenario
@@ -34,10 +36,6 @@ draws each at random.
 MARKED_SEQUENCE_NUMBERS: Final = 1 << 26
 """Sequence numbers below this one have a bit each; runs issue fewer samples, and logs with larger
 numbers contain few answers.
-"""
-MAX_LOG_PROBABILITY: Final = 1e-5
-"""A sum of probabilities rounds, so that the logarithm of one may be a little above 0; in bf16's
-logits, too, since the sum is of fp32.
 """
 MAX_SHOWN_ANSWERS: Final = 20
 """Findings of one kind in a run before the rest is only counted."""
@@ -345,10 +343,14 @@ def check_likelihood_rows(run: LoadGenRun, name: str, table: Any) -> Iterator[Fa
     keys = compute_row_keys(table)
     if (np.diff(keys) <= 0).any():
         yield run.build_fault("rows twice, or in another order", "each once, in order", file=name)
-    columns = ("said",) if name == LOGPROB_FILE else REFERENCE_COLUMNS
-    above = sum(int((~(table[column] <= MAX_LOG_PROBABILITY)).sum()) for column in columns)
-    if above:
-        yield run.build_fault(f"{above} values above 0, or none", "logarithms", file=name)
+    columns = (SAID_COLUMN,) if name == LOGPROB_FILE else REFERENCE_COLUMNS
+    others = sum(int((~find_logarithms(table[column])).sum()) for column in columns)
+    if others:
+        yield run.build_fault(
+            f"{others} values that are above 0, or no numbers",
+            "logarithms of probabilities",
+            file=name,
+        )
     if run.record is None:
         return
     profile = run.record.system.profile

@@ -85,7 +85,8 @@ def test_nobody_is_accused_of_computing_more_precisely(size: float, stated: str,
 
 
 @pytest.mark.parametrize(
-    ("size", "stated"), [(0.1, "fp32"), (1.0, "float16"), (1.0, "fp32"), (1.0, "fp16"), (1.0, "tf32")]
+    ("size", "stated"),
+    [(0.1, "fp32"), (1.0, "float16"), (1.0, "fp32"), (1.0, "fp16"), (1.0, "tf32")],
 )
 def test_a_coarser_format_than_stated_is_one(size: float, stated: str):
     assert compare(size, stated, CHECKPOINT_BF16).finding == OTHER_FORMAT

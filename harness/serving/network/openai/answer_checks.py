@@ -109,14 +109,29 @@ def build_reasoning_error(
     )
 
 
-def build_said_answer(answer: ReadAnswer, tokens: int) -> SaidAnswer | None:
-    """Return how likely a server found the tokens of an answer; None if it did not tell of each.
-    The token that ends an answer may be left out.
+def build_said_answer(
+    tokenizer: AnswerCounter, answer: ReadAnswer, tokens: "array[int]"
+) -> SaidAnswer | None:
+    """Return how likely a server found the tokens of an answer, up to the first that is another
+    one in the log, since a text may have been generated in other pieces than the tokenizer's. None
+    without any, and if a server that does not name its tokens counts others.
+
+    Args:
+        tokenizer: that made `tokens`.
+        answer: of a server; of the token that ends it nothing may be told.
+        tokens: of the answer in the log.
     """
-    told = answer.log_probabilities
-    if not told or not 0 <= tokens - len(told) <= answer.ended:
+    told, texts = answer.log_probabilities, answer.likely_texts
+    is_complete = 0 <= len(tokens) - len(told) <= answer.ended
+    if not tokenizer.recounts or not (is_complete or any(texts)):
         return None
-    return SaidAnswer(values=told, prompt_tokens=answer.prompt_tokens)
+    same = len(told)
+    if any(texts):
+        named = len(tokens) - (is_complete and answer.ended)
+        pairs = enumerate(zip(tokens[:named], texts, strict=False))
+        others = (place for place, each in pairs if not tokenizer.may_name_token(*each))
+        same = next(others, len(told) if is_complete else min(named, len(told)))
+    return SaidAnswer(values=told[:same], prompt_tokens=answer.prompt_tokens) if same else None
 
 
 def check_counted_tokens(totals: AnswerTotals, answers: int) -> None:

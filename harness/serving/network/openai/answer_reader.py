@@ -136,6 +136,8 @@ class ReadAnswer:
     calls_tools: bool = False
     log_probabilities: list[float] = field(default_factory=list)
     """Of the tokens, as far as they came."""
+    likely_texts: list[str] = field(default_factory=list)
+    """What those tokens are, each by itself; "" where the server does not say."""
     fingerprint: str = ""
     """`system_fingerprint`: what the server says of the system behind it; "" if it says nothing."""
 
@@ -179,12 +181,17 @@ class ReadAnswer:
         """Take what a choice tells of its tokens; NaN for what is no number."""
         if not isinstance(told, dict):
             return
-        tokens = told.get("content")
-        values = told.get("token_logprobs")
-        if isinstance(tokens, list):
-            values = [each.get("logprob") if isinstance(each, dict) else None for each in tokens]
-        if isinstance(values, list):
-            self.log_probabilities += map(read_log_probability, values)
+        values, texts = told.get("token_logprobs"), told.get("tokens")
+        if isinstance(content := told.get("content"), list):
+            each_told = [each if isinstance(each, dict) else {} for each in content]
+            values = [each.get("logprob") for each in each_told]
+            texts = [each.get("token") for each in each_told]
+        if not isinstance(values, list):
+            return
+        if not isinstance(texts, list) or len(texts) != len(values):
+            texts = [""] * len(values)
+        self.log_probabilities += map(read_log_probability, values)
+        self.likely_texts += (each if isinstance(each, str) else "" for each in texts)
 
     def add_usage(self, usage: TokenUsage) -> None:
         """Take the server's count; BrokenAnswerError if it is none. Null is as good as absent."""

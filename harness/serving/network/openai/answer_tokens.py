@@ -17,6 +17,8 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.token_record import TOKEN_BYTES
 
 CLIENT_EXTRA: Final = "openai"
+REPLACEMENT: Final = "\ufffd"
+"""Stands for bytes that are no whole character (Unicode 16.0, section 23.8)."""
 
 
 class AnswerCounter(Protocol):
@@ -38,6 +40,11 @@ class AnswerCounter(Protocol):
 
     def encode_begin(self, text: str) -> "array[int]":
         """Return the ids of the begin of an answer; empty if they are not known."""
+
+    def may_name_token(self, token: int, text: str) -> bool:
+        """Return whether a server may call a token so: by its text, or its name in the vocabulary.
+        Servers write spaces and parts of characters in different ways.
+        """
 
 
 class UncountedAnswers:
@@ -61,6 +68,10 @@ class UncountedAnswers:
         """Return nothing."""
         return array("i")
 
+    def may_name_token(self, token: int, text: str) -> bool:
+        """Return False: tokens are not known."""
+        return False
+
 
 class AnswerTokenizer:
     """Turns the text of an answer into the token ids that LoadGen's log has.
@@ -80,6 +91,7 @@ class AnswerTokenizer:
         self.sha256 = hashlib.sha256(content).hexdigest()
         tokenizer = parse_tokenizer_file(content, str(path), CLIENT_EXTRA)
         self._encode, self._name_token = tokenizer.encode, tokenizer.id_to_token
+        self._decode = tokenizer.decode
 
     def encode_answer(self, text: str, ended: bool) -> "array[int]":
         """Return the ids of a whole text, with the end token if the model ended the answer."""
@@ -100,6 +112,12 @@ class AnswerTokenizer:
     def encode_begin(self, text: str) -> "array[int]":
         """Return the ids of the begin of an answer; empty if that is less than a token."""
         return array("i", self._encode(text, add_special_tokens=False).ids)
+
+    def may_name_token(self, token: int, text: str) -> bool:
+        """Return whether a server may call a token so, as of AnswerCounter."""
+        own: str = self._decode([token], skip_special_tokens=False)
+        is_part = REPLACEMENT in own  # of a character
+        return is_part or text.strip() == own.strip() or text == self._name_token(token)
 
 
 def open_answer_counter(path: Path | None, end_token: int, ends: Collection[int]) -> AnswerCounter:

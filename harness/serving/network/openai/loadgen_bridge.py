@@ -51,7 +51,7 @@ from harness.serving.network.silence import (
 from harness.serving.network.statements.metrics import CounterReader
 from suite.files.layout import ROOM_RECORD_FILE, START_RECORD_FILE
 from suite.loadgen.logged_answers import read_logged_tokens
-from suite.loadgen.logprob_record import SaidAnswer
+from suite.loadgen.logprob_record import MAX_KEPT_SAMPLES, SaidAnswer
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 from suite.loadgen.token_record import (
@@ -150,9 +150,7 @@ class PromptDispatcher:
         totals.in_one_read += counted > 1 and answer.content_reads == 1
         totals.add_usage(answer)
         totals.add_fingerprint(answer.fingerprint)
-        said = None if self.kept_answers is None else build_said_answer(answer, len(tokens))
-        if self.kept_answers is not None and said is not None:
-            self.kept_answers[request.sample] = said
+        self.keep_likelihoods(request.sample, answer, tokens)
         begins = tokens.tobytes()[: len(request.first_token)] == request.first_token
         totals.differing += not (self.recounts and counted == recounted and begins)
         address, count = tokens.buffer_info()
@@ -167,6 +165,14 @@ class PromptDispatcher:
             self.add_arrivals(request, answer.arrivals_ns)
         # last: after the last answer LoadGen returns, and the record is written
         self.complete([self.response(request.identity, address, count * TOKEN_BYTES, counted)])
+
+    def keep_likelihoods(self, sample: int, answer: ReadAnswer, tokens: "array[int]") -> None:
+        """Keep how likely the tokens of one of the first samples are, where that is kept."""
+        if self.kept_answers is None or sample >= MAX_KEPT_SAMPLES:
+            return
+        said = build_said_answer(self.tokenizer, answer, tokens)
+        if said is not None:
+            self.kept_answers[sample] = said
 
     def add_arrivals(self, request: SentRequest, arrivals_ns: Sequence[int]) -> None:
         """Record what arrived of an answer, where that is kept."""

@@ -98,11 +98,12 @@ def likely(told: Any) -> bytes:
 
 def test_how_likely_tokens_are_is_collected():
     """NaN stands for what is no number: the places of the others stay."""
-    sooner = likely({"content": [{"logprob": -0.5}, {"logprob": -1}]})
+    sooner = likely({"content": [{"token": "a", "logprob": -0.5}, {"token": 5, "logprob": -1}]})
     answer = read_stream(sooner, likely({"content": [{"logprob": None}, 7]}), END, DONE)
     first, second, *others = answer.log_probabilities
     assert (first, second) == (-0.5, -1.0)
     assert len(others) == 2 and all(value != value for value in others)
+    assert answer.likely_texts == ["a", "", "", ""]
 
 
 @pytest.mark.parametrize("told", [None, 5, [], {"content": 5}, {"token_logprobs": {}}])

@@ -158,7 +158,8 @@ def compare_case(case: Case, folder: Path) -> LogprobDifferences:
         sample: tokenizer.encode_answer(each.text, each.ended) for sample, each in answers.items()
     }
     told = {
-        sample: build_said_answer(each, len(logged[sample])) for sample, each in answers.items()
+        sample: build_said_answer(tokenizer, each, logged[sample])
+        for sample, each in answers.items()
     }
     said = build_said_table({sample: each for sample, each in told.items() if each is not None})
     prompts = [encode_prompt(each) for each in generate_serving_documents(SAMPLES)]

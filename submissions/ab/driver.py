@@ -14,6 +14,7 @@ from submissions.ab.processes import (
     KnownSide,
     SideError,
     build_side_error,
+    create_side_results,
     find_sentence,
     list_side_words,
     run_podium,
@@ -34,7 +35,6 @@ from suite.ab.study import AB
 from suite.console.screen import print_progress_note
 from suite.errors import JudgedError, TemporaryError
 from suite.files.layout import convert_to_slug
-from suite.files.scratch import create_temporary_folder
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.studies.documents import STUDIES_FOLDER
@@ -66,7 +66,7 @@ def run_ab(
         output = sys.stdout
     with redirect_stdout(output):
         if dry_run:
-            try_sides(request)
+            try_sides(request, asked.options.results.absolute())
             return
         folder = asked.options.results.absolute() / STUDIES_FOLDER / name_study_folder(asked)
         with hold_results(asked.options.results, asked.workload):
@@ -176,7 +176,7 @@ def raise_outcome(answer: AbAnswer, require: str | None) -> None:
         raise JudgedError(f"--require {require}: {answer.sentence}")
 
 
-def try_sides(request: AbRequest) -> None:
+def try_sides(request: AbRequest, results: Path) -> None:
     """Let both sides answer one query, and say how many blocks the budget holds at least;
     PodiumError of a side that cannot run.
     """
@@ -184,13 +184,9 @@ def try_sides(request: AbRequest) -> None:
     for side in SIDES:
         point = next(each for each in list_preparations(request) if each.side == side)
         began_s = time.monotonic()
-        with create_temporary_folder() as scratch:
-            words = [
-                *list_side_words(request, point, KnownSide()),
-                "--dry-run",
-                "--results",
-                str(scratch),
-            ]
+        with create_side_results(results) as home:
+            words = list_side_words(request, point, KnownSide())
+            words += ["--dry-run", "--results", str(home)]
             code, told = run_podium(request.get_side(side), words)
         if code:
             failed = SideError(code, find_sentence(told, code))

@@ -70,6 +70,19 @@ class SideError(Exception):
 
 
 @contextmanager
+def create_side_results(results: Path) -> Iterator[Path]:
+    """Create the results folder of one process, with the checkpoints of another one; it goes at the
+    end.
+    """
+    with create_temporary_folder() as scratch:
+        home = scratch / "results"
+        home.mkdir()
+        if (results / CHECKPOINTS_FOLDER).is_dir():
+            (home / CHECKPOINTS_FOLDER).symlink_to((results / CHECKPOINTS_FOLDER).resolve())
+        yield home
+
+
+@contextmanager
 def run_side(
     request: AbRequest, point: AbPoint, results: Path, known: KnownSide
 ) -> Iterator[ChildRun]:
@@ -85,11 +98,7 @@ def run_side(
     Raises:
         SideError: the process ended with an error, and without a run.
     """
-    with create_temporary_folder() as scratch:
-        home = scratch / "results"
-        home.mkdir()
-        if (results / CHECKPOINTS_FOLDER).is_dir():
-            (home / CHECKPOINTS_FOLDER).symlink_to((results / CHECKPOINTS_FOLDER).resolve())
+    with create_side_results(results) as home:
         words = list_side_words(request, point, known)
         code, told = run_podium(request.get_side(point.side), [*words, "--results", str(home)])
         found = sorted(each for each in home.rglob(RUN_RECORD) if STATE_FOLDER not in each.parts)
@@ -144,7 +153,7 @@ def run_podium(side: AbSide, words: Sequence[str]) -> tuple[int, str]:
     """
     interpreter = side.python or sys.executable
     process = subprocess.Popen(
-        [interpreter, "-m", "podium", *words],
+        [interpreter, "-P", "-m", "podium", *words],  # not the working folder's podium
         env={**os.environ, **side.environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from submissions.ab.processes import ChildRun, KnownSide
+from suite.ab.decision import AbVerdict
 from suite.ab.runs import AbFigures
 from suite.ab.sides import AB_KIND, AbPoint, AbRequest
 from suite.ab.study import AB
@@ -217,18 +218,15 @@ def describe_machine(child: ChildRun | None, earlier: Sequence[tuple[str, ...]])
 
 
 def begin_comparison(study_folder: Path, request: AbRequest) -> AbProgress:
-    """Begin an A/B, or continue the one that is there; what belongs to another one is moved
-    aside.
+    """Begin an A/B, or continue the one that is there; what belongs to another one, or is decided,
+    is moved aside.
     """
     results = study_folder.parents[1]
     record = find_study_record(study_folder)
     earlier, adopted = adopt_earlier(record, request)
     if adopted is None or record is None:
         move_to_superseded([study_folder], results=results)
-        machine = describe_machine(None, ())
-        progress = AbProgress(
-            study_folder=study_folder, request=request, earlier=(), machine=machine, runs=[]
-        )
+        progress = begin_anew(study_folder, request)
     else:
         commands = describe_machine(None, record.machine.commands).commands
         progress = AbProgress(
@@ -239,8 +237,27 @@ def begin_comparison(study_folder: Path, request: AbRequest) -> AbProgress:
             runs=[],
         )
         recover_runs(progress, results)
+        if is_decided(progress):
+            move_to_superseded([study_folder], results=results)
+            progress = begin_anew(study_folder, request)
     progress.save_record()
     return progress
+
+
+def begin_anew(study_folder: Path, request: AbRequest) -> AbProgress:
+    """Begin an A/B without a run."""
+    machine = describe_machine(None, ())
+    return AbProgress(
+        study_folder=study_folder, request=request, earlier=(), machine=machine, runs=[]
+    )
+
+
+def is_decided(progress: AbProgress) -> bool:
+    """Return whether the runs that are there have decided: whoever asks again asks about the sides
+    of today.
+    """
+    answer = AB.compute_answer([progress.request], progress.points)
+    return answer.verdict != AbVerdict.OPEN
 
 
 def adopt_earlier(

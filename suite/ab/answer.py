@@ -11,6 +11,7 @@ from suite.ab.sides import (
     ACCURACY_RUN,
     SIDE_A,
     SIDE_B,
+    SIDES,
     WARM_UP_RUN,
     AbRequest,
     describe_side,
@@ -58,7 +59,7 @@ class AbAnswer:
     minutes: float
     """That all runs took."""
     more_minutes: float | None
-    """Roughly what is needed yet; None if it is decided, or unknown."""
+    """Roughly what is needed beyond the budget; None if it is decided, or unknown."""
     accuracy: AnswerComparison | None
     """B's answers beside A's; None if the accuracy set was not answered."""
     lost: str
@@ -73,7 +74,10 @@ def is_settled(request: AbRequest, points: Sequence[AbMeasured]) -> bool:
     if blocks and decide_blocks(request, blocks).verdict is not AbVerdict.OPEN:
         return True
     spent_s = sum(each.seconds for each in points)
-    return spent_s + estimate_block_s(points, blocks) > request.minutes * S_PER_MINUTE
+    next_s = 0.0
+    if sum(each.point.run == WARM_UP_RUN for each in points) == len(SIDES):
+        next_s = estimate_block_s(points, blocks)
+    return spent_s + next_s > request.minutes * S_PER_MINUTE
 
 
 def estimate_block_s(points: Sequence[AbMeasured], blocks: Sequence[AbBlock]) -> float:
@@ -95,7 +99,7 @@ def compute_ab_answer(request: AbRequest, points: Sequence[AbMeasured]) -> AbAns
         decision = steps[-1].decision
         verdict = decision.verdict
     if verdict is AbVerdict.OPEN:
-        more_minutes = estimate_more_minutes(points, blocks, decision)
+        more_minutes = estimate_more_minutes(request, points, blocks, decision)
     compared = compare_sides(points)
     return AbAnswer(
         verdict=verdict.value,
@@ -128,14 +132,21 @@ def iterate_steps(request: AbRequest, blocks: Sequence[AbBlock]) -> Iterator[AbS
 
 
 def estimate_more_minutes(
-    points: Sequence[AbMeasured], blocks: Sequence[AbBlock], decision: AbDecision | None
+    request: AbRequest,
+    points: Sequence[AbMeasured],
+    blocks: Sequence[AbBlock],
+    decision: AbDecision | None,
 ) -> float | None:
-    """Estimate how many minutes are needed yet; None if nobody knows."""
+    """Estimate how many minutes are needed beyond the budget; None if nobody knows, or none are."""
     block_s = estimate_block_s(points, blocks)
     if not block_s:
         return None
+    measured = {each.point for each in points}
+    left = sum(each not in measured for each in list_preparations(request))
     more = MIN_BLOCKS if decision is None else decision.more_blocks
-    return max(more, 1) * block_s / S_PER_MINUTE
+    needed_s = left * block_s / RUNS_PER_BLOCK + max(more, 1) * block_s
+    needed_s += sum(each.seconds for each in points)
+    return max(0.0, needed_s / S_PER_MINUTE - request.minutes) or None
 
 
 def compare_sides(points: Sequence[AbMeasured]) -> AnswerComparison | None:
@@ -182,12 +193,12 @@ def describe_verdict(
     if more_minutes is not None:
         more = f"; about {format_minutes(more_minutes)} more would be needed"
     budget = format_minutes(request.minutes)
-    prepared = {each.point for each in points}
-    if decision is None and all(each in prepared for each in list_preparations(request)):
-        return f"not decided: {budget} are not enough for one block{more}"
+    is_used_up = is_settled(request, points)
+    if decision is None and is_used_up:
+        return f"not decided: a budget of {budget} does not hold one block{more}"
     if decision is None:
         return "not decided: no block is measured yet"
-    if is_settled(request, points):
+    if is_used_up:
         return f"not decided within {budget}{more}"
     return f"not decided yet{more}"
 

@@ -48,7 +48,9 @@ class AbFigures:
     ends_ns: int
     """Last answer, UTC."""
     others_share: float | None
-    """Of the cores, used by other programs and the hypervisor meanwhile; None if unknown."""
+    """Of the cores, used by other programs and the hypervisor meanwhile; None if unknown, and of a
+    server on this machine, whose work is that of another program.
+    """
     throttled_share: float | None
     """Of a GPU's states, with a clock that was held down; None without a GPU."""
     scores: dict[str, float] = field(default_factory=dict)
@@ -105,9 +107,15 @@ def compute_ab_figures(run: RunFacts) -> AbFigures | None:
         metric=rated[0],
         starts_ns=begin_ns,
         ends_ns=end_ns,
-        others_share=load.others_share,
+        others_share=None if has_own_server_here(run) else load.others_share,
         throttled_share=load.throttled_share,
     )
+
+
+def has_own_server_here(run: RunFacts) -> bool:
+    """Return whether LoadGen's machine also runs the server that is measured."""
+    network = run.record.network
+    return network is not None and (network.loopback or network.loadgen_machine in network.machines)
 
 
 def find_rate(run: RunFacts) -> tuple[str, float] | None:
@@ -192,8 +200,8 @@ def require_rate(run: AbMeasured) -> float:
 
 
 def iterate_disturbances(runs: Sequence[AbMeasured]) -> Iterator[str]:
-    """Yield what made the runs of a block unequal besides their sides. Speeds are not asked: a
-    block that is set aside for its values would be chosen.
+    """Yield what made the runs of a block unequal besides their sides, by what was recorded beside
+    them; what their speeds tell is asked by `find_disturbance`.
     """
     figures = [each.figures for each in runs]
     shares = [each.others_share for each in figures if each.others_share is not None]

@@ -123,12 +123,12 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
 
     def choose_next_point(self, request: AbRequest, done: Sequence[AbMeasured]) -> AbPoint | None:
         """Return the next run before the blocks, or of the block that is begun, or of a new one
-        unless it is settled.
+        unless it is settled; nothing once the budget holds no block.
         """
         measured = {each.point for each in done}
         for point in list_preparations(request):
             if point not in measured:
-                return point
+                return None if is_settled(request, done) else point
         last = max((each.point.block for each in done), default=0)
         left = [each for each in plan_block(request, last) if each not in measured] if last else []
         if left:

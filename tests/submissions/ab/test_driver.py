@@ -113,6 +113,42 @@ def test_a_budget_that_ends_first_says_how_much_more_is_needed(
     assert not list_errors(tmp_path / "r")
 
 
+def test_a_decided_comparison_is_measured_anew(tmp_path: Path, processes: FakeProcesses) -> None:
+    """What was changed since is what the command is repeated for."""
+    assert "B is faster" in run_ab(tmp_path / "r").output
+    before = processes.number
+    processes.speed = lambda _, number: steady(AbPoint(run="block", side="a"), number)
+    assert "no difference" in run_ab(tmp_path / "r").output
+    assert processes.number > before
+    assert list((tmp_path / "r" / ".podium" / "superseded").rglob("study.json"))
+
+
+def test_the_minutes_that_are_said_to_be_missing_are_beyond_the_budget(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    """A budget with them holds two blocks: 4 runs before, 8 in them, 9 s each."""
+    answer = read_answer(tmp_path / "r", "--minutes", "0.2")
+    assert answer["more_minutes"] == pytest.approx(12 * 9 / 60 - 0.2)
+
+
+def test_a_dry_run_finds_the_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "r"
+    (results / "checkpoints").mkdir(parents=True)
+    found: list[bool] = []
+
+    def run_podium(_: object, words: list[str]) -> tuple[int, str]:
+        found.append(
+            (Path(words[words.index("--results") + 1]) / "checkpoints").samefile(
+                results / "checkpoints"
+            )
+        )
+        return 0, ""
+
+    monkeypatch.setattr(driver, "run_podium", run_podium)
+    assert "hold about" in run_ab(results, "--dry-run").output
+    assert found == [True, True]
+
+
 def noisy(point: AbPoint, number: int) -> float:
     """Equal sides, whose runs differ by a fifth."""
     return 1 + 0.2 * (number * 7919 % 13) / 13
@@ -121,7 +157,8 @@ def noisy(point: AbPoint, number: int) -> float:
 def test_a_budget_below_one_block_says_so(tmp_path: Path, processes: FakeProcesses) -> None:
     done = run_ab(tmp_path / "r", "--minutes", "0.7")
     assert isinstance(done.exception, TemporaryError)
-    assert "0.7 minutes are not enough for one block" in str(done.exception)
+    assert "a budget of 0.7 minutes does not hold one block" in str(done.exception)
+    assert {each.run for each in processes.asked} == {"warm-up"}
     assert not any(each.block for each in processes.asked)
 
 

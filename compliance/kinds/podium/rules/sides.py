@@ -85,10 +85,19 @@ def check_stated_options(
 def check_endpoint(run: StudyRun, record: ServedRun, endpoint: str) -> Iterator[Fault]:
     """Yield a run of another server than its side's, or of one where none was asked for."""
     served = record.network.endpoints if record.network else ()
-    if bool(served) != bool(endpoint):
+    is_own = all(is_same_address(endpoint, each) for each in served)
+    if bool(served) != bool(endpoint) or not is_own:
         yield run.build_fault(
             f"servers {', '.join(served) or 'none'}", endpoint or "no server", file=RUN_RECORD
         )
+
+
+def is_same_address(asked: str, served: str) -> bool:
+    """Return whether a server has the host, and the port if one is named, of what was asked for."""
+    wanted, found = (
+        each.partition("://")[2].partition("/")[0].casefold() for each in (asked, served)
+    )
+    return wanted in (found, found.rpartition(":")[0])
 
 
 @rule("ab.order", JudgedStudy, About.SCORE)

@@ -13,6 +13,7 @@ from making import wall
 from making_ab import build_request, steady, write_ab
 from spoiling import put, setting
 
+from compliance.kinds.podium.rules.sides import is_same_address
 from compliance.verdict import Severity
 from suite.ab.design import plan_order
 from suite.ab.sides import AbPoint
@@ -168,3 +169,17 @@ def test_one_that_was_stopped_before_it_is_decided_says_nothing(tmp_path: Path) 
 def test_a_budget_that_is_used_up_is_no_fault(tmp_path: Path) -> None:
     folder = write_ab(tmp_path, build_request(minutes=1.9), speed=close)
     assert not list_errors(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "is_same"),
+    [
+        ("http://old:8000", "http://old:8000/v1", True),
+        ("https://Old/v1", "https://old:443/v1", True),
+        ("grpc://[::1]:9", "grpc://[::1]:9", True),
+        ("http://old:8000", "http://new:8000", False),
+        ("http://h:8000", "http://h:8001", False),
+    ],
+)
+def test_a_side_is_served_where_it_was_asked_for(asked: str, served: str, is_same: bool) -> None:
+    assert is_same_address(asked, served) is is_same

@@ -138,11 +138,11 @@ def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> lis
     if known.rate and planned.scenario is Scenario.OFFLINE and planned.mode is Mode.PERFORMANCE:
         settings = {EXPECTED_RATE_SETTING: RATE_MARGIN * known.rate, **settings}
     for name, setting in settings.items():
-        words += ["--set", f"{name}={format_setting(setting)}"]
+        words += ["--set", f"{name}={format_setting_word(setting)}"]
     return [*words, *request.shared, "--system", planned.name_system("")]
 
 
-def format_setting(value: HyperValue) -> str:
+def format_setting_word(value: HyperValue) -> str:
     """Format the value of a setting as the command line reads it."""
     return value if isinstance(value, str) else json.dumps(value)
 

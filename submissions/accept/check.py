@@ -195,7 +195,7 @@ def list_evidence(
     )
     yield Evidence(name="attempts", text="; ".join(describe_attempt_history(found)))
     yield Evidence(name="measured", text=describe_conditions(found))
-    yield Evidence(name="machine", text=describe_machine(found))
+    yield Evidence(name="machine", text=describe_delivery_machine(found))
     yield Evidence(name="time", text="; ".join(describe_times(request, found)))
     by = [signers.describe_signer(found, each) for each in signed]
     yield Evidence(name="signed", text="; ".join(by) or "not signed")
@@ -250,17 +250,17 @@ def iterate_chosen_settings(found: Delivery) -> Iterator[str]:
     agreed = refusals.resolve_agreed_settings(found)
     for key, value in sorted(found.settings.items()):
         if key in agreed and agreed[key] not in (value, "auto"):
-            yield f"{key}={format_setting(value)}"
+            yield f"{key}={format_clause_setting(value)}"
 
 
-def format_setting(value: HyperValue) -> str:
+def format_clause_setting(value: HyperValue) -> str:
     """Format a setting for a reader."""
     if isinstance(value, float):
         return format_plain_number(value)
     return str(value)
 
 
-def describe_machine(found: Delivery) -> str:
+def describe_delivery_machine(found: Delivery) -> str:
     """Describe the machine, and whether the contract names one."""
     result = found.result
     named = found.contract.terms.machine

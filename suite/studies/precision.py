@@ -118,7 +118,7 @@ def find_likelihoods(row: StudiedRow) -> LogprobDifferences | None:
     return found
 
 
-def count_equal_answers(row: StudiedRow) -> int:
+def count_answers_as_reference(row: StudiedRow) -> int:
     """Return how many answers are those of the reference."""
     compared = find_comparison(row)
     return compared.equal if compared else 0
@@ -219,9 +219,9 @@ PRECISION_TABLE: Final[Table[StudiedRow]] = Table(
         ),
         Column(
             "equal_answers",
-            lambda row: count_equal_answers(row) or None,
+            lambda row: count_answers_as_reference(row) or None,
             title="equal",
-            tell=lambda row: tell_share(row, count_equal_answers(row)),
+            tell=lambda row: tell_share(row, count_answers_as_reference(row)),
             optional=True,
         ),
         Column(

@@ -136,10 +136,16 @@ def test_formats_are_those_of_the_commands() -> None:
         if len(cells) == 2 and cells[0].startswith("`podium ")
     }
     context = click.Context(group)
+    commands: dict[str, click.Command] = {}
+    for name in PROJECT["project"]["entry-points"]["podium.commands"]:
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            commands |= {f"{name} {each}": below for each, below in command.commands.items()}
+        elif command is not None:
+            commands[name] = command
     wanted = {
         f"podium {name}": ", ".join(f"`{each}`" for each in parameter.type.choices)
-        for name in PROJECT["project"]["entry-points"]["podium.commands"]
-        if (command := group.get_command(context, name)) is not None
+        for name, command in commands.items()
         for parameter in command.params
         if "--format" in parameter.opts and isinstance(parameter.type, click.Choice)
     }

@@ -79,6 +79,10 @@ CAUSE_FACTORS: Final = (0.5, 1.5)
 """A cause that is there has a factor of 1; these are nearer to it than to none, or to twice it."""
 CAUSE_T: Final = 5.0
 """House rule: of a factor's distance from 0 in standard errors, by chance once in a million."""
+LEAST_CORRELATION: Final = 0.1
+"""A smaller one is no effect worth naming, however many tokens show it (Cohen 1988, Statistical
+Power Analysis, section 3.2: 0.1 is small).
+"""
 FIRST_TOKEN_TIMES: Final = 3.0
 """House rule: an end of the prompt that is wrong makes the first token's error as many times the
 others'; wrong weights were measured at 1.4 times.
@@ -201,12 +205,13 @@ class LogitErrors:
 
     def measure_growth(self) -> float:
         """Return by how many standard errors the rank correlation of errors and positions is above
-        0 (Spearman; Kendall and Gibbons 1990, section 4.15).
+        0 (Spearman; Kendall and Gibbons 1990, section 4.15); 0 of one below LEAST_CORRELATION.
         """
         correlation = compute_correlation(
             rank_values(abs(self.said_N)), rank_values(self.position_N)
         )
-        return correlation * math.sqrt(len(self.said_N) - 1)
+        is_small = correlation < LEAST_CORRELATION
+        return 0.0 if is_small else correlation * math.sqrt(len(self.said_N) - 1)
 
 
 def compute_root_mean_square(values: Floats) -> float:

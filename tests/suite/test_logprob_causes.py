@@ -12,6 +12,7 @@ from suite.measurement.logprob_causes import (
     LARGE,
     LEAST_UNSURE,
     OTHER_FORMAT,
+    OTHER_POSITIONS,
     LogprobDifferences,
     average_by_place,
     compare_said_tokens,
@@ -118,6 +119,18 @@ def test_a_stated_coarse_format_may_make_larger_errors(stated: str):
 @pytest.mark.parametrize("stated", ["fp32", "bf16", "bfloat16", "BF16", "all F32", ""])
 def test_larger_errors_need_a_stated_format(stated: str):
     assert compare(12.0, stated).finding == COARSE
+
+
+@pytest.mark.parametrize(("grows", "finding"), [(0.0, LARGE), (0.2, LARGE), (1.5, OTHER_POSITIONS)])
+def test_growth_has_to_be_more_than_clear(grows: float, finding: str):
+    """Of many tokens even a correlation of 0.05 is clear; other weights may have it."""
+    reference, _ = make_reference(CHECKPOINT_FP32, answers=512)
+    random = np.random.Generator(np.random.PCG64(8))
+    sizes = 1 + grows * (reference["place"] / LENGTH)
+    said = say(reference, random.normal(0, 90 * BF16, len(reference)) * sizes)
+    said["said"] = np.minimum(said["said"], 0.0)
+    told = compare_said_tokens(said, reference, "bf16")
+    assert told is not None and told.finding == finding
 
 
 def test_few_tokens_show_nothing():

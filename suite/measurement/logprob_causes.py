@@ -237,12 +237,13 @@ def rank_values(values: Any) -> Floats:
 
 
 def measure_absolute_differences(one: Any, other: Any) -> LogprobDifferences | None:
-    """Compare two arrays of log-probabilities; None of empty ones."""
+    """Compare two arrays of log-probabilities, where both are some; None of none."""
     import numpy as np
 
-    if not len(one):
+    known = find_logarithms(one) & find_logarithms(other)
+    if not known.any():
         return None
-    difference = np.abs(np.float64(one) - np.float64(other))
+    difference = np.abs(np.float64(one[known]) - np.float64(other[known]))
     return LogprobDifferences(
         values=len(difference),
         mean=float(difference.mean()),

@@ -16,6 +16,7 @@ from suite.measurement.logprob_causes import (
     LogprobDifferences,
     average_by_place,
     compare_said_tokens,
+    measure_absolute_differences,
 )
 
 LENGTH = 32
@@ -156,3 +157,14 @@ def test_edited_rows_are_compared_as_far_as_they_can_be(column: str, value: floa
 
 def test_places_begin_at_the_first():
     assert average_by_place(np.array([1.0, 3.0, 5.0]), np.array([0, 1, 2])) == (1.0, 4.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_classes_are_compared_where_both_are_logarithms():
+    """Files of pictures may be edited as well."""
+    one = np.array([-1.0, -2.0, -math.inf, math.nan, 1e30], np.float32)
+    found = measure_absolute_differences(one, np.array([-1.5, -2.0, -3.0, -4.0, -5.0], np.float32))
+    assert found is not None
+    assert (found.values, found.mean, found.largest) == (2, 0.25, 0.5)
+    assert measure_absolute_differences(one[2:], one[2:]) is None
+    assert measure_absolute_differences(one[:0], one[:0]) is None

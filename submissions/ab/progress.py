@@ -138,7 +138,7 @@ class AbProgress:
             folder = self.study_folder / f"side-{point.side}"
             folder.mkdir(parents=True, exist_ok=True)
             write_system_record(folder, found)
-            self.machine = describe_study_machine(child, self.machine.commands)
+            self.machine = describe_side_machine(child, self.machine.commands)
 
     def keep_truth(self, child: ChildRun) -> None:
         """Keep the ground truth; RequestError if both sides do not answer the same samples."""
@@ -197,7 +197,7 @@ def convert_to_json(record: Any) -> dict[str, Any]:
     return converted
 
 
-def describe_study_machine(
+def describe_side_machine(
     child: ChildRun | None, earlier: Sequence[tuple[str, ...]]
 ) -> StudyMachine:
     """Describe the machine as a side's process does, with this command after earlier ones."""
@@ -230,7 +230,7 @@ def begin_comparison(study_folder: Path, request: AbRequest) -> AbProgress:
         move_to_superseded([study_folder], results=results)
         progress = begin_anew(study_folder, request)
     else:
-        commands = describe_study_machine(None, record.machine.commands).commands
+        commands = describe_side_machine(None, record.machine.commands).commands
         progress = AbProgress(
             study_folder=study_folder,
             request=adopted,
@@ -248,7 +248,7 @@ def begin_comparison(study_folder: Path, request: AbRequest) -> AbProgress:
 
 def begin_anew(study_folder: Path, request: AbRequest) -> AbProgress:
     """Begin an A/B without a run."""
-    machine = describe_study_machine(None, ())
+    machine = describe_side_machine(None, ())
     return AbProgress(
         study_folder=study_folder, request=request, earlier=(), machine=machine, runs=[]
     )

@@ -33,7 +33,7 @@ from suite.ab.decision import AbVerdict
 from suite.ab.sides import BLOCK_RUN, SIDES, TURNS, AbPoint, AbRequest, list_preparations
 from suite.ab.study import AB
 from suite.console.screen import print_progress_note
-from suite.errors import JudgedError, TemporaryError
+from suite.errors import JudgedError, RequestError, TemporaryError
 from suite.files.layout import convert_to_slug
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
@@ -180,6 +180,10 @@ def try_sides(request: AbRequest, results: Path) -> None:
     """Let both sides answer one query, and say how many blocks the budget holds at least;
     PodiumError of a side that cannot run.
     """
+    if request.a.endpoint:
+        raise RequestError(
+            "--dry-run says nothing about servers, which runs show in seconds; omit it"
+        )
     took_s = 0.0
     for side in SIDES:
         point = next(each for each in list_preparations(request) if each.side == side)

@@ -163,7 +163,5 @@ def ab(
             if value:
                 raise RequestError(f"--{option} requires --prompts")
         prompts = {}
-    if dry_run and prompts:
-        raise RequestError("--dry-run with --prompts: measuring prompts takes seconds; omit it")
     asked = AskedComparison(workload=workload, options=options, a=a, b=b, prompts=prompts, **values)
     run_ab(asked, output_format=output_format, require=require, dry_run=dry_run)

@@ -89,7 +89,7 @@ def run_history_show(options: HistoryOptions, output: Path | None) -> None:
         from submissions.history.page import PAGE_FILE, write_history_pictures
 
         count = write_history_pictures(output, found, settings)
-        click.echo(f"history: {output / PAGE_FILE} and {count} pictures")
+        click.echo(f"history: {output / PAGE_FILE} and {count} picture{'s' * (count != 1)}")
     elif options.output_format == "json":
         click.echo(HISTORY_REPORTS["json"](found, settings), nl=False)
     else:

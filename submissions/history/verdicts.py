@@ -36,7 +36,9 @@ class Standing(StrEnum):
     """What a change means."""
 
     REGRESSED = "regressed"
-    """Slower by the bound or more than before it, and nobody accepts it."""
+    """Slower by the bound or more to this day, alone or with smaller ones behind it, and nobody
+    accepts it.
+    """
     ACCEPTED = "accepted"
     RECOVERED = "recovered"
     """Slower, but the series is as fast as before again."""
@@ -195,13 +197,18 @@ def iterate_series_changes(
 ) -> Iterator[SeriesChange]:
     """Yield the changes of a series with what they mean today."""
     values = [each.value for each in series.points]
-    for change, index in zip(changes, locate_changes(values, changes), strict=True):
+    standings = choose_standings(
+        [compute_loss(series, each.before, each.after) for each in changes],
+        math.log1p(settings.difference),
+    )
+    places = locate_changes(values, changes)
+    for change, index, standing in zip(changes, places, standings, strict=True):
         before, first = series.points[index - 1], series.points[index]
         found = SeriesChange(
             change=change,
             before=before,
             first=first,
-            standing=choose_standing(series, change, changes[-1].after, settings.difference),
+            standing=standing,
             place=name_change(series, first),
             earlier_place=name_change(series, series.points[change.index]),
             commits=list_commits_between(before.commit, first.commit),
@@ -215,17 +222,42 @@ def name_change(series: Series, first: SeriesPoint) -> str:
     return str(series.place / shorten_commit(first.commit).replace("/", "-"))
 
 
-def choose_standing(series: Series, change: Change, now: float, bound: float) -> Standing:
-    """Say what a change means, given the level of today."""
-    least = math.log1p(bound)
-    own = compute_loss(series, change.before, change.after)
-    if own <= 0:
-        return Standing.FASTER
-    if compute_loss(series, change.before, now) >= least:
-        return Standing.REGRESSED
-    if own >= least:
-        return Standing.RECOVERED
-    return Standing.SMALL
+def choose_standings(losses: Sequence[float], least: float) -> list[Standing]:
+    """Say what each change means today. Small losses count together from the first of them on; a
+    loss that is large by itself counts for itself alone.
+
+    Args:
+        losses: of the changes in order, as logarithms; a gain is negative.
+        least: loss from which a change is a regression.
+    """
+    left = find_losses_left(losses)
+    crept = 0.0
+    standings = []
+    for own, remaining in zip(reversed(losses), reversed(left), strict=True):
+        if remaining < least:
+            crept += remaining
+        if own <= 0:
+            standings.append(Standing.FASTER)
+        elif remaining >= least or (remaining > 0 and crept >= least):
+            standings.append(Standing.REGRESSED)
+        elif own >= least:
+            standings.append(Standing.RECOVERED)
+        else:
+            standings.append(Standing.SMALL)
+    return standings[::-1]
+
+
+def find_losses_left(losses: Sequence[float]) -> list[float]:
+    """Return what is left of each loss: a gain takes back the latest ones first."""
+    left = [0.0] * len(losses)
+    for place, loss in enumerate(losses):
+        left[place] = max(loss, 0.0)
+        gain = max(-loss, 0.0)
+        for earlier in reversed(range(place)):
+            taken = min(gain, left[earlier])
+            left[earlier] -= taken
+            gain -= taken
+    return left
 
 
 def compute_loss(series: Series, before: float, after: float) -> float:

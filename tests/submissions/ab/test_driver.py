@@ -240,6 +240,11 @@ def test_what_is_required_decides_the_exit_code(
         (("--scenario", "server"), RequestError, "--set server.target_qps=RATE"),
         (("--b-python", "/nowhere"), MissingError, "no Python there"),
         (("--prompts", "8x8"), RequestError, "--prompts requires two servers"),
+        (
+            ("--dry-run", "--a", "http://h:1", "--b", "http://h:2"),
+            RequestError,
+            "--dry-run says nothing about servers",
+        ),
     ],
 )
 def test_bad_requests_are_refused_in_a_sentence(

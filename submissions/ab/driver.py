@@ -200,6 +200,6 @@ def try_sides(request: AbRequest, results: Path) -> None:
     block_s = RUNS_PER_BLOCK * (took_s + request.seconds)
     blocks = int(request.minutes * S_PER_MINUTE / block_s)
     click.echo(
-        f"a block takes roughly {block_s:.0f} s; {format_minutes(request.minutes)} hold about"
+        f"a block takes roughly {block_s:.0f} s; {format_minutes(request.minutes)} for about"
         f" {blocks} block{'s' * (blocks != 1)}"
     )

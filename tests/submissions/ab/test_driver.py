@@ -145,7 +145,7 @@ def test_a_dry_run_finds_the_checkpoints(tmp_path: Path, monkeypatch: pytest.Mon
         return 0, ""
 
     monkeypatch.setattr(driver, "run_podium", run_podium)
-    assert "hold about" in run_ab(results, "--dry-run").output
+    assert "minutes for about" in run_ab(results, "--dry-run").output
     assert found == [True, True]
 
 

@@ -141,7 +141,7 @@ def test_formats_are_those_of_the_commands() -> None:
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
             commands |= {f"{name} {each}": below for each, below in command.commands.items()}
-        elif command is not None:
+        if command is not None:
             commands[name] = command
     wanted = {
         f"podium {name}": ", ".join(f"`{each}`" for each in parameter.type.choices)

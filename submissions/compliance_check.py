@@ -106,6 +106,11 @@ def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
     return [format_finding_line(finding) for finding in found if finding.severity is Severity.ERROR]
 
 
+def list_warnings(path: Path) -> list[Finding]:
+    """Judge one path; return what does not invalidate it, and a reader should know."""
+    return [each for each in judge_path(path) if each.severity is Severity.WARNING]
+
+
 def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:
     """Return whether the judge accepts a result as far as a repetition of it could tell: with the
     documents of its organisation, but without the ledger, which no run mends.

@@ -1,5 +1,6 @@
 """`podium accept check`: judges a bundle by a contract, with the evidence for each clause."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle.trailer import FrameKind
+from submissions import compliance_check
 from submissions.accept import refusals, signers
 from submissions.accept.clauses import (
     ClauseFinding,
@@ -137,6 +139,7 @@ def judge_delivery(request: AcceptanceRequest, found: Delivery) -> Acceptance:
     """Judge a bundle whose bytes are whole: refusals first, clauses if there are none."""
     contract = request.contract
     refused = [*signers.find_unsigned_contract(request.contract_path, contract.terms.buyer)]
+    refused += refusals.find_spoilt_stamps(found)
     refused += refusals.find_rejected_content(found)
     missing = tuple(refusals.find_missing_result(found))
     if missing:
@@ -193,6 +196,8 @@ def list_evidence(
         text=f"{found.manifest.round}, podium {found.manifest.version};"
         f" {describe_recomputed_figures(found.bundle)}",
     )
+    if warned := list(describe_warnings(found)):
+        yield Evidence(name="warnings", text="; ".join(warned))
     yield Evidence(name="attempts", text="; ".join(describe_attempt_history(found)))
     yield Evidence(name="measured", text=describe_conditions(found))
     yield Evidence(name="machine", text=describe_delivery_machine(found))
@@ -202,6 +207,18 @@ def list_evidence(
     if found.contract.terms.price:
         yield Evidence(name="price", text=describe_price(found.contract))
     yield Evidence(name="limit", text=NOT_SHOWN)
+
+
+def describe_warnings(found: Delivery) -> Iterator[str]:
+    """Yield what the judge warns of in the bundle, by rule; noise stands beside each clause."""
+    warned = compliance_check.list_warnings(found.bundle)
+    rules = Counter(each.rule for each in warned)
+    for rule, count in sorted(rules.items()):
+        if rule.startswith(compliance_check.NOISE_RULE_PREFIX):
+            continue
+        first = next(each for each in warned if each.rule == rule)
+        more = f", and {count - 1} more" if count > 1 else ""
+        yield f"{rule}: found {first.found}; expected {first.required}{more}"
 
 
 def describe_attempt_history(found: Delivery) -> Iterator[str]:

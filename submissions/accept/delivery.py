@@ -99,18 +99,19 @@ def open_delivery(
     """Open a bundle whose bytes are whole; JudgedError if a result in it cannot be read."""
     with keep_bundle_unpacked(bundle), open_results(bundle) as results:
         judge = compliance_check.choose_shared_judge(results)
-        found = tuple(
+        measured = tuple(
             (each, read_compared_result(bundle, each, judge=judge))
             for each in results
             if (each.workload, each.scenario) == (contract.terms.workload, contract.scenario)
         )
+        found = tuple(each for each in measured if each[1].profile == contract.terms.profile)
         yield Delivery(
             contract=contract,
             bundle=bundle,
             wanted=wanted,
             manifest=read_bundle_manifest(bundle),
             trailer=trailer.read_bundle_trailer(bundle),
-            results=tuple(each for each in found if each[1].profile == contract.terms.profile),
+            results=found,
             ledger=read_result_ledger(found[0][0]) if found else b"",
         )
 

@@ -15,9 +15,11 @@ from submissions.accept.ledger_attempts import count_used_attempts, select_attem
 from submissions.campaign.requested_options import convert_to_json_types
 from submissions.pack.bundle import list_content_problems
 from submissions.pack.seal import inspect_bundle
+from submissions.signatures.time_stamps import find_time_stamp_problems
 from suite import registry
 from suite.errors import RequestError
 from suite.files.layout import fold_name
+from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.contract_challenge import SHOWN_DIGITS, TryKind, parse_try_challenge
 from suite.rounds import HyperValue
 from suite.rounds.settings import resolve_settings
@@ -71,6 +73,14 @@ def find_damage(bundle: Path) -> Iterator[Refusal]:
     """Yield what is wrong with the bytes of a bundle; nothing else of it is looked at then."""
     for sentence in inspect_bundle(bundle):
         yield Refusal(kind=RefusalKind.EDITED, sentence=sentence)
+
+
+def find_spoilt_stamps(found: Delivery) -> Iterator[Refusal]:
+    """Yield what is wrong with the time stamps behind the seal, as `podium verify` does; whether
+    their authority is trusted is told in the evidence.
+    """
+    for sentence in find_time_stamp_problems(found.trailer):
+        yield Refusal(kind=RefusalKind.EDITED, sentence=replace_unprintable(sentence))
 
 
 def find_rejected_content(found: Delivery) -> Iterator[Refusal]:

@@ -27,6 +27,7 @@ sys.path.insert(0, BUILDERS)
 
 import ledgers  # noqa: E402 - from that folder
 import making  # noqa: E402
+import tampering  # noqa: E402, F401 - for the tests of forgeries
 
 sys.path.remove(BUILDERS)
 

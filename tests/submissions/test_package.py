@@ -17,11 +17,25 @@ import msgspec
 import pytest
 import zstandard
 from click.testing import CliRunner
+from forged_bundles import (
+    ADDED,
+    GARBAGE,
+    TAILS,
+    member,
+    members_of,
+    raw_of,
+    reseal,
+    sealed_behind,
+    with_member,
+    with_padding,
+    with_time,
+    without_member,
+)
 from modes import run_without_powers
 from system_records import put_system
 
 from compliance.bundle.archive import unpack_bundle
-from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
+from compliance.bundle.seal import SEAL_BYTES
 from compliance.verdict import Finding
 from submissions.commands.pack import pack as pack_command
 from submissions.commands.verify import verify as verify_command
@@ -45,17 +59,6 @@ def names(bundle: Path) -> list[str]:
     raw = zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         return archive.getnames()
-
-
-def reseal(bundle: Path, raw: bytes) -> Path:
-    """Do what a forger would: compress other content and seal it anew."""
-    packed = zstandard.ZstdCompressor(write_checksum=True).compress(raw)
-    bundle.write_bytes(packed + build_bundle_seal(hashlib.sha256(packed).digest()))
-    return bundle
-
-
-def raw_of(bundle: Path) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
 
 
 def test_equal_results_make_equal_bytes_wherever_and_whenever(
@@ -176,23 +179,13 @@ def test_a_truncated_bundle_is_found(bundle: Path, cut: int) -> None:
     assert list_packed_bundle_problems(bundle)
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        b"\0",
-        b"more",
-        zstandard.compress(b"\0" * 512),
-        build_bundle_seal(b"\0" * 32),
-        zstandard.compress(b""),
-    ],
-    ids=["zero", "text", "frame", "seal", "empty frame"],
-)
+@pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
 def test_bytes_behind_the_seal_or_before_it_are_found(bundle: Path, tail: bytes) -> None:
     data = bundle.read_bytes()
     bundle.write_bytes(data + tail)
     assert list_packed_bundle_problems(bundle)
-    body = data[:-SEAL_BYTES] + tail
-    bundle.write_bytes(body + build_bundle_seal(hashlib.sha256(body).digest()))
+    bundle.write_bytes(data)
+    sealed_behind(bundle, tail)
     assert list_packed_bundle_problems(bundle)
 
 
@@ -205,11 +198,7 @@ def test_content_changed_under_a_new_seal_is_named(bundle: Path) -> None:
 
 @pytest.mark.parametrize("name", ["manifest.json", "open/acme/truth/resnet50/labels.txt"])
 def test_bytes_in_the_padding_are_found(bundle: Path, name: str) -> None:
-    raw = bytearray(raw_of(bundle))
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        info = archive.getmember(name)
-    raw[info.offset_data + info.size] = 1
-    assert list_packed_bundle_problems(reseal(bundle, bytes(raw))) == [
+    assert list_packed_bundle_problems(reseal(bundle, with_padding(raw_of(bundle), name))) == [
         f"{name}: its padding is not empty"
     ]
 
@@ -221,61 +210,15 @@ def test_bytes_in_the_last_record_are_found(bundle: Path) -> None:
     assert list_packed_bundle_problems(reseal(bundle, raw + b"\0" * 512))
 
 
-def member(
-    name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, target: str = ""
-) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.size = (
-        kind,
-        target,
-        len(content) if kind == tarfile.REGTYPE else 0,
-    )
-    return info.tobuf(tarfile.PAX_FORMAT) + (
-        content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b""
-    )
-
-
-@pytest.mark.parametrize(
-    ("extra", "word"),
-    [
-        (member("open/acme/more.txt"), "was added"),
-        (member("/etc/x"), "absolute"),
-        (member("../x"), "leaves"),
-        (member("open/../../x"), "leaves"),
-        (member("x", kind=tarfile.SYMTYPE, target="/etc/passwd"), "link"),
-        (member("x", kind=tarfile.LNKTYPE, target="manifest.json"), "link"),
-        (member("x", kind=tarfile.CHRTYPE), "device"),
-        (member("manifest.json"), "manifest.json"),
-        (member("open/acme/truth/resnet50/labels.txt"), "labels.txt"),
-        (b"garbage".ljust(512), "no member"),
-    ],
-    ids=[
-        "added",
-        "absolute",
-        "dots",
-        "inner dots",
-        "symlink",
-        "hardlink",
-        "device",
-        "manifest twice",
-        "twice",
-        "garbage",
-    ],
-)
+@pytest.mark.parametrize(("extra", "word"), ADDED.values(), ids=ADDED)
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_an_added_member_is_named_and_nothing_is_extracted(
     bundle: Path, tmp_path: Path, extra: bytes, word: str, place: str
 ) -> None:
-    raw = raw_of(bundle)
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        members = archive.getmembers()
-    at = (
-        members[1].offset
-        if place == "first"
-        else members[-1].offset_data + -(-members[-1].size // 512) * 512
-    )
     before = set(tmp_path.rglob("*"))
-    problems = list_packed_bundle_problems(reseal(bundle, raw[:at] + extra + raw[at:]))
+    problems = list_packed_bundle_problems(
+        reseal(bundle, with_member(raw_of(bundle), extra, place))
+    )
     assert word in problems[0]
     assert set(tmp_path.rglob("*")) == before
 
@@ -283,28 +226,15 @@ def test_an_added_member_is_named_and_nothing_is_extracted(
 @pytest.mark.parametrize("which", [1, 5, -1])
 def test_a_missing_member_is_named(bundle: Path, which: int) -> None:
     raw = raw_of(bundle)
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        gone = archive.getmembers()[which]
-    end = gone.offset_data + -(-gone.size // 512) * 512
-    problems = list_packed_bundle_problems(reseal(bundle, raw[: gone.offset] + raw[end:]))
+    gone = members_of(raw)[which]
+    problems = list_packed_bundle_problems(reseal(bundle, without_member(raw, which)))
     assert gone.name in problems[0]
 
 
 def test_a_changed_header_is_found(bundle: Path) -> None:
     """Another mode or time is a changed byte, though no content changed."""
-    raw = raw_of(bundle)
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        info = archive.getmembers()[3]
-    info.mtime = 1
-    assert (
-        "header was changed"
-        in list_packed_bundle_problems(
-            reseal(
-                bundle,
-                raw[: info.offset] + info.tobuf(tarfile.PAX_FORMAT) + raw[info.offset_data :],
-            )
-        )[0]
-    )
+    changed = reseal(bundle, with_time(raw_of(bundle)))
+    assert "header was changed" in list_packed_bundle_problems(changed)[0]
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "manifest.json"])
@@ -323,18 +253,7 @@ def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str
     assert any(name in problem for problem in problems)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"PK\x03\x04",
-        b"\x28\xb5\x2f\xfd",
-        zstandard.compress(b""),
-        zstandard.compress(b"no tar at all" * 100),
-        zstandard.compress(b"\0" * (80 << 20)),
-    ],
-    ids=["empty", "zip", "magic", "nothing", "no tar", "zeros"],
-)
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.tar.zst").write_bytes(content)
     assert list_packed_bundle_problems(tmp_path / "x.tar.zst")

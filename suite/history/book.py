@@ -32,7 +32,7 @@ CONFLICT_ADVICE: Final = (
     f" `history.jsonl {UNION_MERGE}` into .gitattributes"
 )
 EDITED_ADVICE: Final = "was edited since podium wrote it; restore it from git"
-CUT_ADVICE: Final = "the last line is incomplete; restore it from git, or delete it and add again"
+CUT_ADVICE: Final = "the line is incomplete; restore it from git, or delete it and add again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,7 +159,7 @@ def test_a_broken_history_is_left_as_it_is(
     before = path.read_bytes()
     code, told = history("add", results)
     assert code == 1
-    assert told.startswith("history.jsonl:2: the last line is incomplete")
+    assert told.startswith("history.jsonl:2: the line is incomplete")
     assert path.read_bytes() == before
 
 

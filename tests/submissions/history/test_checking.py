@@ -270,7 +270,7 @@ def test_a_bound_is_a_percentage(repository: Path, history: History, difference:
     [
         (lambda text: text.replace('"value": 100', '"value": 120', 1), ":1: was edited"),
         (lambda text: text.replace(", ", ",", 1), ":1: was edited"),
-        (lambda text: text[:-30], ":3: the last line is incomplete"),
+        (lambda text: text[:-30], ":3: the line is incomplete"),
         (lambda text: text.replace("\n", "\n<<<<<<< HEAD\n", 1), ":2: a conflict of a merge"),
         (lambda text: text.replace("\n", "\n=======\n", 1), ":2: a conflict of a merge"),
         (lambda text: text.replace("\n", "\nnot json}\n", 1), ":2: was edited"),

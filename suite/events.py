@@ -79,6 +79,29 @@ TELEMETRY: Final = "telemetry_sha256"
 TELEMETRY_LOST: Final = "telemetry_lost"
 """That the run's file of telemetry could not be kept; one sentence."""
 
+DISCLOSED_PRECISIONS: Final = (
+    "lowest_numerical_precision_in_linear",
+    "lowest_numerical_precision_in_attn",
+    "lowest_numerical_precision_in_comm",
+)
+DISCLOSED_PARALLELISMS: Final = (
+    "tensor_parallelism",
+    "pipeline_parallelism",
+    "context_parallelism",
+    "expert_parallelism",
+)
+MICRO_BATCH: Final = "micro_batch_size"
+CONFIG: Final = "config_filename"
+DISCLOSED_EVENTS: Final = (
+    *DISCLOSED_PRECISIONS,
+    *DISCLOSED_PARALLELISMS,
+    MICRO_BATCH,
+    CONFIG,
+)
+"""Facts that logs of MLPerf Training must state. Source: mlcommons/logging,
+training_6.1.0/common.yaml, "Mandatory precision, parallelism, and run-config disclosure (v6.1+)".
+"""
+
 RUN_EVENTS: Final = frozenset(
     {
         RUN_START,

@@ -19,6 +19,7 @@ from workloads.common import run_request
 from workloads.common.inputs import batches
 from workloads.common.inputs.device_copies import load_for_device
 from workloads.common.optimisation import collectives, mixed_precision, sharding
+from workloads.common.optimisation.disclosed_facts import collect_disclosed_facts
 from workloads.common.optimisation.prepared_loss import COMPILE_SETTING
 from workloads.common.optimisation.step import Stepper
 from workloads.common.optimisation.stepped_training import SteppedTraining
@@ -40,6 +41,8 @@ MIN_CONTEXT: Final = 128
 """Positions of the exported network: a prompt with an answer that does not end needs more than a
 sequence has.
 """
+ROW_FILE: Final = "workloads/llama/podium-v1.toml"
+"""In the source and in the package: where the settings of the round come from."""
 METRIC_SIGNATURE: Final = "mean cross-entropy of the next token, in nats"
 
 
@@ -126,7 +129,7 @@ class LlamaTraining(SteppedTraining):
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sequences of an epoch and of an evaluation, the documents of the user's
-        corpus, and what the metric is.
+        corpus, what the metric is, and the precision and parallelism that MLPerf's logs state.
         """
         counted = {
             "train_samples": self._epoch_sequences,
@@ -134,7 +137,8 @@ class LlamaTraining(SteppedTraining):
         }
         if DOCUMENTS in self._found:
             counted[CORPUS_SAMPLES] = int(self._found[DOCUMENTS])
-        return {**counted, "metric_signature": METRIC_SIGNATURE}
+        disclosed = collect_disclosed_facts(self._run, self._micro_batch, ROW_FILE)
+        return {**counted, "metric_signature": METRIC_SIGNATURE, **disclosed}
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""

@@ -9,7 +9,7 @@ machine.
 import json
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from compliance.judge import Judge
 from compliance.verdict import Severity
 from submissions.commands.submit import submit
 from submissions.submit.official import TrainingChecker
+from suite.engine import Precision
 from suite.errors import JudgedError, RequestError
 
 mllog = pytest.importorskip("mlperf_logging.mllog", reason="mlperf-logging is not installed")
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.slow
 ROUND: Final = "v6.0"
 BEGAN_MS: Final = 1_772_500_000_000
 """March 2026, in which runs of v6.0 were made."""
+BEGAN_6_1_MS: Final = 1_790_000_000_000
+"""September 2026, as for v6.1."""
 HOUR_MS: Final = 3_600_000
 EVALUATIONS: Final = (14, 15, 15, 16, 14, 15, 16, 15, 14, 15)
 """Of each run: as many as the reference needs with this batch size (rcps_llama31_8b.json)."""
@@ -54,28 +57,39 @@ UNKNOWN_FIELDS: Final = (
 SET: Final = "acme/results/1xbox/llama31_8b"
 
 
-def write_log(path: Path, number: int, profile: str = "full") -> None:
+def write_log(
+    path: Path,
+    number: int,
+    profile: str = "full",
+    *,
+    first_ms: int = BEGAN_MS,
+    disclosed: Mapping[str, Any] | None = None,
+) -> None:
     """Write a run as mllog does."""
+    began_ms = first_ms + number * HOUR_MS
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = logging.Logger(path.name)
     stream.addHandler(logging.FileHandler(path, encoding="utf-8"))
     logger = mllog.mllog.MLLogger(stream)
-    logger.event("podium_profile", profile, time_ms=BEGAN_MS + number * HOUR_MS)
+    logger.event("podium_profile", profile, time_ms=began_ms)
     for each in measured(number=number, evaluations=EVALUATIONS[number]):
         logger.event(
             each.key,
             each.value,
             {"file": "train.py", "lineno": 1, **each.metadata},
-            time_ms=int(BEGAN_MS + number * HOUR_MS + each.after_ms),
+            time_ms=int(began_ms + each.after_ms),
         )
+        for key, value in (disclosed or {}).items() if each.key == "seed" else ():
+            logger.event(key, value, time_ms=int(began_ms + each.after_ms))
     stream.handlers[0].close()
 
 
-def write_results(root: Path, profile: str = "full", runs: int = 10) -> Path:
+def write_results(root: Path, profile: str = "full", runs: int = 10, **logged: Any) -> Path:
     """Write a results folder with a run set, as podium train leaves it."""
     home = root / "results" / "closed" / "acme"
     for number in range(runs):
-        write_log(home / f"results/1xbox/llama31_8b/result_{number}.txt", number, profile)
+        log = home / f"results/1xbox/llama31_8b/result_{number}.txt"
+        write_log(log, number, profile, **logged)
     description = {
         "submitter": "acme",
         "division": "closed",
@@ -120,9 +134,9 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["--system-file", str(home / "box.toml"), "--code", str(home / "code")]
 
 
-def run_submit(results: Path, target: Path, *more: str) -> Result:
+def run_submit(results: Path, target: Path, *more: str, round_name: str = ROUND) -> Result:
     """Run the command in this process."""
-    words = [str(results), "--round", ROUND, "-o", str(target), "--org", "acme", *more]
+    words = [str(results), "--round", round_name, "-o", str(target), "--org", "acme", *more]
     return CliRunner().invoke(submit, ["training", *words])
 
 
@@ -168,6 +182,38 @@ def test_a_whole_set_becomes_a_tree_that_both_accept(
     assert code.is_file() and not (target / "INCOMPLETE.md").exists()
     described = json.loads((target / "acme/systems/1xbox.json").read_text())
     assert "podium" not in described and described["accelerators_per_node"] == "8"
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+def test_what_the_logs_of_llama_disclose_is_what_v6_1_asks_for(
+    tmp_path: Path, stated: list[str], precision: str
+) -> None:
+    """As `podium train llama` states it. Without it, and with a word of podium's own for bf16, both
+    refuse the tree.
+    """
+    pytest.importorskip("torch")
+    from testbed import a_run
+
+    from workloads.common.optimisation.disclosed_facts import collect_disclosed_facts
+
+    run = a_run("llama", None, tmp_path, {}, precision=Precision(precision))
+    facts = collect_disclosed_facts(run, 4, "workloads/llama/podium-v1.toml")
+    results = write_results(tmp_path / "good", first_ms=BEGAN_6_1_MS, disclosed=facts)
+    words = (*stated, "--checker")
+    done = run_submit(results, tmp_path / "tree", *words, round_name="v6.1")
+    assert done.exit_code == 0, done.output
+    assert "podium: passed, errors: 0" in done.output
+    assert "6.1.0: passed, errors: 0" in done.output
+    for name, wrong in (
+        ("none", {}),
+        ("word", {**facts, "lowest_numerical_precision_in_attn": "bf16"}),
+        ("count", {**facts, "micro_batch_size": 0}),
+    ):
+        bad = write_results(tmp_path / name, first_ms=BEGAN_6_1_MS, disclosed=wrong)
+        words = (*stated, "--checker", "--incomplete")
+        done = run_submit(bad, tmp_path / f"{name}-tree", *words, round_name="v6.1")
+        assert "log.disclosure" in done.output, name
+        assert "podium: failed" in done.output and "6.1.0: failed" in done.output, name
 
 
 def test_what_is_missing_is_listed_and_nothing_written(tmp_path: Path) -> None:

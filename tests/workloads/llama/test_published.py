@@ -250,12 +250,13 @@ def test_training_reads_the_corpus_in_the_order_of_its_seed(
 ) -> None:
     """Two epochs go on in one pass, without a sequence twice; the loss falls."""
     training = LlamaTraining(make_run())
-    assert training.facts() == {
+    counted = {
         "train_samples": 24,
         "eval_samples": 8,
         "corpus_samples": 400,
         "metric_signature": "mean cross-entropy of the next token, in nats",
     }
+    assert counted.items() <= training.facts().items()
     read: list[list[int]] = []
     load = training._load_batch
 

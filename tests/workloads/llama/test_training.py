@@ -13,6 +13,7 @@ import pytest
 import torch
 from testbed import a_run
 
+from suite.engine import Precision
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
@@ -75,6 +76,35 @@ def test_sequences_follow_one_another_without_padding() -> None:
     assert token_ST.shape == (2, 129) and token_ST.dtype == np.int32
     assert token_ST[0].tolist() == stream[:129] and token_ST[1].tolist() == stream[128:]
     assert token_ST[0, 63] == END_ID and token_ST[0, 64] == BEGIN_ID
+
+
+@pytest.mark.parametrize(
+    ("precision", "settings", "words", "micro_batch"),
+    [
+        (Precision.FP32, {"gradient_accumulation_steps": 1}, ("fp32", "fp32"), 8),
+        (Precision.BF16, {"gradient_accumulation_steps": 4}, ("bfloat16", "fp32"), 2),
+        (Precision.FP32, {"train__gradient_format": "fp16"}, ("fp32", "fp16"), None),
+    ],
+)
+def test_a_log_discloses_precision_and_parallelism(
+    make_run: MakeRun,
+    precision: Precision,
+    settings: dict[str, Any],
+    words: tuple[str, str],
+    micro_batch: int | None,
+) -> None:
+    """As MLPerf Training asks for from v6.1 on, in its words."""
+    training = LlamaTraining(replace(make_run(**settings), precision=precision))
+    facts = training.facts()
+    computed, exchanged = words
+    for part in ("linear", "attn"):
+        assert facts[f"lowest_numerical_precision_in_{part}"] == computed
+    assert facts["lowest_numerical_precision_in_comm"] == exchanged
+    assert {
+        facts[f"{each}_parallelism"] for each in ("tensor", "pipeline", "context", "expert")
+    } == {1}
+    assert micro_batch is None or facts["micro_batch_size"] == micro_batch
+    assert (Path(__file__).parents[3] / str(facts["config_filename"])).is_file()
 
 
 def test_the_rate_rises_linearly_and_falls_along_a_cosine(make_run: MakeRun) -> None:

@@ -64,6 +64,23 @@ def test_what_was_tampered_with_is_found_by_the_rule_that_is_there_for_it(
     assert CliRunner().invoke(check, [str(tree)], standalone_mode=False).return_value == 1
 
 
+def test_facts_that_mlperf_asks_for_are_no_tampering(tree: Path) -> None:
+    """Precision and parallelism, which llama's logs have for MLPerf Training v6.1."""
+    path = find_one(tree, "**/resnet/result_0.txt")
+    lines = path.read_text().splitlines(keepends=True)
+    (place,) = (at for at, line in enumerate(lines) if '"metric_signature"' in line)
+    for key, value in (
+        ("lowest_numerical_precision_in_comm", "fp32"),
+        ("tensor_parallelism", 1),
+        ("micro_batch_size", 8),
+        ("config_filename", "workloads/llama/podium-v1.toml"),
+    ):
+        event = json.loads(lines[place].removeprefix(":::MLLOG "))
+        lines.insert(place + 1, f":::MLLOG {json.dumps({**event, 'key': key, 'value': value})}\n")
+    path.write_text("".join(lines))
+    assert judged(tree).findings == ()
+
+
 def aborted(path: Path) -> Path:
     """A legal log of a run that missed its target."""
     write_log(

@@ -20,6 +20,7 @@ from submissions.accept.contract import PER_HOUR, AcceptanceContract, format_mom
 from submissions.accept.delivery import Delivery, open_delivery
 from submissions.accept.ledger_attempts import (
     ContractTry,
+    count_uncounted_runs,
     count_used_attempts,
     select_attempts,
 )
@@ -244,6 +245,10 @@ def describe_try(found: Delivery, attempt: ContractTry) -> str:
     takes = attempt.count_takes(found.contract.scenario) if found.contract.scenario else 1
     if takes > 1:
         words += f", served {takes} times"
+    if found.contract.scenario:
+        invalid, unfinished = count_uncounted_runs(attempt, found.contract.scenario)
+        words += f", {invalid} INVALID run{'s' * (invalid > 1)}" if invalid else ""
+        words += f", {unfinished} not ended" if unfinished else ""
     return words + (", judged here" if attempt is found.made_by else "")
 
 

@@ -62,6 +62,22 @@ class ContractTry:
         return sum(places.values())
 
 
+def count_uncounted_runs(attempt: ContractTry, scenario: Scenario) -> tuple[int, int]:
+    """Count the performance runs of a scenario that used no attempt: those that LoadGen called
+    INVALID, and those that began and did not end, as a seller may end them who sees slow ones.
+    """
+    own = [
+        step
+        for step in attempt.steps
+        if step.what == AttemptKind.PERFORMANCE
+        and PurePosixPath(step.of).parent.parent.name == scenario.folder
+    ]
+    begun = sum(step.step is StepKind.BEGIN for step in own)
+    served = [step for step in own if step.step is StepKind.SERVED]
+    invalid = sum(step.verdict != VALID_RUN for step in served)
+    return invalid, max(0, begun - len(served))
+
+
 def collect_tries(steps: Sequence[LedgerStep], digest: str) -> list[ContractTry]:
     """Return what a ledger has of a contract, in the order in which it began."""
     return [

@@ -179,6 +179,23 @@ def test_a_scenario_that_is_served_again_uses_an_attempt(parties: Parties, tmp_p
     assert refused(tmp_path / "c.toml", bundle) == {RefusalKind.TOO_MANY}
 
 
+def test_runs_that_use_no_attempt_are_shown(
+    parties: Parties, agreed: Agreed, tmp_path: Path
+) -> None:
+    """A seller may end a run that looks slow: its begin is in the ledger."""
+
+    def ended(steps: list[LedgerStep]) -> list[LedgerStep]:
+        return [step for step in steps if step.verdict != "INVALID"]
+
+    for name, edit, words in (
+        ("invalid", list, ", 1 INVALID run,"),
+        ("ended", ended, ", 1 not ended,"),
+    ):
+        bundle = deliver(agreed[1], tmp_path / name, edit=edit, key=parties.key("seller"))
+        told = call("accept", "check", agreed[0], bundle).stdout
+        assert words in told, told
+
+
 def test_bundles_received_before_must_be_continued(
     parties: Parties, agreed: Agreed, delivered: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from suite.console.options import (
     TRAINING_PRECISION_OPTION,
     build_dry_run_option,
 )
-from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE
+from suite.console.parameters import ENGINE_OR_AUTO_TYPE, SEED_TYPE, WORKLOAD_TYPE, FiniteRange
 from suite.console.project_defaults import is_given
 from suite.console.screen import get_output_level
 from suite.dry_run import (
@@ -87,6 +87,12 @@ def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | Non
 )
 @build_dry_run_option("take a few steps and one evaluation")
 @click.option(
+    "--time-steps",
+    type=FiniteRange(min=0.1),
+    hidden=True,
+    help="Time optimizer steps for so many seconds instead; podium ab --training passes it on.",
+)
+@click.option(
     "--challenge",
     hidden=True,
     help="Hexadecimal digits from which the nonce is made; podium run passes them on.",
@@ -98,6 +104,7 @@ def train(
     runs: int | None,
     resume: bool,
     dry_run: bool,
+    time_steps: float | None,
     challenge: str | None,
 ) -> DryRunEstimate | None:
     """Train WORKLOAD until it reaches its target quality.
@@ -113,6 +120,11 @@ def train(
             return report_estimate(
                 try_training(workload, options, seed=seed, runs=runs), options.results
             )
+        if time_steps is not None:
+            from harness.step_timing.timed_steps import time_training_steps
+
+            time_training_steps(workload, options, seconds=time_steps, seed=seed)
+            return None
         from harness.training.run_set import train_run_set
 
         given = set(filter(is_given, RunOptions.__dataclass_fields__))

@@ -3,7 +3,7 @@ harness ceiling.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -58,6 +58,8 @@ class NullInference:
 
     sample_count: int = 1024
     performance_sample_count: int = 1024
+    predictor: Predictor = field(default_factory=NullPredictor)
+    """What each worker has: it does nothing, or what is to be timed."""
 
     def load(self, samples: Sequence[int]) -> None:
         """Do nothing."""
@@ -74,8 +76,8 @@ class NullInference:
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Build a predictor that does nothing."""
-        return NullPredictor()
+        """Return the predictor."""
+        return self.predictor
 
     def truth(self, folder: Path) -> None:
         """Do nothing: there is no ground truth."""

@@ -17,21 +17,11 @@ from suite.workload import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingJob:
-    """A training request and its ranks."""
+class TrainingContext:
+    """A training request and its ranks: all that a training is built from."""
 
     training: TrainingRequest
-    working_entry: ResultsEntry
-    """Where the results are written: their final place, or a staging folder while an earlier set
-    stays until this one is complete.
-    """
-    threads: int
-    """CPU threads of each rank."""
     ranks: Ranks
-    watch: RankWatch | None
-    signals: Signals
-    power: ChosenPower = ChosenPower()
-    """Power sources that the sampler reads on this node."""
 
     @property
     def request(self) -> RunRequest:
@@ -39,14 +29,30 @@ class TrainingJob:
         return self.training.request
 
     @property
-    def entry(self) -> ResultsEntry:
-        """Return the final place of the results."""
-        return self.training.entry
-
-    @property
     def name(self) -> str:
         """Return the workload's name."""
         return self.request.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingJob(TrainingContext):
+    """The same, with where and how a set of runs is kept."""
+
+    working_entry: ResultsEntry
+    """Where the results are written: their final place, or a staging folder while an earlier set
+    stays until this one is complete.
+    """
+    threads: int
+    """CPU threads of each rank."""
+    watch: RankWatch | None
+    signals: Signals
+    power: ChosenPower = ChosenPower()
+    """Power sources that the sampler reads on this node."""
+
+    @property
+    def entry(self) -> ResultsEntry:
+        """Return the final place of the results."""
+        return self.training.entry
 
     @property
     def ledger(self) -> Ledger:

@@ -5,7 +5,7 @@ how long that took.
 from collections.abc import Sequence
 
 from harness.training.mllog_writer import MllogWriter
-from harness.training.run_context import TrainingJob
+from harness.training.run_context import TrainingContext, TrainingJob
 from suite import events
 from suite.console.screen import print_progress_note
 from suite.workload import PreparedTraining, StepPreparation, Training
@@ -23,7 +23,7 @@ def prepare_training_steps(
         log_preparations(log, done)
 
 
-def prepare_and_report_steps(job: TrainingJob, training: Training) -> Sequence[StepPreparation]:
+def prepare_and_report_steps(job: TrainingContext, training: Training) -> Sequence[StepPreparation]:
     """Prepare the steps, on all ranks; print and return what was done."""
     if not isinstance(training, PreparedTraining):
         return ()
@@ -36,7 +36,7 @@ def prepare_and_report_steps(job: TrainingJob, training: Training) -> Sequence[S
     return done
 
 
-def list_asked_settings(job: TrainingJob) -> list[str]:
+def list_asked_settings(job: TrainingContext) -> list[str]:
     """Return the settings by which a user asks for prepared steps."""
     return [key for key in events.PREPARING_SETTINGS if job.request.settings.get(key) is True]
 

@@ -25,7 +25,7 @@ from harness.training.loop import RunEnding, TrainingGoal, TrainingOutcome, trai
 from harness.training.mllog_writer import LogError, MllogWriter
 from harness.training.observation import Observation, observe_training_run
 from harness.training.plugin_values import check_facts
-from harness.training.run_context import TrainingJob
+from harness.training.run_context import TrainingContext, TrainingJob
 from harness.training.state import attempts
 from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoint_numbers
 from harness.training.state.set_state import TrainingSetState, record_run_ending
@@ -206,7 +206,9 @@ def set_up_training(
     return training
 
 
-def build_checked_training(job: TrainingJob, run: Run) -> tuple[Training, Mapping[str, HyperValue]]:
+def build_checked_training(
+    job: TrainingContext, run: Run
+) -> tuple[Training, Mapping[str, HyperValue]]:
     """Seed the generators, build a run's training and check the facts of its data; RequestError if
     they are refused.
     """
@@ -219,7 +221,7 @@ def build_checked_training(job: TrainingJob, run: Run) -> tuple[Training, Mappin
     return training, facts
 
 
-def check_evaluation_schedule(job: TrainingJob, blocks: Iterable[range]) -> None:
+def check_evaluation_schedule(job: TrainingContext, blocks: Iterable[range]) -> None:
     """Before the clock starts, RequestError if the workload evaluates after other epochs than the
     row says: the judge would refuse the run (training.schedule).
     """
@@ -239,7 +241,7 @@ def check_evaluation_schedule(job: TrainingJob, blocks: Iterable[range]) -> None
         raise RequestError(f"{job.name}: blocks() yields no epochs, so that nothing is evaluated")
 
 
-def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
+def check_data_sizes(job: TrainingContext, facts: Mapping[str, HyperValue]) -> None:
     """Before the clock starts, report data of other sizes than the profile's: the run does not
     count. RequestError in the closed division.
     """
@@ -255,7 +257,7 @@ def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
         click.echo(f"{job.name}: {difference}: the judge will reject this run")
 
 
-def find_size_differences(job: TrainingJob, facts: Mapping[str, HyperValue]) -> Iterator[str]:
+def find_size_differences(job: TrainingContext, facts: Mapping[str, HyperValue]) -> Iterator[str]:
     """Yield the differences from the data sizes that the row requires."""
     for key, (fewest, most) in job.training.row.collect_sample_limits().items():
         found = facts.get(key)

@@ -79,7 +79,8 @@ def run_ab(
 def name_study_folder(asked: AskedComparison) -> str:
     """Return the name of the study's folder."""
     pythons = [str(each) for each in (asked.a_python, asked.b_python) if each]
-    words = (asked.workload, "ab", *asked.a, "vs", *asked.b, *pythons, asked.scenario)
+    kind = "training" if asked.training else asked.scenario
+    words = (asked.workload, "ab", *asked.a, "vs", *asked.b, *pythons, kind)
     return convert_to_slug(" ".join(words))[:MAX_NAME_LENGTH].strip("-._")
 
 

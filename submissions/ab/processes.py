@@ -1,4 +1,6 @@
-"""One run of a side: `podium infer` in a process of its own, with a results folder of its own."""
+"""One run of a side: `podium infer` or `podium train` in a process of its own, with a results
+folder of its own.
+"""
 
 import json
 import os
@@ -121,6 +123,8 @@ def locate_child_run(home: Path, folder: Path) -> ChildRun:
 
 def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> list[str]:
     """List the words of the command that measures a run."""
+    if request.training:
+        return list_training_words(request, point, known)
     side, planned = request.get_side(point.side), AB.describe_run(request, point)
     words = ["infer", request.workload or side.endpoint, "--scenario", planned.scenario.value]
     if request.workload:
@@ -138,6 +142,22 @@ def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> lis
     if known.rate and planned.scenario is Scenario.OFFLINE and planned.mode is Mode.PERFORMANCE:
         settings = {EXPECTED_RATE_SETTING: RATE_MARGIN * known.rate, **settings}
     for name, setting in settings.items():
+        words += ["--set", f"{name}={format_setting_word(setting)}"]
+    return [*words, *request.shared, "--system", planned.name_system("")]
+
+
+def list_training_words(request: AbRequest, point: AbPoint, known: KnownSide) -> list[str]:
+    """List the words of the command that times steps of a training."""
+    side, planned = request.get_side(point.side), AB.describe_run(request, point)
+    words = ["train", request.workload, "--profile", request.profile]
+    words += ["--time-steps", str(request.seconds)]
+    words += ["--seed", str(request.seed)]  # the same samples in the same order
+    options = dict(side.options)
+    if known.threads:
+        options["threads"] = str(known.threads)
+    for name, value in options.items():
+        words += [f"--{name}", value]
+    for name, setting in side.settings.items():
         words += ["--set", f"{name}={format_setting_word(setting)}"]
     return [*words, *request.shared, "--system", planned.name_system("")]
 

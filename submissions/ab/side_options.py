@@ -22,6 +22,8 @@ name.
 ENDPOINT_KEY: Final = "endpoint"
 VARIABLE_PREFIX: Final = "env."
 ADDRESS_SIGN: Final = "://"
+SERVING_KEYS: Final = ("engine", "checkpoint", ENDPOINT_KEY)
+"""What only a side that serves has."""
 SHARED_KEYS: Final = {
     "data": "both sides answer the same samples",
     "profile": "both sides are measured in one profile",
@@ -51,6 +53,7 @@ class AskedComparison:
     seconds: float
     seed: int | None
     accuracy: bool
+    training: bool
     checkpoint: Path | None
     prompts: Mapping[str, object] = field(default_factory=dict)
     """Option of own prompts -> value; empty without own prompts."""
@@ -60,6 +63,8 @@ def build_ab_request(asked: AskedComparison) -> AbRequest:
     """Resolve what is asked; RequestError for what no side can be, MissingError for an
     installation that is not there.
     """
+    if asked.training:
+        check_training(asked)
     sides = [
         build_side(asked, words, python)
         for words, python in ((asked.a, asked.a_python), (asked.b, asked.b_python))
@@ -71,6 +76,7 @@ def build_ab_request(asked: AskedComparison) -> AbRequest:
             " them; serve both, or none"
         )
     check_scenario(asked, sides)
+    scenario = Scenario.MULTI_STREAM.value if asked.training else asked.scenario
     has_own_prompts = bool(asked.prompts)
     if has_own_prompts and not has_servers[0]:
         raise RequestError("--prompts requires two servers: --a URL --b URL")
@@ -79,7 +85,7 @@ def build_ab_request(asked: AskedComparison) -> AbRequest:
         b=sides[1],
         workload="" if has_own_prompts else asked.workload,
         profile=asked.options.profile.value,
-        scenario=asked.scenario,
+        scenario=scenario,
         shared=tuple(list_shared_words(asked)),
         difference=asked.difference,
         alpha=DEFAULT_ALPHA,
@@ -87,7 +93,8 @@ def build_ab_request(asked: AskedComparison) -> AbRequest:
         seed=secrets.randbits(SEED_BITS) if asked.seed is None else asked.seed,
         minutes=asked.minutes,
         seconds=asked.seconds,
-        accuracy=asked.accuracy and not has_own_prompts,
+        accuracy=asked.accuracy and not has_own_prompts and not asked.training,
+        training=asked.training,
     )
 
 
@@ -98,6 +105,20 @@ def check_scenario(asked: AskedComparison, sides: Sequence[AbSide]) -> None:
         raise RequestError(
             f"--scenario server compares latencies at one rate: name it with --set {rate}=RATE"
         )
+
+
+def check_training(asked: AskedComparison) -> None:
+    """RequestError for options that only serving has."""
+    named = [word.partition("=")[0] for word in (*asked.a, *asked.b)]
+    serving = [each for each in named if each in SERVING_KEYS or ADDRESS_SIGN in each]
+    if asked.checkpoint is not None:
+        serving.append("--checkpoint")
+    if asked.scenario != Scenario.OFFLINE:
+        serving.append("--scenario")
+    if asked.prompts:
+        serving.append("--prompts")
+    if serving:
+        raise RequestError(f"{serving[0]} belongs to serving; omit it, or --training")
 
 
 def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None) -> AbSide:
@@ -142,7 +163,9 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
 def list_common_options(asked: AskedComparison) -> dict[str, str]:
     """List the options that the command says of both sides."""
     options = asked.options
-    found = {"engine": options.engine, "device": options.device, "framework": options.framework}
+    found = {"device": options.device, "framework": options.framework}
+    if not asked.training:
+        found["engine"] = options.engine
     if options.precision is not None:
         found["precision"] = str(options.precision)
     if options.threads:

@@ -29,6 +29,7 @@ EVERYDAY_OPTIONS: Final = (
     "minutes",
     "seconds",
     "scenario",
+    "training",
     "require",
     "profile",
     "engine",
@@ -107,6 +108,11 @@ def parse_percentage(_: click.Context, __: click.Parameter, text: str) -> float:
     help="LoadGen scenario; server compares p99 latencies at one --set server.target_qps.",
 )
 @click.option(
+    "--training",
+    is_flag=True,
+    help="Compare optimizer steps of the training, in samples/s, instead of answers.",
+)
+@click.option(
     "--require",
     type=click.Choice(["faster", "not-slower"]),
     help="Exit with 1 unless B is shown to be faster, or if it is shown to be slower.",
@@ -145,8 +151,8 @@ def ab(
     output_format: str,
     **values: Any,
 ) -> None:
-    """Tell whether side B serves WORKLOAD faster than side A, slower, or without a difference that
-    matters, in the fewest runs that can say so.
+    """Tell whether side B serves (or trains) WORKLOAD faster than side A, slower, or without a
+    difference that matters, in the fewest runs that can say so.
 
     Each run is a podium infer in a process of its own. Blocks of four runs, ABBA or BAAB, cancel
     what drifts; the comparison stops as soon as it is decided, or when --minutes are used up (exit

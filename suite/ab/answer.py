@@ -22,6 +22,9 @@ from suite.studies.answered_set import AnswerComparison, compare_answered_sets
 from suite.units import S_PER_MINUTE
 
 RUNS_PER_BLOCK: Final = 4
+STEPS_REMARK: Final = (
+    "optimizer steps were compared in samples/s, not the quality that a training reaches with them"
+)
 WIDEST_RATIO: Final = 10.0
 """House rule: an interval whose ends differ by more says nothing to people."""
 
@@ -233,6 +236,8 @@ def describe_ab(request: AbRequest, answer: AbAnswer) -> list[str]:
         told.append(answer.lost)
     elif answer.accuracy is not None:
         told.append(describe_kept_accuracy(answer.accuracy))
+    if request.training:
+        told.append(STEPS_REMARK)
     told += [f"A: {describe_side(request.a)}", f"B: {describe_side(request.b)}"]
     decision = answer.decision
     if decision is not None:

@@ -18,6 +18,7 @@ from suite.units import NS_PER_S
 
 SERVER_LATENCY_KEY: Final = "result_99.00_percentile_latency_ns"
 """What Server is compared by: its rate is that of the arrivals."""
+STEP_RATE_METRIC: Final = "trained_samples_per_second"
 MAX_LOAD_SPREAD: Final = 0.1
 """Of the cores: the round's noise.others_share (suite/rounds/podium-v1.toml). Other programs that
 take as much from all four runs of a block disturb none of them more than another.
@@ -80,8 +81,10 @@ class AbBlock:
         return float((other[0] * other[1] / (one[0] * one[1])) ** 0.5)
 
 
-def compute_ab_figures(run: RunFacts) -> AbFigures | None:
-    """Compute the figures of a run; None if its files do not give them."""
+def compute_ab_figures(run: RunFacts, *, training: bool = False) -> AbFigures | None:
+    """Compute the figures of a run, of optimizer steps if `training`; None if its files do not give
+    them.
+    """
     begin_ns, end_ns = (
         parse_power_time_ns(run.values.get(key)) for key in ("power_begin", "power_end")
     )
@@ -98,7 +101,7 @@ def compute_ab_figures(run: RunFacts) -> AbFigures | None:
             scores=dict(run.scores),
             answers=run.answers,
         )
-    rated = find_rate(run)
+    rated = find_step_rate(run) if training else find_rate(run)
     if begin_ns is None or end_ns is None or rated is None:
         return None
     load = read_host_load(run.folder, begin_ns, end_ns)
@@ -130,6 +133,20 @@ def find_rate(run: RunFacts) -> tuple[str, float] | None:
     if headline.metric == LATENCY_METRIC:
         return headline.metric, NS_PER_S / headline.value
     return headline.metric, headline.value
+
+
+def find_step_rate(run: RunFacts) -> tuple[str, float] | None:
+    """Return the metric of optimizer steps, and their speed in samples/s: all samples over the time
+    from the begin of the first step to the end of the last; None without their record.
+    """
+    queries = run.queries
+    if queries is None or not len(queries):
+        return None
+    took_ns = int(queries.done_ns.max()) - int(queries.issued_ns.min())
+    samples = int(queries.samples.sum())
+    if took_ns <= 0 or samples <= 0:
+        return None
+    return STEP_RATE_METRIC, samples * NS_PER_S / took_ns
 
 
 def list_blocks(points: Sequence[AbMeasured]) -> list[AbBlock]:

@@ -27,7 +27,9 @@ class AbSide:
     named: tuple[str, ...]
     """What the command says of this side alone, as it was typed."""
     options: Mapping[str, str]
-    """Option of `podium infer` -> value: engine, precision, threads, device, checkpoint."""
+    """Option of `podium infer` or `podium train` -> value: engine, precision, threads, device,
+    checkpoint.
+    """
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     """Of both sides and of this one."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +67,10 @@ class AbRequest:
     """Least timed work of a run."""
     accuracy: bool
     """Whether both sides answer the accuracy set."""
+    training: bool = False
+    """Whether optimizer steps of the training are timed, as LoadGen's queries in MultiStream,
+    instead of answers.
+    """
 
     @property
     def design(self) -> AbDesign:

@@ -161,7 +161,11 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
         (scenario,) = parse_scenarios(request.scenario)
         length = {DURATION_SETTING: round(request.seconds * MS_PER_S)}
         return PlannedRun(
-            scenario=scenario, settings={**settings, **length}, side=point.side, keeps_round=False
+            scenario=scenario,
+            settings={**settings, **length},
+            side=point.side,
+            keeps_round=False,
+            is_training=request.training,
         )
 
     def is_complete(self, request: AbRequest, point: AbPoint, run: RunFacts) -> bool:
@@ -174,7 +178,7 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
         self, request: AbRequest, point: AbPoint, run: RunFacts
     ) -> AbFigures | None:
         """Compute speed, times and what disturbed a run."""
-        return compute_ab_figures(run)
+        return compute_ab_figures(run, training=request.training)
 
     def arrange_rows(
         self, requests: Sequence[AbRequest], points: Sequence[AbMeasured]

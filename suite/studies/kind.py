@@ -166,6 +166,8 @@ class PlannedRun:
 
     side: str = ""
     """Of a study of two sides, whose systems may differ in anything; empty of any other."""
+    is_training: bool = False
+    """Whether its queries are optimizer steps of a training."""
 
     @property
     def has_own_system(self) -> bool:

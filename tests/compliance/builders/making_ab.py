@@ -7,11 +7,20 @@ from typing import Final
 
 from making import LOADS, RESNET50, entry_of, write_run, write_truth
 from making_rates import write_search
+from making_study import write_queries
 
 from suite.ab.runs import AbFigures
 from suite.ab.sides import AB_KIND, AbPoint, AbRequest, AbSide
 from suite.ab.study import AB
+from suite.files.layout import RUN_RECORD, ResultsEntry
 from suite.loadgen.scenario import Scenario
+from suite.records import (
+    locate_system_folder,
+    read_served_run,
+    write_record,
+    write_system_record,
+)
+from suite.rounds.settings import GLOBAL_BATCH_SIZE
 from suite.studies.documents import STUDIES_FOLDER, STUDY_TRUTH_FOLDER
 from suite.studies.measured import read_measured_run
 from suite.studies.points import MeasuredRun, collect_points
@@ -19,6 +28,7 @@ from suite.studies.records import PointRecord, write_point_record
 from suite.workload import Mode
 
 LOAD: Final = LOADS[Scenario.OFFLINE]
+STEP_LOAD: Final = LOADS[Scenario.MULTI_STREAM]
 RUN_MS: Final = 10_000.0
 """From the start of a run to that of the next one."""
 RUN_S: Final = 9.0
@@ -47,6 +57,21 @@ def build_request(minutes: float = 10.0) -> AbRequest:
     )
 
 
+def build_training_request() -> AbRequest:
+    """The same of optimizer steps."""
+    asked = build_request()
+    options = {"threads": "2"}
+    return replace(
+        asked,
+        a=replace(asked.a, options=options),
+        b=replace(asked.b, options=options),
+        scenario=Scenario.MULTI_STREAM.value,
+        seconds=STEP_LOAD.row.min_duration_ms / 1000,
+        accuracy=False,
+        training=True,
+    )
+
+
 def write_ab(
     root: Path,
     request: AbRequest | None = None,
@@ -56,7 +81,8 @@ def write_ab(
     number.
     """
     folder, asked = root / STUDIES_FOLDER / "resnet50-ab", request or build_request()
-    write_truth(folder / STUDY_TRUTH_FOLDER)
+    if not asked.training:
+        write_truth(folder / STUDY_TRUTH_FOLDER)
     runs: list[MeasuredRun[AbPoint, AbFigures]] = []
     while (point := AB.choose_next_point(asked, collect_points(AB, runs))) is not None:
         number = len(runs) + 1
@@ -85,7 +111,32 @@ def write_side_run(
         lowest_ns=round(LOAD.lowest_ns / factor),
         begin_ms=number * RUN_MS - (20_000.0 if planned.mode is Mode.ACCURACY else 0.0),
     )
-    write_run(place, load, planned.mode.value, where)
+    if planned.is_training:
+        write_step_run(place, number, factor, where)
+    else:
+        write_run(place, load, planned.mode.value, where)
     record = PointRecord(number=number, repeat=1, point=asdict(point), seconds=RUN_S)
     write_point_record(place, record)
     return place.relative_to(folder).as_posix()
+
+
+def write_step_run(place: Path, number: int, factor: float, where: ResultsEntry) -> None:
+    """One run of optimizer steps at so many times the usual speed."""
+    load = replace(
+        STEP_LOAD,
+        lowest_ns=round(STEP_LOAD.lowest_ns / factor),
+        step_ns=round(STEP_LOAD.step_ns / factor),
+        begin_ms=number * RUN_MS,
+    )
+    write_run(place, load, Mode.PERFORMANCE.value, where)
+    served = read_served_run(place)
+    batch = {GLOBAL_BATCH_SIZE: load.samples_per_query}
+    system = replace(
+        served.system,
+        checkpoint_sha256="",
+        nonce="",
+        settings={**served.system.settings, **batch},
+    )
+    write_system_record(locate_system_folder(place), system)
+    write_record(place / RUN_RECORD, replace(served.record, system_sha256=system.compute_digest()))
+    write_queries(place, load.latencies)

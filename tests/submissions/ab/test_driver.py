@@ -100,6 +100,16 @@ def test_equal_sides_show_no_difference(tmp_path: Path, processes: FakeProcesses
     assert answer["sentence"].startswith("no difference above 3 %")
 
 
+def test_steps_of_a_training_are_compared_without_answers(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    done = run_ab(tmp_path / "r", "--training")
+    assert "B is faster by 25." in done.output, done.output
+    assert "optimizer steps were compared" in done.output
+    assert {each.run for each in processes.asked} == {"warm-up", "block"}
+    assert not list_errors(tmp_path / "r")
+
+
 def test_a_budget_that_ends_first_says_how_much_more_is_needed(
     tmp_path: Path, processes: FakeProcesses
 ) -> None:
@@ -239,6 +249,10 @@ def test_what_is_required_decides_the_exit_code(
         (("--a", "http://h:1"), RequestError, "one side is a server and the other is not"),
         (("--scenario", "server"), RequestError, "--set server.target_qps=RATE"),
         (("--b-python", "/nowhere"), MissingError, "no Python there"),
+        (("--training", "--b", "engine=torch"), RequestError, "engine belongs to serving"),
+        (("--training", "--b", "http://h:1"), RequestError, "belongs to serving"),
+        (("--training", "--scenario", "server"), RequestError, "--scenario belongs to serving"),
+        (("--training", "--checkpoint", "/w"), RequestError, "--checkpoint belongs to serving"),
         (("--prompts", "8x8"), RequestError, "--prompts requires two servers"),
         (
             ("--dry-run", "--a", "http://h:1", "--b", "http://h:2"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from making_ab import build_request
+from making_ab import build_request, build_training_request
 
 from submissions.ab.processes import (
     KnownSide,
@@ -65,6 +65,16 @@ def test_the_accuracy_set_is_answered_offline_in_full_length() -> None:
     assert "--mode accuracy" in told
     assert "min_duration" not in told
     assert "expected_qps" not in told
+
+
+def test_steps_of_a_training_are_timed_with_one_seed() -> None:
+    words = list_side_words(build_training_request(), BLOCK, KnownSide(threads=2, rate=31.5))
+    told = " ".join(words)
+    assert told.startswith("train resnet50 --profile smoke --time-steps ")
+    for each in ("--threads 2", "--seed 7", "--system side-b"):
+        assert each in told
+    for each in ("--scenario", "--engine", "expected_qps", "min_duration"):
+        assert each not in told
 
 
 def test_own_prompts_are_asked_of_the_sides_own_server() -> None:

@@ -12,6 +12,7 @@ from compliance.kinds.podium.documents.curve_study import CurveFile, find_curve
 from compliance.kinds.podium.documents.inference import LoadGenRun
 from compliance.kinds.podium.documents.measured_study import (
     JudgedStudy,
+    StudyRun,
     read_judged_study,
 )
 from compliance.kinds.podium.documents.power import (
@@ -51,6 +52,15 @@ def read_study_documents(
     return sources, [*iterate_study_documents(judged)] if judged else []
 
 
+def is_judged_side(study: JudgedStudy, run: StudyRun) -> bool:
+    """Return whether a run is of two sides that serve: the round says nothing of how LoadGen times
+    optimizer steps, which `ab.steps` checks.
+    """
+    is_training = run.planned is not None and run.planned.is_training
+    compares_sides = study.kind is not None and study.kind.compares_sides
+    return study.has_round_row and compares_sides and not is_training
+
+
 def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
     """Yield a study, then each of its runs: those that keep the round's rules for runs are judged
     as a result's are. One that is kept though it does not count is no result.
@@ -66,7 +76,7 @@ def iterate_study_documents(study: JudgedStudy) -> Iterator[StudyDocument]:
         conditions = build_serving_conditions(each.run)
         if study.holds_to_round(each):
             yield each.run
-        elif study.has_round_row and study.kind is not None and study.kind.compares_sides:
+        elif is_judged_side(study, each):
             yield Part(contents=[each.run], revise=omit_length_finding)
         if (
             not study.holds_to_round(each) and conditions is not None

@@ -9,14 +9,21 @@ from compliance.kinds.podium.documents.measured_study import JudgedStudy, StudyR
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.ab.sides import AB_KIND, SIDES, AbRequest
-from suite.files.layout import RUN_RECORD, SYSTEM_RECORD
+from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, SYSTEM_RECORD
 from suite.records import ServedRun, SystemUnderTest
+from suite.rounds.settings import GLOBAL_BATCH_SIZE
+from suite.studies.batch_loop import MEAN_LATENCY_KEY
 from suite.units import NS_PER_S
 
 COMPARED_FIELDS: Final = ("workload", "round", "profile", "division", "sample_count")
 """Of a system: what both sides have in common."""
 STATED_OPTIONS: Final = ("engine", "precision", "threads", "framework")
 """Options of a side that the record of its system states."""
+SAMPLES_PER_QUERY_KEY: Final = "effective_samples_per_query"
+MAX_STEP_GAP_SHARE: Final = 0.02
+"""House rule, as of a closed loop of batches (batch_loops.MAX_LOOP_GAP_SHARE)."""
+MAX_STEP_EDGE_S: Final = 0.05
+"""House rule: how long LoadGen's thread may wait for a core around all steps of a run."""
 CLOCK_STEP_S: Final = 1.0
 """House rule: by how much a time server may set the wall clock between two runs, which LoadGen's
 stamps are of; a process takes longer to start.
@@ -68,6 +75,65 @@ def sides(study: JudgedStudy) -> Iterator[Fault]:
                     f"{name} {getattr(one, name)} and {getattr(other, name)}",
                     "sides that may be compared",
                 )
+
+
+@rule("ab.steps", JudgedStudy, About.SCORE)
+def steps(study: JudgedStudy) -> Iterator[Fault]:
+    """Runs are of steps, which no checkpoint answers, where the command asked for them, and only
+    there. In an A/B of trainings, each query of a run is a step of the global batch that its system
+    has, in LoadGen's log and in queries.npy, and the time from the first step to the last is that
+    of LoadGen's own latencies.
+
+    Source: docs/guides/ab.md; the speed is samples x steps over that time. LoadGen's stamps enclose
+    podium's, and a step begins when the one before has ended.
+    Advice: keep the files of a run together; repeat the same command if one is lost.
+    """
+    for _, runs in iterate_sides(study):
+        for run, record in runs:
+            is_training = run.planned is not None and run.planned.is_training
+            is_untrained = not (record.system.checkpoint_sha256 or record.network)
+            if is_training != is_untrained:
+                found = "steps of a training" if is_untrained else "answers of a checkpoint"
+                yield run.build_fault(
+                    found, "what the command asked both sides for", file=RUN_RECORD
+                )
+            if is_training:
+                yield from check_step_samples(run, record)
+                yield from check_step_time(run)
+
+
+def check_step_samples(run: StudyRun, record: ServedRun) -> Iterator[Fault]:
+    """Yield samples of steps that are not those of the batch."""
+    batch = record.system.settings.get(GLOBAL_BATCH_SIZE)
+    found = run.run.find_value(SAMPLES_PER_QUERY_KEY)
+    if found != batch or isinstance(found, bool):
+        yield run.run.build_fault(
+            f"{SAMPLES_PER_QUERY_KEY} {found!r}",
+            f"{batch!r}, the {GLOBAL_BATCH_SIZE} of {SYSTEM_RECORD}",
+            SAMPLES_PER_QUERY_KEY,
+        )
+    queries = run.run.queries
+    if queries is not None and bool((queries.samples != batch).any()):
+        yield run.build_fault(
+            "a step of other samples", f"{batch!r} samples a step", file=QUERY_RECORD_FILE
+        )
+
+
+def check_step_time(run: StudyRun) -> Iterator[Fault]:
+    """Yield a record whose steps take less time, or more, than LoadGen says."""
+    queries, mean_ns = run.run.queries, run.run.find_number(MEAN_LATENCY_KEY)
+    if queries is None or not len(queries) or mean_ns is None:
+        yield run.build_fault("no steps", "a record of steps, and their mean latency")
+        return
+    took_s = (int(queries.done_ns.max()) - int(queries.issued_ns.min())) / NS_PER_S
+    logged_s = len(queries) * mean_ns / NS_PER_S
+    most_apart_s = MAX_STEP_GAP_SHARE * logged_s + MAX_STEP_EDGE_S
+    if abs(took_s - logged_s) > most_apart_s:
+        yield run.build_fault(
+            f"{took_s:.3f} s of steps",
+            f"about {logged_s:.3f} s, as LoadGen logged",
+            file=QUERY_RECORD_FILE,
+        )
 
 
 def check_stated_options(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from making import wall
-from making_ab import write_ab
+from making_ab import build_training_request, write_ab
 from spoiling import Builder, setting, then
 
 from suite.files.layout import DETAIL_LOG
@@ -34,9 +34,15 @@ def begin_early(path: Path) -> None:
     setting("power_end", wall(25_000.0))(path)
 
 
-BASES: Final[Mapping[str, Builder]] = {"ab": ab}
-KINDS: Final = {"ab": "ab"}
+def training_ab(folder: Path) -> None:
+    """An A/B of optimizer steps that keeps all rules."""
+    write_ab(folder, build_training_request())
+
+
+BASES: Final[Mapping[str, Builder]] = {"ab": ab, "ab-training": training_ab}
+KINDS: Final = {"ab": "ab", "ab-training": "ab"}
 INVALID: Final[Mapping[str, Builder]] = {
     "ab.sides": then(ab, TABLE, ask_for_one_thread),
     "ab.order": then(ab, THIRD_RUN, begin_early),
+    "ab.steps": then(training_ab, THIRD_RUN, setting("effective_samples_per_query", 16)),
 }

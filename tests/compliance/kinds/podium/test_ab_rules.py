@@ -7,17 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import numpy
 import pytest
 from examples import result_of
 from making import wall
-from making_ab import build_request, steady, write_ab
+from making_ab import build_request, build_training_request, steady, write_ab
 from spoiling import put, setting
 
 from compliance.kinds.podium.rules.sides import is_same_address
 from compliance.verdict import Severity
 from suite.ab.design import plan_order
 from suite.ab.sides import AbPoint
-from suite.files.layout import DETAIL_LOG
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
 from suite.studies.documents import POINT_FILE, STUDY_FILE
 
 Change = Callable[[Path], None]
@@ -146,6 +147,54 @@ MUTANTS: Final[dict[str, tuple[Change, str]]] = {
 @pytest.mark.parametrize(("change", "rule"), MUTANTS.values(), ids=MUTANTS)
 def test_a_changed_comparison_is_broken(tmp_path: Path, change: Change, rule: str) -> None:
     folder = write_ab(tmp_path, speed=close)
+    assert not list_errors(folder)
+    change(folder)
+    assert rule in list_errors(folder)
+
+
+def hurry_steps(folder: Path) -> None:
+    """Let the steps of a run of B take a tenth less time in their record alone."""
+    path = next(iter(sorted(folder.glob(f"side-b/block-001-*/{QUERY_RECORD_FILE}"))))
+    rows = numpy.load(path)
+    begin = rows["issued_ns"].min()
+    for name in ("issued_ns", "done_ns"):
+        rows[name] = begin + (rows[name] - begin) * 9 // 10
+    numpy.save(path, rows)
+
+
+def enlarge_steps(folder: Path) -> None:
+    """Let each step of a run of B have twice the samples in its record."""
+    path = next(iter(sorted(folder.glob(f"side-b/block-001-*/{QUERY_RECORD_FILE}"))))
+    rows = numpy.load(path)
+    rows["samples"] *= 2
+    numpy.save(path, rows)
+
+
+def log_larger_steps(folder: Path) -> None:
+    """Let LoadGen's log have another batch."""
+    path = next(iter(sorted(folder.glob(f"side-b/block-001-*/{DETAIL_LOG}"))))
+    setting("effective_samples_per_query", 16)(path)
+
+
+def drop_steps(folder: Path) -> None:
+    """Let a run have no record of its steps."""
+    next(iter(sorted(folder.glob(f"side-b/block-001-*/{QUERY_RECORD_FILE}")))).unlink()
+
+
+STEP_MUTANTS: Final[dict[str, tuple[Change, str]]] = {
+    "quicker steps": (hurry_steps, "ab.steps"),
+    "larger steps": (enlarge_steps, "ab.steps"),
+    "another batch": (log_larger_steps, "ab.steps"),
+    "no steps": (drop_steps, "study.answer"),
+    "another side's run": (paste_other_side, "study.points"),
+    "answers, not steps": (edit_request(training=False), "ab.steps"),
+    "another seed": (edit_request(seed=OTHER_SEED), "study.plan"),
+}
+
+
+@pytest.mark.parametrize(("change", "rule"), STEP_MUTANTS.values(), ids=STEP_MUTANTS)
+def test_a_changed_comparison_of_steps_is_broken(tmp_path: Path, change: Change, rule: str) -> None:
+    folder = write_ab(tmp_path, build_training_request())
     assert not list_errors(folder)
     change(folder)
     assert rule in list_errors(folder)

@@ -1,0 +1,1 @@
+"""Times the optimizer steps of a training, with LoadGen as the clock."""

@@ -48,7 +48,10 @@ def time_training_steps(
     request = training.request
     batch = request.settings.get(GLOBAL_BATCH_SIZE)
     if not isinstance(batch, int):
-        raise RequestError(f"{workload}: no setting {GLOBAL_BATCH_SIZE}, of which a step would be")
+        raise RequestError(
+            f"{workload}: its steps cannot be compared: no {GLOBAL_BATCH_SIZE} says how many"
+            " samples each has"
+        )
     check_training_precision(request)
     threads = resolve_thread_count(
         options.threads, SingleRank(), large_kernels=request.workload.has_large_kernels

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from compliance.verdict import Finding, Severity
 from submissions.submit.shortfalls import join_places, shorten_list
 from suite.errors import MissingError
+from suite.files.scratch import create_temporary_folder
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
 MAX_CHECK_SECONDS: Final = 1800
@@ -107,8 +107,8 @@ class EndpointsChecker:
     def check_submission(self, submission: Path, round_name: str) -> OfficialVerdict:
         """Check a submission of curves; its own rules are those of its version."""
         name = require_package(ENDPOINTS_PACKAGE)
-        with TemporaryDirectory(prefix="podium-checker-") as folder:
-            report = Path(folder) / "report.json"
+        with create_temporary_folder() as folder:
+            report = folder / "report.json"
             said = run_checker(
                 ["-c", ENDPOINTS_PROGRAM, "check", str(submission), "--output", str(report)], folder
             )
@@ -136,8 +136,8 @@ class TrainingChecker:
         """Check an organisation's submission by the ruleset of a round."""
         name = require_package(TRAINING_PACKAGE)
         ruleset = round_name.rpartition("-v")[2] + ".0"
-        with TemporaryDirectory(prefix="podium-checker-") as folder:
-            log = Path(folder) / "package_checker.log"
+        with create_temporary_folder() as folder:
+            log = folder / "package_checker.log"
             said = run_checker(
                 ["-m", TRAINING_PROGRAM, str(submission), "training", ruleset]
                 + ["--log_output", str(log)],
@@ -170,10 +170,10 @@ class InferenceChecker:
             arguments = ["-c", INFERENCE_PACKAGE, str(program.parent.resolve())]
         tree = submission.parents[1]
         version_name = round_name.rpartition("-")[2]
-        with TemporaryDirectory(prefix="podium-checker-") as folder:
+        with create_temporary_folder() as folder:
             said = run_checker(
                 [*arguments, "--input", str(tree), "--version", version_name]
-                + ["--submitter", submission.name, "--csv", str(Path(folder) / "summary.csv")],
+                + ["--submitter", submission.name, "--csv", str(folder / "summary.csv")],
                 folder,
             )
         name = f"submission_checker of {self.checkout.name}, {version_name}"
@@ -196,7 +196,7 @@ def require_package(name: str) -> str:
         ) from None
 
 
-def run_checker(arguments: Sequence[str], folder: str) -> str:
+def run_checker(arguments: Sequence[str], folder: Path) -> str:
     """Run Python with arguments in a folder, and return what it prints; MissingError if it does
     not end.
     """

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final, TypeVar
@@ -155,9 +156,14 @@ def require_new_folder(target: Path) -> None:
 
 @contextmanager
 def create_folder_beside(target: Path) -> Iterator[Path]:
-    """Create a temporary folder on the disk of a path, and remove it at the end."""
+    """Create a temporary folder on the disk of a path, and remove it at the end, and what a killed
+    command has left there before.
+    """
+    parent, prefix = target.parent.resolve(), f".{target.name}-"
+    for left in parent.glob(f"{escape(prefix)}*"):
+        shutil.rmtree(left, ignore_errors=True)
     try:
-        folder = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent.resolve()))
+        folder = Path(mkdtemp(dir=parent, prefix=prefix))
     except OSError as error:
         raise build_write_error(target, error) from error
     try:

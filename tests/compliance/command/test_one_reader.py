@@ -36,6 +36,8 @@ RESULT = re.compile(
     r" is.*"
 )
 """What names a result in a detail log or a summary."""
+CLIENT_SUMMARY = "client_summary.py"
+"""It writes a summary as the Endpoints client does, under that client's names."""
 TIMES = "evidence.py"
 """The day of a log's first record, by which its round is told, and nothing else of it."""
 
@@ -109,6 +111,8 @@ def test_scores_and_comparisons_name_no_value_of_a_log() -> None:
     """
     found = {}
     for module in sorted(ROOTS[1].rglob("*.py")):
+        if module.name == CLIENT_SUMMARY:
+            continue
         texts = (
             node.value
             for node in ast.walk(ast.parse(module.read_text()))

@@ -252,7 +252,7 @@ def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
     table, *_ = part["sections"][0]["tables"]
     (row,) = table["rows"]
     assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[5] == "4.0"
-    assert row[3].startswith("top1 ") and len(row) == len(table["columns"])
+    assert row[2].startswith("top1 ") and len(row) == len(table["columns"])
 
 
 def test_a_rate_is_drawn_with_its_interval_on_its_own_axis() -> None:

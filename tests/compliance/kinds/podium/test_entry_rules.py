@@ -127,6 +127,8 @@ def test_every_field_of_a_record_is_looked_at_by_some_rule() -> None:
         "ceiling",
         "batches",
         "telemetry_sha256",
+        "logprobs_sha256",
+        "reference_logprobs_sha256",
         "began_idle",
         "lost",
         "searched",

@@ -267,10 +267,10 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("answers.likelihoods", LoadGenRun, About.QUALITY)
 def likelihoods(run: LoadGenRun) -> Iterator[Fault]:
-    """What an accuracy run has of how likely its answers are, logprobs.npy of the system and
-    reference_logprobs.npy of PyTorch, is what run.json names by SHA-256. Rows are in the order of
-    samples and places; of generated answers, each is of a token, and the reference has a row for
-    each of the system's. No probability is above 1.
+    """How likely an accuracy run's answers are stands in logprobs.npy, by the system, and in
+    reference_logprobs.npy, by PyTorch. Both are the files that run.json names by SHA-256. Rows are
+    in the order of samples and places. For generated answers, each row is about a token, and the
+    reference has a row for each of the system's. No probability is above 1.
 
     Source: house rule: `podium precision` compares both, and anybody may do it again;
     suite/loadgen/logprob_record.py.
@@ -301,7 +301,7 @@ def likelihoods(run: LoadGenRun) -> Iterator[Fault]:
 @rule("answers.network", LoadGenRun, About.QUALITY)
 def network(run: LoadGenRun) -> Iterator[Fault]:
     """A system finds its own tokens as likely as PyTorch does with the checkpoint, prompts and
-    positions of the run, but for the rounding of the number format that is stated. Who serves other
+    positions of the run. They differ by the rounding of the stated number format. Who serves other
     weights, another number format, other positions or another prompt is named as far as the
     differences of the log-probabilities show it.
 

@@ -20,9 +20,9 @@ COMPARED_FIELDS: Final = ("workload", "round", "profile", "division", "sample_co
 STATED_OPTIONS: Final = ("engine", "precision", "threads", "framework")
 """Options of a side that the record of its system states."""
 SAMPLES_PER_QUERY_KEY: Final = "effective_samples_per_query"
-MAX_STEP_GAP_SHARE: Final = 0.02
-"""House rule, as of a closed loop of batches (batch_loops.MAX_LOOP_GAP_SHARE)."""
-MAX_STEP_EDGE_S: Final = 0.05
+MAX_STEP_GAP_SHARE: Final = 0.05
+"""House rule, as of a closed loop on a busy machine (batch_loops.MAX_SHARE_ABOVE_RECORD)."""
+MAX_STEP_EDGE_S: Final = 0.25
 """House rule: how long LoadGen's thread may wait for a core around all steps of a run."""
 CLOCK_STEP_S: Final = 1.0
 """House rule: by how much a time server may set the wall clock between two runs, which LoadGen's

@@ -21,9 +21,15 @@ STATED_OPTIONS: Final = ("engine", "precision", "threads", "framework")
 """Options of a side that the record of its system states."""
 SAMPLES_PER_QUERY_KEY: Final = "effective_samples_per_query"
 MAX_STEP_GAP_SHARE: Final = 0.05
-"""House rule, as of a closed loop on a busy machine (batch_loops.MAX_SHARE_ABOVE_RECORD)."""
+"""House rule, as of a closed loop on a busy machine (batch_loops.MAX_SHARE_ABOVE_RECORD): of the
+time between steps, in which LoadGen's thread may wait for a core.
+"""
+MAX_STEP_SAVED_SHARE: Final = 0.02
+"""House rule, as of a closed loop of batches (batch_loops.MAX_LOOP_GAP_SHARE)."""
 MAX_STEP_EDGE_S: Final = 0.25
-"""House rule: how long LoadGen's thread may wait for a core around all steps of a run."""
+"""House rule: how long LoadGen's thread may wait for a core before the first step and behind the
+last one.
+"""
 CLOCK_STEP_S: Final = 1.0
 """House rule: by how much a time server may set the wall clock between two runs, which LoadGen's
 stamps are of; a process takes longer to start.
@@ -127,8 +133,9 @@ def check_step_time(run: StudyRun) -> Iterator[Fault]:
         return
     took_s = (int(queries.done_ns.max()) - int(queries.issued_ns.min())) / NS_PER_S
     logged_s = len(queries) * mean_ns / NS_PER_S
-    most_apart_s = MAX_STEP_GAP_SHARE * logged_s + MAX_STEP_EDGE_S
-    if abs(took_s - logged_s) > most_apart_s:
+    least_s = (1 - MAX_STEP_SAVED_SHARE) * logged_s - MAX_STEP_EDGE_S
+    most_s = (1 + MAX_STEP_GAP_SHARE) * logged_s + MAX_STEP_EDGE_S
+    if not least_s <= took_s <= most_s:
         yield run.build_fault(
             f"{took_s:.3f} s of steps",
             f"about {logged_s:.3f} s, as LoadGen logged",

@@ -90,13 +90,13 @@ DISCLOSED_PARALLELISMS: Final = (
     "context_parallelism",
     "expert_parallelism",
 )
-MICRO_BATCH: Final = "micro_batch_size"
-CONFIG: Final = "config_filename"
+MICRO_BATCH_SIZE: Final = "micro_batch_size"
+CONFIG_FILENAME: Final = "config_filename"
 DISCLOSED_EVENTS: Final = (
     *DISCLOSED_PRECISIONS,
     *DISCLOSED_PARALLELISMS,
-    MICRO_BATCH,
-    CONFIG,
+    MICRO_BATCH_SIZE,
+    CONFIG_FILENAME,
 )
 """Facts that logs of MLPerf Training must state. Source: mlcommons/logging,
 training_6.1.0/common.yaml, "Mandatory precision, parallelism, and run-config disclosure (v6.1+)".

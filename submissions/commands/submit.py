@@ -188,7 +188,7 @@ def training(
     "--measurements",
     type=PATH_TYPE,
     metavar="DIR",
-    help="Folder with user.conf and README.md, for the measurements of each scenario.",
+    help="Folder with user.conf and a README, for the measurements of each scenario.",
 )
 @click.option(
     "--checker",

@@ -32,6 +32,6 @@ def collect_disclosed_facts(run: Run, micro_batch: int, config: str) -> dict[str
         attention: computed,
         exchange: PRECISION_WORDS.get(exchanged, exchanged),
         **dict.fromkeys(events.DISCLOSED_PARALLELISMS, 1),
-        events.MICRO_BATCH: micro_batch,
-        events.CONFIG: config,
+        events.MICRO_BATCH_SIZE: micro_batch,
+        events.CONFIG_FILENAME: config,
     }

@@ -23,7 +23,7 @@ from compliance.verdict import (
 OURS = sorted(
     rule.id for rule in load_rules().values() if rule.check.__module__.startswith("compliance.")
 )
-LIMIT_BYTES = 59_000
+LIMIT_BYTES = 61_000
 """Of a rule's examples, valid and invalid, and its share of the bases."""
 
 

@@ -19,7 +19,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.human_numbers import format_whole_digits
 from suite.loadgen.salting import Salting
 from suite.loadgen.server_counters import Counted, ServerCounters, list_counted_words
-from suite.rounds import HyperValue
+from suite.rounds import HyperValue, InferenceRow
 from suite.served_identity import NOT_STATED, ServedIdentity, Speaker, state_all
 
 IMPORTED_ORIGIN: Final = "imported from "
@@ -61,6 +61,11 @@ class CheckpointRecord:
     """Where weights come from that were not trained here: random, or imported; empty for weights of
     a training.
     """
+
+
+def is_published_model(row: InferenceRow | None, origin: str) -> bool:
+    """Return whether weights of an origin were imported, and a row serves a published model."""
+    return row is not None and bool(row.published_weights) and origin.startswith(IMPORTED_ORIGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from harness.request import RunRequest
 from suite.errors import RequestError
 from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS_FOLDER, compute_folder_sha256
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.records import IMPORTED_ORIGIN, CheckpointRecord
+from suite.records import CheckpointRecord, is_published_model
 
 STAND_IN_ORIGIN: Final = "random, in place of weights that are yet to be trained"
 """Origin of weights that a dry run of a campaign serves."""
@@ -74,8 +74,7 @@ def describe_missing_training_set(request: RunRequest, checkpoint: ExportedCheck
     entry.checkpoint of `podium check` requires; empty if they do, or if none is required.
     """
     options, sha256 = request.options, checkpoint.record.sha256
-    served = request.row.inference.get(request.profile)
-    if served and served.published_weights and checkpoint.record.origin.startswith(IMPORTED_ORIGIN):
+    if is_published_model(request.row.inference.get(request.profile), checkpoint.record.origin):
         return ""
     pattern = f"*/{options.org}/results/*/{request.row.training_name}/result_*.txt"
     if any(sha256 in path.read_text("utf-8", "replace") for path in options.results.glob(pattern)):

@@ -183,6 +183,7 @@ class LlamaGenerator:
         new = self._prepare_tokens()
         if new is None:
             return ()
+        self._chosen = None  # its logits make room for the next ones
         logit_RV = self._network.compute_logits(new)
         token_R = logit_RV.argmax(dim=-1)
         self._last, self._chosen = (new, token_R), (logit_RV, token_R)

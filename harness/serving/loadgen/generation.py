@@ -21,7 +21,7 @@ from harness.children.process import Abort
 from harness.serving.loadgen.batching import BatchTally, IssuedQuery
 from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
-from suite.loadgen.logprob_record import SaidAnswer
+from suite.loadgen.logprob_record import MAX_KEPT_SAMPLES, SaidAnswer
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.token_record import TOKEN_BYTES, TOKEN_RECORD_FIELDS
 from suite.workload import GeneratingInference, LikelihoodGenerator, TokenGenerator
@@ -145,6 +145,20 @@ class GenerationThread:
             generator.admit(slot, self.inference.prompt(waiting.sample))
             self.live[slot] = answer
 
+    def _keep_log_probabilities(
+        self, generator: LikelihoodGenerator, generated: Sequence[int]
+    ) -> None:
+        kept = {
+            slot: answer.log_probabilities
+            for slot, answer in self.live.items()
+            if answer.waiting.sample < MAX_KEPT_SAMPLES
+        }
+        if not kept:
+            return
+        for slot, value in zip(generated, generator.compute_log_probabilities(), strict=True):
+            if slot in kept:
+                kept[slot].append(value)
+
     def hand_over_step(self, generator: TokenGenerator, free: list[int]) -> None:
         """Generate one token for each live slot; hand over first tokens, then whole answers."""
         if not self.live:
@@ -153,9 +167,7 @@ class GenerationThread:
         generated = generator.step()
         self.tallies[0].generated += len(generated)
         if self.kept_answers is not None and isinstance(generator, LikelihoodGenerator):
-            values = generator.compute_log_probabilities()
-            for (slot, _, _), value in zip(generated, values, strict=True):
-                self.live[slot].log_probabilities.append(value)
+            self._keep_log_probabilities(generator, [slot for slot, _, _ in generated])
         for slot, token, last in generated:
             answer = self.live.get(slot)
             if answer is None:

@@ -15,7 +15,7 @@ from suite import events
 from suite.files.layout import CHECKPOINTS_FOLDER, SYSTEM_RECORD
 from suite.loadgen.headline import LATENCY_METRIC, convert_to_ceiling_unit, get_rate_unit
 from suite.loadgen.scenario import Scenario
-from suite.records import IMPORTED_ORIGIN
+from suite.records import is_published_model
 from suite.terms import Precision, Profile
 
 
@@ -172,13 +172,14 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     record = entry.record
     if record is None or entry.place is None:
         return
-    if not (entry.origins or entry.has_unread_log or is_published_model_served(entry)):
+    imported = entry.measurements.weights_origin if entry.measurements else ""
+    is_published = is_published_model(entry.inference, imported)
+    if not (entry.origins or entry.has_unread_log or is_published):
         yield build_system_fault(
             entry,
             f"checkpoint {record.system.checkpoint_sha256}",
             "the checkpoint_sha256 of a training log in this tree",
         )
-    imported = entry.measurements.weights_origin if entry.measurements else ""
     for log in entry.origins:
         if imported:
             yield entry.build_fault(
@@ -191,14 +192,6 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
                 f"a checkpoint from {log.path.name}, which missed its target",
                 "a run that reached its target",
             )
-
-
-def is_published_model_served(entry: InferenceEntry) -> bool:
-    """Return whether an entry says that its weights were imported, and its row allows that."""
-    if entry.measurements is None or entry.inference is None:
-        return False
-    imported = entry.measurements.weights_origin.startswith(IMPORTED_ORIGIN)
-    return imported and bool(entry.inference.published_weights)
 
 
 @rule("entry.evaluated", InferenceEntry, About.QUALITY)

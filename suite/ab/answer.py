@@ -244,9 +244,9 @@ def describe_ab(request: AbRequest, answer: AbAnswer) -> list[str]:
         aside = f", {answer.set_aside} of them set aside and repeated" if answer.set_aside else ""
         told.append(
             f"{len(answer.steps)} blocks{aside}, {decision.runs} runs,"
-            f" {format_minutes(answer.minutes)}; false alarms at most"
-            f" {100 * request.alpha:g} %, a difference of {100 * request.difference:g} % is found"
-            f" in {100 * request.power:g} % of cases; seed {request.seed}"
+            f" {format_minutes(answer.minutes)}; equal sides are called different in at most"
+            f" {100 * request.alpha:g} % of cases, and sides that differ by"
+            f" {100 * request.difference:g} % equal in as many; seed {request.seed}"
         )
         told += describe_noise(decision)
     told += [

@@ -2,6 +2,7 @@
 which parts of the machine it covers.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +11,10 @@ from typing import Any, ClassVar, Final, Protocol
 
 SYSTEM: Final = "system"
 """Scope of the whole machine, measured at its plug; it contains every other part."""
+GPU_SCOPE_PATTERN: Final = re.compile(r"gpu(\d+)")
+"""Scope of a GPU in NVML; on a superchip it is part of the module with its number. Source: nvml.h,
+NVML_POWER_SCOPE_MODULE.
+"""
 PERIOD_MS: Final = 100
 """Default interval between two readings; the setting power.period_ms changes it. Source: house
 rule; MLPerf Training requires at least 1 Hz.

@@ -113,6 +113,8 @@ class Figure:
     """Share of the rate that was produced after the window; None below a hundredth."""
     tokens: TokenFigures | None = None
     """Of the run that gives the value; None where LoadGen does not measure tokens."""
+    run_tokens: tuple[TokenFigures | None, ...] = ()
+    """Of each run, in the order of `runs`; empty for training."""
     within_run: tuple[WithinRun, ...] = ()
     """Statistics over time slices of each performance run; empty for training, and for runs without
     a query record.
@@ -327,6 +329,8 @@ class Result:
     """One record per power channel: of the run that gives the value, or the mean over a set's runs.
     Empty if no power was read.
     """
+    run_energy: "tuple[tuple[EnergyRecord, ...], ...]" = ()
+    """Those of each run, in the order of `runs`."""
     attempts: int | None = None
     """Attempts in the ledger: run sets, or performance runs of the scenario; None if there is
     no ledger.

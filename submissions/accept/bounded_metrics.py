@@ -1,5 +1,5 @@
-"""What a clause of a contract can bound: the result of a scenario or of a training, scores, and
-costs at the contract's price.
+"""What a clause of a contract can bound: the result of a scenario or of a training, latencies of
+tokens, scores, energies, and costs at the contract's price.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from suite.loadgen.headline import (
     select_headline_metric,
 )
 from suite.loadgen.scenario import Scenario, parse_scenarios
+from suite.loadgen.token_figures import TOKEN_LATENCIES
 from suite.measurement.metrics import (
     LATENCY_PREFIX,
     MINUTES_UNIT,
@@ -27,7 +28,16 @@ from suite.measurement.metrics import (
 from suite.rounds import Benchmark, ScenarioRow
 from suite.rounds.compatibility import TRAINING_HALF
 from suite.terms import Profile
-from suite.units import MINUTES_PER_HOUR, NS_PER_MS, NS_PER_S, NS_PER_US, S_PER_HOUR, S_PER_MINUTE
+from suite.units import (
+    J_PER_KJ,
+    MINUTES_PER_HOUR,
+    NS_PER_MS,
+    NS_PER_S,
+    NS_PER_US,
+    S_PER_HOUR,
+    S_PER_MINUTE,
+    W_PER_KW,
+)
 
 COST_UNIT: Final = "currency"
 """Stands for the contract's currency as the unit of a cost."""
@@ -48,6 +58,18 @@ TIME_UNITS: Final[Mapping[str, float]] = {
     "s": 1.0 / S_PER_MINUTE,
     "h": MINUTES_PER_HOUR,
 }
+ENERGY_UNITS: Final[Mapping[str, float]] = {
+    "J": 1.0,
+    "kJ": J_PER_KJ,
+    "Wh": S_PER_HOUR,
+    "kWh": W_PER_KW * S_PER_HOUR,
+}
+TRAINING_ENERGIES: Final[Mapping[str, str]] = {"energy_per_training": "joules"}
+"""Name of an energy -> its field of an EnergyRecord."""
+SAMPLE_ENERGIES: Final[Mapping[str, str]] = {"energy_per_sample": "per_sample_j"}
+TOKEN_ENERGIES: Final[Mapping[str, str]] = {"energy_per_token": "per_token_j"}
+GPU_PREFIX: Final = "gpu_"
+"""Begin of the name of an energy of all GPUs; the others are of the whole machine."""
 
 
 class FigureKind(StrEnum):
@@ -55,6 +77,10 @@ class FigureKind(StrEnum):
 
     HEADLINE = "headline"
     """The result of the scenario, or of the run set, over all its runs."""
+    TOKEN_LATENCY = "token latency"
+    """A percentile of the time to the first token, or per further token, of each run."""
+    ENERGY = "energy"
+    """The energy of each run, of the whole machine or of its GPUs."""
     SCORE = "score"
     """A score over the round's whole accuracy set, or of the last evaluation."""
     COST = "cost"
@@ -70,6 +96,13 @@ class BoundedMetric:
     units: Mapping[str, float]
     """Unit of a bound -> how many of the result's own units it is."""
     more_is_better: bool
+    energy_field: str = ""
+    """Of an energy: its field of an EnergyRecord."""
+
+    @property
+    def is_of_gpus(self) -> bool:
+        """Whether it is an energy of GPUs alone."""
+        return self.kind is FigureKind.ENERGY and self.name.startswith(GPU_PREFIX)
 
     @property
     def direction(self) -> str:
@@ -115,7 +148,7 @@ def list_training_metrics(workload: str, row: Benchmark, profile: Profile) -> li
         build_score_metric(name, name not in row.lower_is_better)
         for name in row.training[profile].target
     ]
-    return [time, *scores, cost]
+    return [time, *scores, *build_energy_metrics(TRAINING_ENERGIES), cost]
 
 
 def list_served_metrics(
@@ -129,14 +162,21 @@ def list_served_metrics(
             f"{workload} has no scenario {scenario} in profile {profile}; it has:"
             f" {offered or 'none'}"
         )
-    headline = build_headline_metric(scenario, half.scenarios[scenario])
+    rule = half.scenarios[scenario]
+    headline = build_headline_metric(scenario, rule)
     costs = [
         BoundedMetric(name=name, kind=FigureKind.COST, units={COST_UNIT: 1.0}, more_is_better=False)
         for unit, name in COSTED_RATES.items()
         if unit in headline.units
     ]
     scores = [build_score_metric(name, more_is_better=True) for name in row.scored_metrics]
-    return [headline, *scores, *costs]
+    latencies: list[BoundedMetric] = []
+    energies = dict(SAMPLE_ENERGIES)
+    if rule.token_latencies:
+        energies |= TOKEN_ENERGIES
+        if scenario is not Scenario.OFFLINE:  # there all queries are issued at once
+            latencies = [build_token_metric(name) for name in TOKEN_LATENCIES]
+    return [headline, *latencies, *scores, *build_energy_metrics(energies), *costs]
 
 
 def build_headline_metric(scenario: Scenario, rule: ScenarioRow) -> BoundedMetric:
@@ -151,6 +191,28 @@ def build_headline_metric(scenario: Scenario, rule: ScenarioRow) -> BoundedMetri
         units=units,
         more_is_better=is_higher_better(metric),
     )
+
+
+def build_token_metric(name: str) -> BoundedMetric:
+    """Return a latency of tokens, of every answer of a run."""
+    return BoundedMetric(
+        name=name, kind=FigureKind.TOKEN_LATENCY, units=LATENCY_UNITS, more_is_better=False
+    )
+
+
+def build_energy_metrics(fields: Mapping[str, str]) -> list[BoundedMetric]:
+    """Return energies of the whole machine, then those of its GPUs."""
+    return [
+        BoundedMetric(
+            name=f"{prefix}{name}",
+            kind=FigureKind.ENERGY,
+            units=ENERGY_UNITS,
+            more_is_better=False,
+            energy_field=field,
+        )
+        for prefix in ("", GPU_PREFIX)
+        for name, field in fields.items()
+    ]
 
 
 def build_score_metric(name: str, more_is_better: bool) -> BoundedMetric:

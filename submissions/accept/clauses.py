@@ -7,6 +7,7 @@ from typing import Final
 
 from submissions.accept.bounded_metrics import BoundedMetric, FigureKind, compute_cost
 from submissions.accept.contract import AcceptanceContract, Clause, convert_bound_unit
+from submissions.accept.run_figures import RunFigures, read_bounded_figures
 from submissions.cells import (
     KnownFigure,
     explain_missing_interval,
@@ -96,8 +97,9 @@ def judge_score_clause(clause: Clause, metric: BoundedMetric, result: Result) ->
 def judge_measured_clause(
     contract: AcceptanceContract, clause: Clause, metric: BoundedMetric, result: Result
 ) -> ClauseFinding:
-    """Judge a clause about the result or its cost, by the interval over all runs."""
+    """Judge a clause about a figure of each run, or the cost, by the interval over all runs."""
     factor, price = convert_bound_unit(clause, metric), contract.terms.price
+    measured = read_bounded_figures(metric, result)
 
     def convert_figure(value: float | None) -> float | None:
         if value is None:
@@ -106,8 +108,10 @@ def judge_measured_clause(
             return compute_cost(price.amount, value, metric.name)
         return value / factor
 
-    value, runs = convert_figure(result.value), tuple(map(convert_figure, result.runs))
-    interval = estimate_value_interval(value, runs, contract.terms.confidence)
+    value, runs = convert_figure(measured.value), tuple(map(convert_figure, measured.runs))
+    interval = None
+    if not measured.problem:
+        interval = estimate_value_interval(value, runs, contract.terms.confidence)
     state = ClauseState.NOT_SHOWN
     if interval:
         state = compare_with_bound(clause, interval.low, interval.high)
@@ -122,21 +126,23 @@ def judge_measured_clause(
             disturbed=bool(result.noise),
         ),
         runs=runs,
-        evidence=", ".join(describe_measured_evidence(contract, result, bool(interval))),
+        evidence=", ".join(describe_measured_evidence(contract, result, measured, bool(interval))),
     )
 
 
 def describe_measured_evidence(
-    contract: AcceptanceContract, result: Result, has_interval: bool
+    contract: AcceptanceContract, result: Result, measured: RunFigures, has_interval: bool
 ) -> Iterator[str]:
     """Yield what a reader must know of the interval, or why there is none."""
-    count = len(result.runs)
-    if has_interval:
+    count = len(measured.runs)
+    if measured.problem:
+        yield measured.problem
+    elif has_interval:
         yield f"{count} runs, {100 * contract.terms.confidence:g} % interval"
-    elif any(run is None for run in result.runs):
-        yield "a run missed its target, no interval"
     else:
         yield explain_missing_interval(count) or f"{count} equal runs, no interval"
+    if measured.read_by:
+        yield measured.read_by
     if result.noise:
         yield f"{DISTURBED_NOTE}: {', '.join(result.noise)}"
 

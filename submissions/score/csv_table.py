@@ -7,7 +7,7 @@ from submissions.curves.point_columns import POINT_COLUMNS
 from submissions.result_columns import RESULT_COLUMNS, rename_column, select_columns
 from suite.columns import Column, Table
 from suite.loadgen.headline import TOKEN_RATE_UNIT
-from suite.loadgen.token_figures import TOKEN_PERCENTILES
+from suite.loadgen.token_figures import TOKEN_LATENCIES
 from suite.measurement.metrics import MINUTES_UNIT
 from suite.records import EnergyRecord
 from suite.result import Result
@@ -31,12 +31,8 @@ POINT_FIGURES: Final = (
     "tps_per_kw",
 )
 """Columns for the figures of the points of curves."""
-TOKEN_LATENCY_COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    f"{name}_{percentile}_ms": (f"{name}_ns", percentile)
-    for name in ("ttft", "tpot")
-    for percentile in (f"p{each:g}" for each in TOKEN_PERCENTILES)
-}
-"""Column -> the latency among a score's figures of tokens, and its percentile."""
+TOKEN_LATENCY_COLUMNS: Final[Mapping[str, str]] = {f"{name}_ms": name for name in TOKEN_LATENCIES}
+"""Column -> the latency among a score's figures of tokens."""
 CONVERGENCE_COLUMNS: Final = {
     "convergence_factor": "factor",
     "convergence": "outcome",
@@ -65,8 +61,7 @@ def get_point_or_token_value(row: Result, name: str) -> object:
         return POINT_COLUMNS[name].read(row.point)
     if row.figure.tokens is None or name not in TOKEN_LATENCY_COLUMNS:
         return None
-    latency, percentile = TOKEN_LATENCY_COLUMNS[name]
-    value_ns: float | None = getattr(row.figure.tokens, latency).get(percentile)
+    value_ns = row.figure.tokens.find_latency_ns(TOKEN_LATENCY_COLUMNS[name])
     return None if value_ns is None else value_ns / NS_PER_MS
 
 

@@ -10,6 +10,12 @@ from suite.loadgen.headline import FIRST_TOKEN_KEY, OUTPUT_TOKEN_KEY
 
 TOKEN_PERCENTILES: Final = (50.0, 90.0, 99.0)
 """Percentiles of tokens' latencies that scores state."""
+TOKEN_LATENCIES: Final[Mapping[str, tuple[str, str]]] = {
+    f"{name}_p{percent:g}": (f"{name}_ns", f"p{percent:g}")
+    for name in ("ttft", "tpot")
+    for percent in TOKEN_PERCENTILES
+}
+"""Name of a latency, as in ttft_p99 -> its field of TokenFigures, and its percentile."""
 TOKEN_RATE_KEYS: Final = ("result_completed_tokens_per_second", "result_tokens_per_second")
 ANSWER_RATE_KEYS: Final = ("result_completed_samples_per_sec", "result_samples_per_second")
 """Of Server and SingleStream, then of Offline. Source: mlcommons/inference, loadgen/results.cc."""
@@ -27,6 +33,12 @@ class TokenFigures:
     """
     tpot_ns: Mapping[str, float] = field(default_factory=dict)
     """The same of the time per output token."""
+
+    def find_latency_ns(self, name: str) -> float | None:
+        """Return a latency by its name in TOKEN_LATENCIES; None if it was not logged."""
+        latency, percentile = TOKEN_LATENCIES[name]
+        found: Mapping[str, float] = getattr(self, latency)
+        return found.get(percentile)
 
 
 def read_token_figures(find_number: Callable[[str], float | None]) -> TokenFigures:

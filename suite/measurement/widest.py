@@ -5,7 +5,7 @@ by these, never by those of one part of several.
 from collections.abc import Sequence
 
 from suite.measurement.power_readings import COMPONENTS_SOURCE, select_outermost_parts
-from suite.power import SYSTEM, Grade
+from suite.power import GPU_SCOPE_PATTERN, SYSTEM, Grade
 from suite.records import EnergyRecord
 
 
@@ -36,6 +36,17 @@ def select_part_energies(energy: Sequence[EnergyRecord]) -> list[EnergyRecord]:
         and each.source != COMPONENTS_SOURCE
     ]
     return list(select_outermost_parts(sorted(known, key=rank_energy)))
+
+
+def select_gpu_energies(energy: Sequence[EnergyRecord]) -> tuple[EnergyRecord, ...]:
+    """Return the energies of single GPUs, in the order of their names; of several of one GPU, the
+    most direct.
+    """
+    found: dict[str, EnergyRecord] = {}
+    for each in sorted(energy, key=rank_energy):
+        if len(each.scope) == 1 and GPU_SCOPE_PATTERN.fullmatch(each.scope[0]):
+            found.setdefault(each.scope[0], each)
+    return tuple(found[scope] for scope in sorted(found))
 
 
 def rank_energy(energy: EnergyRecord) -> tuple[int, str]:

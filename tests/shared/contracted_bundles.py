@@ -21,12 +21,14 @@ from suite.cli import group
 from suite.errors import PodiumError
 from suite.ledger.contract_challenge import TryChallenge, TryKind, format_try_challenge
 from suite.ledger.steps import LedgerStep, compute_campaign_nonce
+from suite.loadgen.scenario import Scenario
 
 BUILDERS = str(Path(__file__).resolve().parents[1] / "compliance" / "builders")
 sys.path.insert(0, BUILDERS)
 
 import ledgers  # noqa: E402 - from that folder
 import making  # noqa: E402
+import making_llama  # noqa: E402, F401 - for the tests of tokens
 import tampering  # noqa: E402, F401 - for the tests of forgeries
 
 sys.path.remove(BUILDERS)
@@ -122,10 +124,13 @@ def deliver(
     kind: TryKind = TryKind.ATTEMPT,
     edit: Edit = list,
     key: Path | None = None,
+    scenario: Scenario = Scenario.SINGLE_STREAM,
+    subject: making.Subject = making.RESNET50,
 ) -> Path:
     """Make the bundle of an attempt, with a ledger that was changed before it was linked."""
     with campaign_of(contract, number, kind):
-        tree = ledgers.keep(making.write_tree(folder / "tree"), edit)
+        made = making.write_tree(folder / "tree", scenario, subject=subject)
+        tree = ledgers.keep(made, edit)
     bundle = seal(tree, folder / "mine.tar.zst")
     if key is not None:
         sign_bundle(bundle, key, "lab@seller.example", detached=False)

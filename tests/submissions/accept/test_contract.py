@@ -107,7 +107,7 @@ def test_without_a_clause_the_file_lists_what_can_be_bounded(
         .replace("# currency", "currency")
         .replace("# per", "per")
     )
-    assert len(read_contract(path).terms.clause) == 6
+    assert len(read_contract(path).terms.clause) == 16
 
 
 BAD: list[tuple[str, tuple[str, str], str]] = [

@@ -1,6 +1,4 @@
-"""The energy of a result, with grade and scope: that of the serving run that determines its value,
-or the mean over a run set's runs.
-"""
+"""The energy of the runs of a result, with grade and scope."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +13,6 @@ from suite.files.layout import DETAIL_LOG
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.mean_energy import average_energies
 from suite.measurement.mlperf_power.checks import is_valid_power_session
 from suite.measurement.mlperf_power.session import find_imported_session
 from suite.measurement.power_readings import MeasuredWork
@@ -25,17 +22,15 @@ from suite.records import EnergyRecord
 NS_PER_MS = 1_000_000
 
 
-def read_training_set_energy(
+def read_training_energies(
     logs: Sequence[Path], telemetry: Iterable[Path]
-) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of a set's runs, for each channel that all runs have with the same
-    parts. Only the first of several nodes counts.
-    """
+) -> tuple[tuple[EnergyRecord, ...], ...]:
+    """Return the energies of each run of a set. Only the first of several nodes counts."""
     files = {
         parse_training_log_number(path): path for path in telemetry if "_node" not in path.name
     }
-    return average_energies(
-        [read_training_run_energy(log, files.get(parse_training_log_number(log))) for log in logs]
+    return tuple(
+        read_training_run_energy(log, files.get(parse_training_log_number(log))) for log in logs
     )
 
 

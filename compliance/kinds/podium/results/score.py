@@ -19,6 +19,7 @@ from suite.events import (
 )
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
+from suite.measurement.mean_energy import average_energies
 from suite.measurement.metrics import (
     MINUTES_UNIT,
     TIME_TO_TRAIN,
@@ -53,6 +54,7 @@ def read_training_set_values(result: IndexedResult) -> Result:
     round_name = str(stamps.get(ROUND))
     in_tree = result.organisation_folder is not None
     lower = run_values[0].lower_is_better
+    energies = energy.read_training_energies(result.training_logs, result.telemetry_files)
     return Result(
         place=result.build_place(
             round_name,
@@ -76,7 +78,8 @@ def read_training_set_values(result: IndexedResult) -> Result:
             lower_is_better=lower,
         ),
         made_with=MadeWith(precision=log_values.format_logged_value(stamps.get(PRECISION))),
-        energy=energy.read_training_set_energy(result.training_logs, result.telemetry_files),
+        energy=average_energies(energies),
+        run_energy=energies,
     )
 
 
@@ -95,7 +98,11 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
     value = min(runs) if is_higher_better(metric) else max(runs)
-    tokens = measured[runs.index(value)].tokens
+    counted = runs.index(value)
+    tokens = measured[counted].tokens
+    energies = tuple(
+        energy.read_served_energy(folder, scenario) for folder in result.performance_folders
+    )
     in_tree = result.organisation_folder is not None
     return Result(
         place=result.build_place(
@@ -113,6 +120,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
             runs=runs,
             whole_answers_per_s=tokens.answers_per_s if tokens else None,
             tokens=tokens,
+            run_tokens=tuple(run.tokens for run in measured),
             within_run=tuple(iterate_within_run_figures(result.performance_folders, scenario)),
         ),
         quality=Quality(
@@ -122,9 +130,10 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> Result:
         made_with=MadeWith(
             precision=drop_unstated(record.stated_system.precision),
             served=record.stated_system.served,
-            counted=read_counted_words(result.performance_folders[runs.index(value)]),
+            counted=read_counted_words(result.performance_folders[counted]),
         ),
-        energy=energy.read_served_energy(result.performance_folders[runs.index(value)], scenario),
+        energy=energies[counted],
+        run_energy=energies,
     )
 
 

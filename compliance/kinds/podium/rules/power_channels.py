@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from suite.measurement.power_readings import PowerTrack
-from suite.power import SYSTEM, Grade, Quantity
+from suite.power import GPU_SCOPE_PATTERN, SYSTEM, Grade, Quantity
 
 POWER_ONLY: Final = (Quantity.POWER,)
 
@@ -44,10 +44,6 @@ PLUGIN_SOURCE: Final = KnownSource(
 RAPL_CORE_ZONE_PATTERN: Final = re.compile(r"(?:core|uncore)(\d.*)")
 RAPL_PACKAGE_ZONE_PATTERN: Final = re.compile(r"(?:package|dram)\d.*")
 """Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
-GPU_SCOPE_PATTERN: Final = re.compile(r"gpu(\d+)")
-"""A GPU in NVML; on a superchip it is part of the module with its number. Source: nvml.h,
-NVML_POWER_SCOPE_MODULE.
-"""
 EVEN_READINGS_SHARE: Final = 1e-4
 """Minimum share of its highest reading by which a sensor varies with the load. Source: house rule;
 meters print four or five digits.

@@ -12,6 +12,7 @@ import pytest
 from kinds.powered_training import trained
 
 from compliance.kinds.podium.results import energy
+from suite.measurement.mean_energy import average_energies
 
 
 def two_runs(
@@ -36,8 +37,8 @@ def test_each_figure_is_the_mean_of_the_runs(tmp_path: Path) -> None:
         tmp_path, lambda line: line.update(p=line["p"] * 3) if "p" in line else None
     )
     (first,), (both,) = (
-        energy.read_training_set_energy(logs[:1], telemetry[:1]),
-        energy.read_training_set_energy(logs, telemetry),
+        average_energies(energy.read_training_energies(logs[:1], telemetry[:1])),
+        average_energies(energy.read_training_energies(logs, telemetry)),
     )
     assert first.mlperf_mean_w and both.mlperf_mean_w == pytest.approx(2 * first.mlperf_mean_w)
     assert (both.joules, both.average_w) == pytest.approx((2 * first.joules, 2 * first.average_w))
@@ -52,4 +53,4 @@ def test_a_channel_that_is_about_other_parts_in_another_run_has_no_mean(tmp_path
             channel.update(scope=["gpu0"] if channel["name"] == "meter" else None)
 
     logs, telemetry = two_runs(tmp_path, moved)
-    assert energy.read_training_set_energy(logs, telemetry) == ()
+    assert average_energies(energy.read_training_energies(logs, telemetry)) == ()

@@ -310,13 +310,17 @@ def forge_gpu(tree: ForgedTree, model: str) -> None:
 def forge_option(tree: ForgedTree, option: tuple[str, Any]) -> None:
     """State another option in the ledger."""
     name, value = option
+    stated: list[int] = []
 
     def state(step: LedgerStep) -> LedgerStep:
         if name not in step.options:
             return step
+        stated.append(step.n)
         return replace(step, options={**step.options, name: value})
 
     tree.edit_steps(state)
+    if not stated:
+        raise Inapplicable(name)
 
 
 def forge_nonce(tree: ForgedTree, letters: str) -> None:

@@ -137,6 +137,52 @@ def served(root: Path, folder: Path, what: AttemptKind, place: int) -> list[Ledg
     ]
 
 
+LOG_OPTIONS: dict[str, str] = {
+    "round": "podium_round",
+    "profile": "podium_profile",
+    "org": "submission_org",
+    "system": "submission_platform",
+    "input": "input_pipeline",
+    **{
+        name: name for name in ("framework", "device", "precision", "threads", "world_size", "seed")
+    },
+}
+"""Option of a step that begins a training -> the event that states it."""
+SERVED_OPTIONS = ("device", "engine", "framework", "input", "precision", "profile", "threads")
+"""Options of a step that begins a served run, under the names that system.json has for them."""
+
+
+def requested(root: Path) -> Edit:
+    """The steps that begin something state what was requested, as podium writes it."""
+
+    def state(step: LedgerStep) -> LedgerStep:
+        if step.step is not StepKind.BEGIN:
+            return step
+        if step.what == AttemptKind.TRAINING:
+            return replace(step, options=step.options | read_logged_request(root / step.of))
+        (path,) = {
+            folder / "system.json"
+            for folder in (root / step.of).parents
+            if (folder / "system.json").is_file()
+        }
+        system = json.loads(path.read_text())
+        told = {name: system[name] for name in SERVED_OPTIONS}
+        return replace(step, options={**told, "system": system["name"]})
+
+    return lambda steps: [state(step) for step in steps]
+
+
+def read_logged_request(folder: Path) -> dict[str, Any]:
+    """What the first log of a set states of what was requested."""
+    lines = [json.loads(text[9:]) for text in (folder / LOG).read_text().splitlines()]
+    stated = {line["key"]: line["value"] for line in reversed(lines)}
+    return {
+        "data": None,
+        **{name: stated[key] for name, key in LOG_OPTIONS.items()},
+        **{f"setting {key}": value for key, value in stated["settings"].items()},
+    }
+
+
 def keep(root: Path, edit: Edit = list) -> Path:
     """Write the ledger of a tree, its steps changed before they are linked."""
     (workload,) = (path.name for path in (root / "checkpoints").iterdir())

@@ -29,6 +29,8 @@ EQUAL_ISSUE_NOTE: Final = frozenset(
     }
 )
 """Lines behind the parameters of a run that issues each sample equally often."""
+EARLY_EXIT_REMARK: Final = "See the detailed log for why this may have occurred."
+"""Second line of LoadGen's advice about too few queries."""
 SUMMARY_HEADINGS: Final = frozenset(
     {
         "MLPerf Results Summary",
@@ -115,7 +117,7 @@ def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
                     "each closing sentence once",
                     number,
                 )
-        elif stopping or stripped.startswith("* "):
+        elif stopping or stripped.startswith("* ") or stripped == EARLY_EXIT_REMARK:
             summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
             store_summary_line(source, part, stripped, number)

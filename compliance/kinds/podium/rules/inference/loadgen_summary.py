@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from compliance.kinds.podium.documents.inference import LoadGenRun
-from compliance.logs.loadgen.summary import LogValue, parse_printed_number
+from compliance.logs.loadgen.summary import EARLY_EXIT_REMARK, LogValue, parse_printed_number
 from compliance.logs.loadgen.summary_keys import (
     LATENCY_EXTREMES,
     SUMMARY_CONSTRAINT_KEYS,
@@ -23,7 +23,7 @@ from compliance.logs.loadgen.summary_keys import (
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
-from suite.loadgen import early_stopping
+from suite.loadgen.early_stopping import compute_queries_needed, estimate_early_stopping
 from suite.loadgen.headline import FIRST_TOKEN_KEY
 from suite.loadgen.scenario import Scenario
 
@@ -55,6 +55,23 @@ LOGGED_NUMBER_TOLERANCE: Final = 1e-5
 """Relative: the detail log prints floats with six significant digits."""
 PRINTED_RATE_TOLERANCE: Final = 0.0051
 """Absolute: the summary prints rates with two decimals."""
+VALIDITIES: Final = ("VALID", "INVALID")
+INVALID_REASON_KEY: Final = "result_invalid_reason"
+LATENCY_ADVICE: Final = "Reduce target QPS to improve latency."
+DURATION_ADVICE: Final = {
+    Scenario.SINGLE_STREAM: (
+        "Decrease the expected latency so the loadgen pre-generates more queries."
+    ),
+    Scenario.MULTI_STREAM: (
+        "Decrease the expected latency so the loadgen pre-generates more queries."
+    ),
+    Scenario.SERVER: "Increase the target QPS so the loadgen pre-generates more queries.",
+    Scenario.OFFLINE: (
+        "Increase expected QPS so the loadgen pre-generates a larger (coalesced) query."
+    ),
+}
+QUERIES_ADVICE: Final = "The test exited early, before enough queries were issued."
+"""This and those above: loadgen/results.cc, PerfConstraintsMet, MinDurationMet and LogDetail."""
 MAX_SHOWN_LINE_CHARACTERS: Final = 120
 """Maximum characters of an unknown line in a finding."""
 MAX_PLAUSIBLE_QUERIES: Final = 1e12
@@ -140,41 +157,51 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
-    """Compare the sentences about early stopping in both files with the counts."""
+    """Compare LoadGen's advice to a run that is INVALID, and its sentences about early stopping,
+    with the counts, and those of one file with those of the other.
+    """
+    if run.find_value("result_validity") not in VALIDITIES:
+        return
     if run.measures_tokens:
         yield from check_token_stopping_text(run)
         return
-    wanted, logged_text = format_stopping_text(run), run.find_value("early_stopping_result")
-    if wanted is None or not isinstance(logged_text, str):
-        return
-    for file, found, line in (
-        (SUMMARY_LOG, " ".join(run.summary.steps), None),
-        (DETAIL_LOG, logged_text, run.find_line("early_stopping_result")),
-    ):
-        if split_stopping_words(found) != split_stopping_words(wanted):
+    advice, wanted = format_invalid_reason(run), format_stopping_text(run)
+    logged_advice, logged_text = map(run.find_value, (INVALID_REASON_KEY, "early_stopping_result"))
+    told = []
+    if isinstance(logged_advice, str):
+        told.append((DETAIL_LOG, logged_advice, advice, run.find_line(INVALID_REASON_KEY)))
+    if wanted is not None and isinstance(logged_text, str):
+        stated = " ".join(run.summary.steps)
+        told.append((SUMMARY_LOG, stated, f"{format_advice(run, advice)} {wanted}", None))
+        line = run.find_line("early_stopping_result")
+        told.append((DETAIL_LOG, logged_text, wanted, line))
+    for file, found, required, at in told:
+        if split_stopping_words(found) != split_stopping_words(required):
             yield run.build_fault(
                 f"early stopping: '{found[:MAX_SHOWN_LINE_CHARACTERS]}'",
-                f"'{wanted}', as the counts imply",
-                line,
+                f"'{required.strip()}', as the counts imply",
+                at,
                 file=file,
             )
 
 
 def check_token_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
-    """Compare the sentences about early stopping of first and further tokens in both files, and
-    that of first tokens with the counts.
+    """Compare the sentences about early stopping of first and further tokens, and LoadGen's advice,
+    in both files, and those of first tokens with the counts.
     """
     first, further = (
         str(run.find_value(f"early_stopping_{name}_result") or "") for name in ("ttft", "tpot")
     )
     stated = " ".join(run.summary.steps)
-    is_valid = run.find_value("result_validity") == "VALID"  # else recommendations follow
-    if is_valid and split_stopping_words(stated) != split_stopping_words(f"{first} {further}"):
+    advice = format_advice(run, str(run.find_value(INVALID_REASON_KEY) or ""))
+    if split_stopping_words(stated) != split_stopping_words(f"{advice} {first} {further}"):
         yield run.build_fault(
             f"early stopping: '{stated[:MAX_SHOWN_LINE_CHARACTERS]}'",
             "the sentences of the detail log",
             file=SUMMARY_LOG,
         )
+    if run.find_value("early_stopping_met") is not True:
+        return  # it says first why further tokens fail
     wanted = format_stopping_text(run)
     if wanted is not None and split_stopping_words(first) != split_stopping_words(wanted):
         yield run.build_fault(
@@ -182,6 +209,23 @@ def check_token_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
             f"'{wanted}', as the counts imply",
             "early_stopping_ttft_result",
         )
+
+
+def format_invalid_reason(run: LoadGenRun) -> str:
+    """Return LoadGen's advice by what was not met; empty if nothing is to be done about it."""
+    told = {
+        "result_perf_constraints_met": LATENCY_ADVICE,
+        "result_min_duration_met": DURATION_ADVICE[run.scenario] if run.scenario else "",
+        "result_min_queries_met": QUERIES_ADVICE,
+    }
+    return " ".join(text for key, text in told.items() if run.find_value(key) is False)
+
+
+def format_advice(run: LoadGenRun, reason: str) -> str:
+    """Return the advice as the summary has it: with where to look for too few queries."""
+    if run.find_value("result_min_queries_met") is False:
+        return f"{reason} {EARLY_EXIT_REMARK}"
+    return reason
 
 
 def measures_single_stream_tokens(run: LoadGenRun) -> bool:
@@ -195,20 +239,18 @@ def split_stopping_words(text: str) -> list[str]:
 
 
 def format_stopping_text(run: LoadGenRun) -> str | None:
-    """Return LoadGen's sentence about early stopping for the counts of a run that passed; None if
-    they are missing, or the run did not pass.
+    """Return LoadGen's sentence about early stopping for the counts of a run; None if they are
+    missing.
     """
-    count = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
-        if run.find_value("result_validity") != "VALID":
-            return None  # recommendations follow
         return ""
-    if run.scenario is Scenario.SERVER:
-        if run.find_value("early_stopping_met") is not True:
-            return None
+    count = run.find_number("result_query_count")
+    if run.scenario is Scenario.SERVER and run.find_value("early_stopping_met") is True:
         return "Run successful."
     if run.rule is None or count is None or not 0 < count <= MAX_PLAUSIBLE_QUERIES:
         return None
+    if run.scenario is Scenario.SERVER:
+        return format_missing_queries(run, int(count), run.rule.percentile)
     if run.scenario is Scenario.MULTI_STREAM:
         return format_stopping_estimate(
             run, int(count), run.rule.percentile, "early_stopping_latency_ms"
@@ -216,9 +258,25 @@ def format_stopping_text(run: LoadGenRun) -> str | None:
     first = format_stopping_estimate(
         run, int(count), run.rule.percentile, "early_stopping_latency_ss"
     )
-    if first is None:
-        return None
+    if estimate_early_stopping(int(count), run.rule.percentile).rank_from_top is None:
+        return first
     return f"{first} {format_second_estimate(run, int(count))}"
+
+
+def format_missing_queries(run: LoadGenRun, count: int, percentile: float) -> str | None:
+    """Return LoadGen's sentence about a Server run that proves no percentile; None if the counts do
+    not say so.
+    """
+    over = run.find_number("result_overlatency_query_count")
+    if over is None or not 0 <= over <= count:
+        return None
+    more = compute_queries_needed(int(over), percentile) - count
+    if more <= 0:
+        return None
+    return (
+        f"Run unsuccessful. Processed {count} queries. Would need to run at least {more} more"
+        " queries, with the run being successful if every additional query were under latency."
+    )
 
 
 def format_second_estimate(run: LoadGenRun, count: int) -> str:
@@ -228,25 +286,24 @@ def format_second_estimate(run: LoadGenRun, count: int) -> str:
     estimate_text = format_stopping_estimate(
         run, count, SECOND_ESTIMATE_PERCENTILE, "early_stopping_latency_ms"
     )
-    if estimate_text:
+    found = estimate_early_stopping(count, SECOND_ESTIMATE_PERCENTILE)
+    if found.rank_from_top is not None:
         return estimate_text[estimate_text.index("Early") :]
-    needed = early_stopping.estimate_early_stopping(
-        count, SECOND_ESTIMATE_PERCENTILE
-    ).queries_needed
     short = (
         f"Not enough queries processed for {SECOND_ESTIMATE_PERCENTILE}th percentile early stopping"
         " estimate"
     )
-    return f"{short} (would need to process at least {needed} total queries)."
+    return f"{short} (would need to process at least {found.queries_needed} total queries)."
 
 
-def format_stopping_estimate(
-    run: LoadGenRun, count: int, percentile: float, key: str
-) -> str | None:
-    """Return LoadGen's sentence about the estimate; None with too few queries."""
-    found, value = early_stopping.estimate_early_stopping(count, percentile), run.find_value(key)
+def format_stopping_estimate(run: LoadGenRun, count: int, percentile: float, key: str) -> str:
+    """Return LoadGen's sentence about the estimate, or about too few queries for one."""
+    found, value = estimate_early_stopping(count, percentile), run.find_value(key)
     if found.rank_from_top is None:
-        return None
+        return (
+            f"Only processed {count} queries. Need to process at least {found.queries_needed}"
+            " queries for early stopping."
+        )
     discarded = (
         f"Processed at least {found.queries_needed} queries ({count}). Would discard"
         f" {found.rank_from_top - 1} highest latency queries."

@@ -30,12 +30,14 @@ from extras.cost import prices as cost_prices
 from extras.tensorrt import prebuilt
 from fuzzing import ledgers
 from fuzzing.archives import bundles
+from fuzzing.contracts import contracts
 from fuzzing.endpoints import answered_runs, audited_entries, client_runs, curves
+from fuzzing.histories import histories
 from fuzzing.language_models import language_models
 from fuzzing.onnx_files import onnx_files
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
-from fuzzing.run_records import beside
+from fuzzing.run_records import beside, likelihoods
 from fuzzing.seeds import (
     DESCRIBED,
     EXAMPLES,
@@ -616,7 +618,10 @@ def readers(results: Path, work: Path) -> list[Reader]:
     found = [
         *documents(results, work),
         *runs,
+        *likelihoods(work),
         *behind_the_seal(work),
+        *contracts(work),
+        *histories(work),
         *data(work),
         *language_models(work),
         *onnx_files(work),

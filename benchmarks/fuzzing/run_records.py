@@ -9,7 +9,7 @@ from typing import Final
 from compliance.kinds.podium.documents import conditions, inference
 from compliance.kinds.podium.results.within_run import iterate_within_run_figures
 from compliance.logs import telemetry
-from compliance.logs.loadgen import query_times
+from compliance.logs.loadgen import log_probabilities, query_times
 from compliance.rules import judge_document
 from fuzzing.reading import Reader, each, judged, parsed
 from fuzzing.seeds import EXAMPLES, named
@@ -19,13 +19,29 @@ from submissions.report.records.queries import read_recorded_queries
 from submissions.report.records.tokens import read_recorded_tokens
 from suite import registry
 from suite.audits.names import AuditTest
-from suite.files.layout import AUDIT_RECORD, QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.files.layout import (
+    AUDIT_RECORD,
+    LOGPROB_FILE,
+    QUERY_RECORD_FILE,
+    REFERENCE_LOGPROB_FILE,
+    TELEMETRY_FILE,
+)
 from suite.loadgen.scenario import Scenario
+from suite.measurement.host_load import read_host_load
 from suite.studies.documents import POINT_FILE, STUDY_FILE
+from suite.studies.likelihoods import (
+    build_said_classes,
+    compare_run_with_reference,
+    list_likelihood_cells,
+    tell_likelihoods,
+)
 from suite.studies.measured import read_measured_study
+from suite.studies.run_facts import read_run_facts
 from suite.workload import Mode
 
 ROUND: Final = registry.load_round()
+LAST_NS: Final = (1 << 63) - 1
+"""Behind the end of any run, UTC."""
 
 
 def beside(results: Path, work: Path) -> Iterator[Reader]:
@@ -70,10 +86,39 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
     )
 
 
+def likelihoods(work: Path) -> Iterator[Reader]:
+    """How likely a system and PyTorch find the answers of an accuracy run, read with the run."""
+    parsers = {
+        LOGPROB_FILE: log_probabilities.read_said_logprobs,
+        REFERENCE_LOGPROB_FILE: log_probabilities.read_reference_logprobs,
+    }
+    for name, parser in parsers.items():
+        root = shutil.copytree(EXAMPLES / "likely", work / f"likely-{name}")
+        (path,) = root.rglob(name)
+        yield Reader(
+            name=name,
+            file=path,
+            seeds=[path.read_bytes()],
+            read=each(parsed(parser), partial(judged, root), studied_likelihoods),
+            share=0.3,
+        )
+
+
+def studied_likelihoods(path: Path) -> object:
+    """Compare a run's likelihoods as a study does."""
+    run = read_run_facts(path.parent)
+    found = compare_run_with_reference(run)
+    return (build_said_classes(run), list_likelihood_cells(found), tell_likelihoods(found))
+
+
 def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
     """Read a file of lines by its parser alone, too, and as a report does."""
     return (
-        (parsed(telemetry.read_telemetry_file), reported_telemetry.read_telemetry_readings)
+        (
+            parsed(telemetry.read_telemetry_file),
+            reported_telemetry.read_telemetry_readings,
+            lambda path: read_host_load(path.parent, 0, LAST_NS),
+        )
         if name == TELEMETRY_FILE
         else (parsed(query_times.read_query_times), reported_queries)
     )

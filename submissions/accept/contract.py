@@ -261,6 +261,12 @@ def check_counts(terms: ContractTerms, scenario: Scenario | None) -> None:
             f"deadline {terms.deadline.isoformat()} has no offset from UTC; write"
             f" {terms.deadline.isoformat()}Z"
         )
+    try:
+        format_moment(terms.deadline)
+    except OverflowError as error:
+        raise RequestError(
+            f"deadline {terms.deadline.isoformat()} is outside of the years 1 to 9999 in UTC"
+        ) from error
     if not NONCE_DIGITS.fullmatch(terms.nonce):
         raise RequestError(f"nonce: not {2 * NONCE_BYTES} of the hexadecimal digits 0-9 and a-f")
 

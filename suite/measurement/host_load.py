@@ -63,7 +63,7 @@ def read_host_load(folder: Path, begin_ns: int, end_ns: int) -> HostLoad:
 def read_taken_share(state: Mapping[str, Any]) -> float | None:
     """Return the share of the cores that others had; None if the host does not tell it."""
     found = [state.get("cpu_others"), state.get("steal")]
-    known = [float(each) for each in found if isinstance(each, int | float)]
+    known = [each for each in found if isinstance(each, int | float) and 0 <= each <= 1]
     return sum(known) if known else None
 
 

@@ -44,5 +44,12 @@ def test_a_damaged_file_gives_what_stands_before_the_damage(tmp_path: Path, end:
     assert read_host_load(tmp_path, 1000 * NS_PER_S, 1002 * NS_PER_S).others_share == 0.5
 
 
+@pytest.mark.parametrize("share", [10**30, -0.5, 1.5, "0.5", None])
+def test_what_is_no_share_of_the_cores_says_nothing(tmp_path: Path, share: Any) -> None:
+    write_lines(tmp_path, build_host(1, 0.5), build_host(2, share, 0.25), build_host(3, share, 2))
+    load = read_host_load(tmp_path, 1000 * NS_PER_S, 1003 * NS_PER_S)
+    assert load.others_share == pytest.approx((0.5 + 0.25) / 2)
+
+
 def test_nothing_is_known_without_telemetry(tmp_path: Path) -> None:
     assert read_host_load(tmp_path, 0, 1).others_share is None

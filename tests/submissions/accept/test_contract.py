@@ -125,6 +125,11 @@ BAD: list[tuple[str, tuple[str, str], str]] = [
     ("no attempts", ("attempts = 2", "attempts = 0"), "attempts 0; required: 1 to 1000"),
     ("certainty", ("0.95", "1.0"), "confidence 1; required: 0.5 to 0.999"),
     ("a local deadline", ("00:00:00Z", "00:00:00"), "has no offset from UTC"),
+    (
+        "a deadline before all years",
+        ("2099-01-01T00:00:00Z", "0001-01-01T00:00:00+23:00"),
+        "is outside of the years 1 to 9999 in UTC",
+    ),
     ("a short nonce", ('nonce = "', 'nonce = "zz'), "nonce: not 64 of the hexadecimal digits"),
     ("no such metric", ('"latency_p90"', '"latency_p99"'), "did you mean 'latency_p90'?"),
     ("another unit", ('"ms"', '"samples/s"'), 'has the unit ms or us or s, not "samples/s"'),

@@ -112,10 +112,10 @@ def list_commits_between(before: str, after: str) -> CommitRange | None:
 
 
 def shorten_commit(name: str) -> str:
-    """Shorten a hash as git does; other names stay as they are."""
+    """Shorten a hash as git does; other names stay as they are, on one line."""
     if FULL_HASH.fullmatch(name):
         return name[:SHORT_COMMIT_DIGITS]
-    return name
+    return replace_unprintable(name)
 
 
 def is_merged_by_union(path: str) -> bool | None:

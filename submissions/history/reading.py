@@ -171,8 +171,8 @@ def restore_result(machine: HistoryMachine, recorded: HistoryResult) -> Result:
             scenario=recorded.scenario,
         ),
         figure=Figure(
-            metric=recorded.metric,
-            unit=recorded.unit,
+            metric=replace_unprintable(recorded.metric),
+            unit=replace_unprintable(recorded.unit),
             value=recorded.value,
             runs=recorded.runs,
             factor=recorded.factor,

@@ -5,7 +5,7 @@ in the order of their commits.
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import PurePosixPath
 from statistics import fmean
@@ -20,7 +20,7 @@ from submissions.history.reading import restore_result
 from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import replace_unprintable
 from suite.history.book import NumberedLine
-from suite.history.records import HistoryLine, encode_canonically
+from suite.history.records import HistoryLine, compute_measured_key, encode_canonically
 from suite.measurement.metrics import is_higher_better
 from suite.result import Result
 
@@ -120,7 +120,7 @@ def build_series(lines: Sequence[NumberedLine]) -> list[Series]:
     with the earliest of them. Sorted by workload, scenario and machine.
     """
     groups: dict[bytes, list[OpenSeries]] = {}
-    for each in sorted(lines, key=rank_line):
+    for each in sorted(unify_lines(lines), key=rank_line):
         result = restore_result(each.line.machine, each.line.result)
         known = groups.setdefault(encode_series_key(each.line), [])
         fitting = next(
@@ -133,6 +133,22 @@ def build_series(lines: Sequence[NumberedLine]) -> list[Series]:
         fitting.lines.append(each)
     found = [close_series(one) for known in groups.values() for one in known]
     return list(assign_places(sorted(found, key=rank_series)))
+
+
+def unify_lines(lines: Sequence[NumberedLine]) -> list[NumberedLine]:
+    """Return what the branches that a merge brought together say: each measurement of a commit
+    once, and one time of each commit, the earliest.
+    """
+    times: dict[str, str] = {}
+    known: dict[tuple[str, str], NumberedLine] = {}
+    for each in lines:
+        line = each.line
+        times[line.commit] = min(line.committed, times.get(line.commit, line.committed))
+        known.setdefault((line.commit, compute_measured_key(line)), each)
+    return [
+        replace(each, line=replace(each.line, committed=times[each.line.commit]))
+        for each in known.values()
+    ]
 
 
 def rank_line(each: NumberedLine) -> tuple[str, str, str, int]:
@@ -219,13 +235,7 @@ def assign_places(found: Sequence[Series]) -> Iterator[Series]:
             number += 1
             place = base.with_name(f"{base.name}-{number}")
         taken.add(place)
-        yield Series(
-            first=each.first,
-            machine=each.machine,
-            configuration=each.configuration,
-            points=each.points,
-            place=place,
-        )
+        yield replace(each, place=place)
 
 
 def name_configuration(series: Series) -> str:

@@ -262,10 +262,10 @@ def find_losses_left(losses: Sequence[float]) -> list[float]:
 
 def compute_loss(series: Series, before: float, after: float) -> float:
     """Return by which logarithm of its speed a series is slower; negative if it is faster."""
-    ratio = math.log(before / after)
+    loss = math.log(before) - math.log(after)
     if series.is_higher_better:
-        return ratio
-    return -ratio
+        return loss
+    return -loss
 
 
 def find_also_changed(before: NumberedLine, after: NumberedLine) -> Iterator[str]:

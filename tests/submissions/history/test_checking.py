@@ -161,6 +161,37 @@ def make_numbered(lines: Sequence[HistoryLine]) -> list[NumberedLine]:
     return [NumberedLine(number=number, line=each) for number, each in enumerate(lines, 1)]
 
 
+def test_what_two_branches_added_counts_once() -> None:
+    """A merge keeps the lines of both: a second line of one measurement is no pair without noise,
+    and where git does not know a commit, each branch has a time of its own for it.
+    """
+    line = build_line(0, 100.0)
+    later = replace(line, added="2026-12-01T00:00:00Z", committed="2026-12-01T00:00:00Z")
+    pair = build_line(0, 102.0)
+    (found,) = build_series(make_numbered([later, pair, line]))
+    (point,) = found.points
+    assert [each.line.result.value for each in point.lines] == [102.0, 100.0]
+    assert point.committed == line.committed
+    assert found.noise is not None and found.noise.pairs == 1
+
+
+def test_a_strangers_line_neither_ends_the_check_nor_reaches_the_terminal(
+    repository: Path, history: History
+) -> None:
+    """Whoever writes a line can write its digest, too."""
+    values = [1e-320] * 7 + [1e308] * 7
+    lines = [
+        replace(build_line(number, value, unit="\x1b[2J"), commit=f"\x1b[2J{number}")
+        for number, value in enumerate(values)
+    ]
+    append_history_lines(Path("history.jsonl"), lines)
+    for words in (("check",), ("check", "--format", "github"), ("show",), ("show", "-o", "page")):
+        code, told = history(*words)
+        assert code == 0
+        assert "\x1b" not in told
+    assert not any("\x1b" in each.read_text() for each in Path("page").iterdir())
+
+
 def test_a_requested_rate_is_not_tested(repository: Path, history: History) -> None:
     write_history(
         Path("history.jsonl"), sample_values(SLOWER), scenario="Server", asked="50 samples/s"

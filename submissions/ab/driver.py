@@ -70,7 +70,7 @@ def run_ab(
             return
         folder = asked.options.results.absolute() / STUDIES_FOLDER / name_study_folder(asked)
         with hold_results(asked.options.results, asked.workload):
-            measure_sides(folder, request)
+            measure_sides(folder, request, asked.seed)
     study = read_measured_study(folder)
     print_comparison(study, folder, output_format)
     raise_outcome(study.answer, require)
@@ -96,12 +96,26 @@ def hold_results(results: Path, workload: str) -> Iterator[None]:
         ) from error
 
 
-def measure_sides(folder: Path, request: AbRequest) -> None:
-    """Measure the runs that the plan asks for, and save after each."""
+def measure_sides(folder: Path, request: AbRequest, seed: int | None) -> None:
+    """Measure the runs that the plan asks for, and save after each.
+
+    Args:
+        folder: of the study.
+        request: what is asked for, with a seed.
+        seed: as the command names it; None: it was drawn.
+    """
     progress = begin_comparison(folder, request)
     print_progress_note(f"{request.workload or 'own prompts'}: {AB.note}")
     if count := len(progress.runs):
-        click.echo(f"continuing after {count} run{'s' * (count != 1)}")
+        click.echo(
+            f"continuing after {count} run{'s' * (count != 1)}; if a side has changed since, name"
+            " another --results"
+        )
+    if seed not in (None, progress.request.seed):
+        click.echo(
+            f"--seed {seed} is not used: the comparison that is continued has the seed"
+            f" {progress.request.seed}; for another order, name another --results"
+        )
     while (point := progress.find_next_point()) is not None:
         measure_point(progress, point)
         print_point(progress, point)

@@ -21,6 +21,10 @@ name.
 """
 ENDPOINT_KEY: Final = "endpoint"
 VARIABLE_PREFIX: Final = "env."
+SECRET_ENDS: Final = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS")
+"""How a word of a variable's name ends if its value opens a door: HF_TOKEN, PGPASSWORD; not
+TOKENIZERS_PARALLELISM, MAX_TOKENS.
+"""
 ADDRESS_SIGN: Final = "://"
 SERVING_KEYS: Final = ("engine", "checkpoint", ENDPOINT_KEY)
 """What only a side that serves has."""
@@ -134,7 +138,9 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
         elif not equals or not key:
             raise RequestError(f"'{word}': write KEY=VALUE, or the address of a server")
         elif key.startswith(VARIABLE_PREFIX):
-            environment[key.removeprefix(VARIABLE_PREFIX)] = value
+            name = key.removeprefix(VARIABLE_PREFIX)
+            check_variable_name(name)
+            environment[name] = value
         elif key in SIDE_KEYS:
             options[key] = value
         elif key in SHARED_KEYS:
@@ -158,6 +164,19 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
         endpoint=endpoint,
         python=interpreter,
     )
+
+
+def check_variable_name(name: str) -> None:
+    """RequestError for a variable without a name, or with one of a secret, since the study records
+    all values.
+    """
+    if not name:
+        raise RequestError(f"'{VARIABLE_PREFIX}': write {VARIABLE_PREFIX}NAME=VALUE")
+    if any(word.endswith(SECRET_ENDS) for word in name.upper().split("_")):
+        raise RequestError(
+            f"{VARIABLE_PREFIX}{name}: looks like a secret, and the study would record its value;"
+            f" set {name} in this command's own environment, which both sides have"
+        )
 
 
 def list_common_options(asked: AskedComparison) -> dict[str, str]:

@@ -206,6 +206,17 @@ def test_an_interrupted_comparison_continues(tmp_path: Path, processes: FakeProc
     assert not list_errors(tmp_path / "r")
 
 
+def test_another_seed_of_a_comparison_that_goes_on_is_told(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    processes.speed = noisy
+    assert "is not used" not in run_ab(tmp_path / "r", "--minutes", "2").output
+    assert "is not used" not in run_ab(tmp_path / "r", "--minutes", "3").output
+    told = run_ab(tmp_path / "r", "--minutes", "4", "--seed", "8").output
+    assert "--seed 8 is not used: the comparison that is continued has the seed 7" in told
+    assert not list_errors(tmp_path / "r")
+
+
 def test_lost_accuracy_is_told_beside_the_speed(
     tmp_path: Path, processes: FakeProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +257,10 @@ def test_what_is_required_decides_the_exit_code(
         (("--a", "data=/other"), RequestError, "both sides answer the same samples"),
         (("--a", "engin=torch"), RequestError, "did you mean 'engine'?"),
         (("--a", "torch"), RequestError, "write KEY=VALUE"),
+        (("--b", "env.HF_TOKEN=x"), RequestError, "set HF_TOKEN in this command's own environment"),
+        (("--b", "env.PGPASSWORD=x"), RequestError, "looks like a secret"),
+        (("--b", "env.acme_api_key=x"), RequestError, "looks like a secret"),
+        (("--b", "env.=x"), RequestError, "write env.NAME=VALUE"),
         (("--a", "http://h:1"), RequestError, "one side is a server and the other is not"),
         (("--scenario", "server"), RequestError, "--set server.target_qps=RATE"),
         (("--b-python", "/nowhere"), MissingError, "no Python there"),
@@ -272,6 +287,16 @@ def test_bad_requests_are_refused_in_a_sentence(
     assert type(done.exception) is kind
     assert sentence in str(done.exception)
     assert not processes.number
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "OMP_NUM_THREADS"])
+def test_a_variable_that_is_no_secret_is_recorded(
+    tmp_path: Path, processes: FakeProcesses, name: str
+) -> None:
+    assert run_ab(tmp_path / "r", "--a", f"env.{name}=1").exit_code == 0
+    (record,) = (tmp_path / "r" / "studies").rglob("study.json")
+    (asked,) = json.loads(record.read_text())["requests"]
+    assert asked["request"]["a"]["environment"] == {name: "1"}
 
 
 def test_a_difference_is_a_percentage(tmp_path: Path) -> None:

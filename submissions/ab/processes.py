@@ -25,6 +25,7 @@ from suite.errors import (
 from suite.files.layout import CHECKPOINTS_FOLDER, RUN_RECORD, STATE_FOLDER
 from suite.files.scratch import create_temporary_folder
 from suite.loadgen.scenario import Scenario
+from suite.process.parent import end_with_parent
 from suite.records import find_system_folder
 from suite.rounds import HyperValue
 from suite.studies.kind import EXPECTED_RATE_SETTING, RATE_MARGIN
@@ -37,6 +38,10 @@ GRACE_S: Final = 20.0
 (suite/process/signals.py), and is killed after twice that time.
 """
 MAX_TOLD_LINES: Final = 3
+PYTHON_VARIABLES: Final = ("PYTHONHOME", "PYTHONPATH")
+"""They lead every Python to the packages of one. Source: python --help-env."""
+NO_PODIUM: Final = "No module named podium"
+"""What Python says last if it lacks podium."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +179,12 @@ def run_podium(side: AbSide, words: Sequence[str]) -> tuple[int, str]:
     interpreter = side.python or sys.executable
     process = subprocess.Popen(
         [interpreter, "-P", "-m", "podium", *words],  # not the working folder's podium
-        env={**os.environ, **side.environment},
+        env=build_side_environment(side),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,  # Ctrl-C reaches this command, which ends the other one
+        preexec_fn=end_with_parent,  # a side that goes on would disturb the next command's runs
         text=True,
         errors="replace",
     )
@@ -188,6 +194,15 @@ def run_podium(side: AbSide, words: Sequence[str]) -> tuple[int, str]:
         end_process(process)
         raise
     return process.returncode, told
+
+
+def build_side_environment(side: AbSide) -> dict[str, str]:
+    """Return the variables of a side's processes: another installation has its own packages."""
+    found = dict(os.environ)
+    if side.python:
+        for name in PYTHON_VARIABLES:
+            found.pop(name, None)
+    return found | dict(side.environment)
 
 
 def end_process(process: "subprocess.Popen[str]") -> None:
@@ -214,5 +229,7 @@ def build_side_error(error: SideError, what: str) -> PodiumError:
     kinds: dict[int, type[PodiumError]] = {
         each.exit_code: each for each in (RequestError, MissingError, TemporaryError)
     }
+    if error.sentence.endswith(NO_PODIUM):
+        return MissingError(f"{what}: {error.sentence}; install podium-suite there")
     kind = kinds.get(error.code, JudgedError)
     return kind(f"{what}: {error.sentence}")

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from submissions.ab.processes import ChildRun, KnownSide
+from submissions.ab.processes import ChildRun, KnownSide, SideError
+from suite.ab.comparability import iterate_task_differences
 from suite.ab.decision import AbVerdict
 from suite.ab.runs import AbFigures
 from suite.ab.sides import AB_KIND, AbPoint, AbRequest
@@ -35,7 +36,7 @@ from suite.records import (
     write_system_record,
 )
 from suite.studies.documents import POINT_FILE, STUDY_TRUTH_FOLDER, StudyMachine
-from suite.studies.measured import decode_requests, read_measured_run
+from suite.studies.measured import build_measured_run, decode_requests, read_measured_run
 from suite.studies.points import MeasuredRun, StudiedPoint, collect_points, walk_plan
 from suite.studies.records import (
     PointRecord,
@@ -46,11 +47,10 @@ from suite.studies.records import (
     write_point_record,
     write_study_record,
 )
+from suite.studies.run_facts import read_run_facts
 
 OFFLINE_RATE: Final = HEADLINE_METRICS[Scenario.OFFLINE][0]
 CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
-COMPARED_FIELDS: Final = ("workload", "round", "profile", "sample_count")
-"""Fields of the systems that both sides must have in common."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class AbProgress:
 
     def keep_run(self, child: ChildRun, point: AbPoint, seconds: float) -> None:
         """Keep the run that a process has left; RequestError if it may not be compared with those
-        before, JudgedError if its files give no figures.
+        before, SideError if it does not count.
         """
         self.keep_system(child, point)
         self.keep_truth(child)
@@ -106,13 +106,27 @@ class AbProgress:
         number = self.runs[-1].number + 1 if self.runs else 1
         record = PointRecord(number=number, repeat=1, point=asdict(point), seconds=seconds)
         write_point_record(partial, record)
+        place = target.relative_to(self.study_folder).as_posix()
+        run = self.read_new_run(partial, record, point, place)
         for path in (*partial.iterdir(), partial):
             sync_to_disk(path)
         partial.rename(target)
         sync_to_disk(target.parent)
-        place = target.relative_to(self.study_folder).as_posix()
-        self.runs.append(read_measured_run(AB, self.request, self.study_folder, place))
+        self.runs.append(run)
         self.save_record()
+
+    def read_new_run(
+        self, partial: Path, record: PointRecord, point: AbPoint, place: str
+    ) -> MeasuredRun[AbPoint, AbFigures]:
+        """Read a run that gets another place; SideError if it does not count, as for the judge."""
+        facts = read_run_facts(partial)
+        if not AB.is_complete(self.request, point, facts):
+            raise SideError(JudgedError.exit_code, f"LoadGen logged an error: {facts.errors[0]}")
+        figures = AB.compute_figures(self.request, point, facts)
+        if figures is None:
+            raise SideError(JudgedError.exit_code, "its files give neither a speed nor answers")
+        run = build_measured_run(place, record, point, figures)
+        return replace(run, network=facts.record.network)
 
     def keep_system(self, child: ChildRun, point: AbPoint) -> None:
         """Keep the record of a side's system; RequestError if it is another one than before, or may
@@ -127,17 +141,14 @@ class AbProgress:
             )
         other = self.find_system("b" if point.side == "a" else "a")
         if other is not None:
-            told = [
-                f"{name} {getattr(found, name)} and {getattr(other, name)}"
-                for name in COMPARED_FIELDS
-                if getattr(found, name) != getattr(other, name)
-            ]
+            told = [*iterate_task_differences(found, other)]
             if told:
                 raise RequestError(f"the two sides may not be compared: {', '.join(told)}")
         if before is None:
             folder = self.study_folder / f"side-{point.side}"
             folder.mkdir(parents=True, exist_ok=True)
             write_system_record(folder, found)
+        if before is None or not self.machine.packages:
             self.machine = describe_side_machine(child, self.machine.commands)
 
     def keep_truth(self, child: ChildRun) -> None:

@@ -11,9 +11,11 @@ from suite.ab.sides import AbRequest, AbSide
 from suite.cli import RunOptions
 from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.files.layout import locate_absolutely
+from suite.files.untrusted_files import parse_digits
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue
 from suite.rounds.settings import parse_setting_value
+from suite.terms import AUTOMATIC_ENGINE
 
 SIDE_KEYS: Final = ("engine", "precision", "threads", "device", "checkpoint", "framework")
 """Options of `podium infer` that a side may have of its own; all settings have a dot in their
@@ -36,8 +38,6 @@ SHARED_KEYS: Final = {
     "results": "both sides are kept in one results folder",
 }
 """Key that no side may have of its own -> why."""
-SERVER_OPTIONS: Final = ("engine", "precision", "device", "threads", "framework", "checkpoint")
-"""Options that belong to a server."""
 SEED_BITS: Final = 32
 
 
@@ -105,7 +105,8 @@ def build_ab_request(asked: AskedComparison) -> AbRequest:
 def check_scenario(asked: AskedComparison, sides: Sequence[AbSide]) -> None:
     """RequestError for Server without a rate, which both sides need to have in common."""
     rate = "server.target_qps"
-    if asked.scenario == Scenario.SERVER and any(rate not in each.settings for each in sides):
+    rates = {each.settings.get(rate) for each in sides}
+    if asked.scenario == Scenario.SERVER and (None in rates or len(rates) > 1):
         raise RequestError(
             f"--scenario server compares latencies at one rate: name it with --set {rate}=RATE"
         )
@@ -127,7 +128,7 @@ def check_training(asked: AskedComparison) -> None:
 
 def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None) -> AbSide:
     """Resolve one side."""
-    options = list_common_options(asked)
+    own: dict[str, str] = {}
     settings = dict(map(parse_setting_word, asked.options.assignments))
     environment: dict[str, str] = {}
     endpoint = ""
@@ -142,17 +143,16 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
             check_variable_name(name)
             environment[name] = value
         elif key in SIDE_KEYS:
-            options[key] = value
+            own[key] = parse_side_option(key, value)
         elif key in SHARED_KEYS:
             raise RequestError(f"'{word}': {SHARED_KEYS[key]}; the sides may not be compared")
         elif "." in key:
             settings[key] = parse_setting_value(value)
         else:
             raise build_unknown_name_error("key of a side", key, (*SIDE_KEYS, ENDPOINT_KEY))
-    if endpoint:
-        options = {}
-    if "checkpoint" in options:
-        options["checkpoint"] = str(locate_absolutely(options["checkpoint"]))
+    if endpoint and own:
+        raise RequestError(f"{next(iter(own))} belongs to the server {endpoint}; omit it")
+    options = {} if endpoint else merge_options(asked, own)
     named, interpreter = tuple(words), ""
     if python is not None:
         named, interpreter = (*words, f"python={python}"), str(require_python(python))
@@ -164,6 +164,35 @@ def build_side(asked: AskedComparison, words: Sequence[str], python: Path | None
         endpoint=endpoint,
         python=interpreter,
     )
+
+
+def parse_side_option(key: str, value: str) -> str:
+    """Return the value of a side's option as the record of its system states it; RequestError for
+    one that is none, or that each run would choose anew.
+    """
+    if not value:
+        raise RequestError(f"'{key}=': write {key}=VALUE")
+    if key == "engine" and value == AUTOMATIC_ENGINE:
+        raise RequestError(f"engine={value}: each run would choose one anew; name the engine")
+    if key == "threads":
+        number = parse_digits(value)
+        if not number:
+            raise RequestError(f"threads={value}: write a whole number above 0")
+        return str(number)
+    return value
+
+
+def merge_options(asked: AskedComparison, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a side's processes: its own, and those of both for the others. Without
+    a named engine, another framework is served by its own.
+    """
+    options = list_common_options(asked) | dict(own)
+    has_default_engine = asked.options.engine == asked.options.framework
+    if "engine" in options and "engine" not in own and has_default_engine:
+        options["engine"] = options["framework"]
+    if "checkpoint" in options:
+        options["checkpoint"] = str(locate_absolutely(options["checkpoint"]))
+    return options
 
 
 def check_variable_name(name: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from compliance.kinds.podium.results.traits import (
     TARGET_QPS_SETTING,
     collect_served_system_traits,
-    select_task_settings,
 )
 from submissions import compliance_check
 from submissions.cells import UNITLESS
@@ -39,6 +38,7 @@ from suite.result import (
     ResultOrigin,
     ResultPlace,
 )
+from suite.rounds.settings import select_task_settings
 from suite.served_identity import drop_unstated
 from suite.studies.concurrency_curve import CURVE_KIND
 from suite.studies.measured import MeasuredStudy, read_measured_study

@@ -20,7 +20,15 @@ from suite.files.untrusted_files import (
     read_untrusted_toml,
 )
 from suite.loadgen.scenario import Scenario
-from suite.rounds import Benchmark, HyperValue, Profile, Round, Setting, SettingKind
+from suite.rounds import (
+    TOKEN_BOUNDS_SETTING,
+    Benchmark,
+    HyperValue,
+    Profile,
+    Round,
+    Setting,
+    SettingKind,
+)
 from suite.rounds.ranges import find_range_problem
 from suite.workload import Mode
 
@@ -250,3 +258,14 @@ def can_affect_run(setting: str, scenario: str, mode: str) -> bool:
         }
         return mode == Mode.PERFORMANCE and not setting.startswith(tuple(others))
     return True
+
+
+def select_task_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that define the data, without decoder and number of workers, and the
+    bounds that Server was held to.
+    """
+    return {
+        key: value
+        for key, value in settings.items()
+        if key == TOKEN_BOUNDS_SETTING or (key.startswith("data.") and key != "data.workers")
+    }

@@ -1,6 +1,5 @@
 """The process of a server that podium starts: it waits until the server answers, and ends it."""
 
-import ctypes
 import os
 import signal
 import socket
@@ -20,15 +19,13 @@ from harness.children.starting import block_interrupts
 from harness.serving.started_servers.programs import LOCAL_HOST, ServedFolder, ServerProgram
 from suite.errors import MissingError
 from suite.files.untrusted_files import replace_unprintable
+from suite.process.parent import end_with_parent
 
 READY_TIMEOUT_S: Final = 900.0
 """House rule: vLLM's first start on two busy cores took 336 s."""
 STOP_TIMEOUT_S: Final = 20.0
 POLL_S: Final = 0.25
-PR_SET_PDEATHSIG: Final = 1
-"""Source: prctl(2)."""
 SHOWN_LOG_LINES: Final = 12
-SYSTEM_CALLS: Final = ctypes.CDLL(None)
 OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Asks no proxy for a server on this machine."""
 
@@ -84,7 +81,7 @@ def start_program(
                 stderr=subprocess.STDOUT,
                 env=variables,
                 start_new_session=True,
-                preexec_fn=end_with_podium,
+                preexec_fn=end_with_parent,
             )
         except OSError as error:
             raise MissingError(f"{executable} cannot be started: {error.strerror}") from error
@@ -99,11 +96,6 @@ def start_program(
         yield server
     finally:
         stop_process_group(process)
-
-
-def end_with_podium() -> None:
-    """Let the kernel end this process when the one that started it is gone, however that ended."""
-    SYSTEM_CALLS.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def wait_until_ready(server: StartedServer) -> None:

@@ -3,15 +3,17 @@
 from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from podium_fakes.drive import options
 
 from harness.step_timing.stepping import StepPredictor, iterate_step_samples
-from harness.step_timing.timed_steps import time_training_steps
+from harness.step_timing.timed_steps import build_step_schedule, time_training_steps
 from suite.ab.runs import STEP_RATE_METRIC, find_step_rate
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import RUN_RECORD
+from suite.registry import load_round
 from suite.studies.run_facts import read_run_facts
 
 BATCH = 4
@@ -68,6 +70,15 @@ def test_steps_that_say_nothing_are_refused(
 ) -> None:
     with pytest.raises(kind, match=sentence):
         open_predictor(training).warm_up()
+
+
+@pytest.mark.parametrize(("batch", "most"), [(64, 2_500), (81_920, 40)])
+def test_loadgen_draws_no_more_samples_than_memory_holds(batch: int, most: int) -> None:
+    """Steps of many tokens: 2,000 of them for two seconds would be 160 million samples."""
+    training = SimpleNamespace(request=SimpleNamespace(round=load_round()))
+    schedule = build_step_schedule(training, 2.0, batch)  # type: ignore[arg-type]
+    assert schedule.expected_latency_ns is not None
+    assert most / 2 < 2e9 / schedule.expected_latency_ns < most
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,9 @@ from submissions.ab.processes import ChildRun, KnownSide, SideError
 from submissions.commands.ab import ab
 from suite.ab.sides import AbPoint, AbRequest
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
+from suite.files.layout import DETAIL_LOG
 from suite.process.signals import Interrupted
+from suite.records import read_system_record, write_system_record
 
 Speed = Callable[[AbPoint, int], float]
 WORDS: Final = (
@@ -36,11 +39,15 @@ WORDS: Final = (
 )
 
 
+SERVER_WORDS: Final = ("--scenario", "server", "--a")
+
+
 class FakeProcesses:
     """Leaves made runs, in the order in which they are asked for."""
 
     def __init__(self, folder: Path, speed: Speed = steady) -> None:
         self.folder, self.speed, self.number = folder, speed, 0
+        self.spoil: Callable[[AbPoint, Path], None] = lambda point, place: None
         self.asked: list[AbPoint] = []
         self.known: list[KnownSide] = []
 
@@ -54,6 +61,7 @@ class FakeProcesses:
         home = self.folder / str(self.number)
         factor = self.speed(point, self.number)
         place = home / write_side_run(home, request, point, self.number, factor)
+        self.spoil(point, place)
         truth = write_truth(home / "truth")
         yield ChildRun(folder=place, system_folder=place.parent, truth=truth, description=None)
         shutil.rmtree(home)
@@ -192,6 +200,52 @@ def test_a_side_that_fails_in_a_later_block_keeps_what_is_measured(
     assert not list_errors(tmp_path / "r")
 
 
+def log_error(folder: Path) -> None:
+    """Let LoadGen have logged an error in a run."""
+    path = folder / DETAIL_LOG
+    (line,) = (each for each in path.read_text().splitlines() if '"key": "power_begin"' in each)
+    event = json.loads(line.removeprefix(":::MLLOG "))
+    event |= {"key": "error_runtime", "value": "Attempted to complete a sample twice."}
+    event["metadata"] = event["metadata"] | {"is_error": True}
+    path.write_text(path.read_text().replace(line, f":::MLLOG {json.dumps(event)}\n{line}"))
+
+
+def test_a_run_with_an_error_of_loadgen_does_not_count(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    """The judge would not count it, and find the runs behind it out of order."""
+
+    def spoil(point: AbPoint, place: Path) -> None:
+        if (point.block, point.turn) == (1, 2):
+            log_error(place)
+
+    processes.spoil = spoil
+    done = run_ab(tmp_path / "r")
+    assert isinstance(done.exception, JudgedError)
+    assert "failed in block 1, run 2 (what is measured is kept): LoadGen logged" in str(
+        done.exception
+    )
+    processes.spoil = lambda point, place: None
+    assert "continuing after 5 runs" in run_ab(tmp_path / "r").output
+    assert not list_errors(tmp_path / "r")
+
+
+def test_sides_with_other_data_may_not_be_compared(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    def spoil(point: AbPoint, place: Path) -> None:
+        if point.side == "b":
+            found = read_system_record(place.parent)
+            settings = dict(found.settings) | {"data.picture_size": 16, "data.workers": 7}
+            write_system_record(place.parent, replace(found, settings=settings))
+
+    processes.spoil = spoil
+    done = run_ab(tmp_path / "r")
+    assert isinstance(done.exception, RequestError)
+    assert str(done.exception).startswith("the two sides may not be compared: data.picture_size 16")
+    assert "workers" not in str(done.exception)
+
+
 def test_an_interrupted_comparison_continues(tmp_path: Path, processes: FakeProcesses) -> None:
     def interrupt(point: AbPoint, number: int) -> float:
         if number == 7:
@@ -257,6 +311,15 @@ def test_what_is_required_decides_the_exit_code(
         (("--a", "data=/other"), RequestError, "both sides answer the same samples"),
         (("--a", "engin=torch"), RequestError, "did you mean 'engine'?"),
         (("--a", "torch"), RequestError, "write KEY=VALUE"),
+        (
+            (*SERVER_WORDS, "server.target_qps=5", "--b", "server.target_qps=6"),
+            RequestError,
+            "at one rate",
+        ),
+        (("--a", "engine=auto"), RequestError, "each run would choose one anew"),
+        (("--a", "threads=0"), RequestError, "write a whole number above 0"),
+        (("--a", "precision="), RequestError, "write precision=VALUE"),
+        (("--a", "http://h:1", "--a", "threads=2"), RequestError, "belongs to the server http"),
         (("--b", "env.HF_TOKEN=x"), RequestError, "set HF_TOKEN in this command's own environment"),
         (("--b", "env.PGPASSWORD=x"), RequestError, "looks like a secret"),
         (("--b", "env.acme_api_key=x"), RequestError, "looks like a secret"),
@@ -297,6 +360,38 @@ def test_a_variable_that_is_no_secret_is_recorded(
     (record,) = (tmp_path / "r" / "studies").rglob("study.json")
     (asked,) = json.loads(record.read_text())["requests"]
     assert asked["request"]["a"]["environment"] == {name: "1"}
+
+
+def read_options(results: Path) -> dict[str, str]:
+    """The options of side A, as the study records them."""
+    (record,) = (results / "studies").rglob("study.json")
+    (asked,) = json.loads(record.read_text())["requests"]
+    found: dict[str, str] = asked["request"]["a"]["options"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "engine"),
+    [
+        (("--a", "framework=tensorflow"), "tensorflow"),
+        (("--a", "framework=tensorflow", "--a", "engine=onnxruntime"), "onnxruntime"),
+        (("--a", "framework=tensorflow", "--engine", "onnxruntime"), "onnxruntime"),
+        ((), "torch"),
+    ],
+)
+def test_another_framework_is_served_by_its_own_engine(
+    tmp_path: Path, processes: FakeProcesses, words: tuple[str, ...], engine: str
+) -> None:
+    run_ab(tmp_path / "r", *words)
+    assert read_options(tmp_path / "r")["engine"] == engine
+
+
+def test_threads_are_recorded_as_a_system_states_them(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    assert run_ab(tmp_path / "r", "--a", "threads=02").exit_code == 0
+    assert read_options(tmp_path / "r")["threads"] == "2"
+    assert not list_errors(tmp_path / "r")
 
 
 def test_a_difference_is_a_percentage(tmp_path: Path) -> None:

@@ -1,6 +1,11 @@
 """The processes of `podium ab`: their words, their environment, and how they fail."""
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +15,7 @@ from making_ab import build_request, build_training_request
 from submissions.ab.processes import (
     KnownSide,
     SideError,
+    build_side_environment,
     build_side_error,
     list_side_words,
     run_side,
@@ -17,6 +23,7 @@ from submissions.ab.processes import (
 from suite.ab.sides import AbPoint
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 
+ROOT = Path(__file__).parents[3]
 BLOCK = AbPoint(run="block", side="b", block=1, turn=1)
 FAILING = '#!/bin/sh\necho "some progress"\necho "podium: $ACME_FAST is too fast" >&2\nexit 3\n'
 
@@ -35,6 +42,62 @@ def test_a_failing_process_says_why_with_its_own_exit_code(tmp_path: Path) -> No
     assert caught.value.code == 3
     assert "ACME_FAST" not in os.environ
     assert not list(tmp_path.glob("podium-scratch-*"))
+
+
+def test_another_installation_has_its_own_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTHONPATH would lead both sides to one podium, and they would be equal."""
+    monkeypatch.setenv("PYTHONPATH", "/ours")
+    side = build_request().b
+    assert build_side_environment(side)["PYTHONPATH"] == "/ours"
+    other = replace(side, python="/venv/bin/python")
+    assert "PYTHONPATH" not in build_side_environment(other)
+    named = replace(other, environment={"PYTHONPATH": "/theirs"})
+    assert build_side_environment(named)["PYTHONPATH"] == "/theirs"
+
+
+def test_an_installation_without_podium_is_missing_something() -> None:
+    error = build_side_error(SideError(1, "/venv/bin/python: No module named podium"), "side B")
+    assert type(error) is MissingError
+    assert str(error).endswith("install podium-suite there")
+
+
+KILLED = """
+import sys
+from submissions.ab.processes import run_podium
+from suite.ab.sides import AbSide
+run_podium(AbSide(named=(), options={}, python=sys.argv[1]), [])
+"""
+
+
+def test_a_side_ends_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    """One that goes on would disturb the runs of the command that continues."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 60\n")
+    python.chmod(0o755)
+    command = subprocess.Popen([sys.executable, "-c", KILLED, str(python)], cwd=ROOT)
+    side = wait_for(lambda: int((tmp_path / "pid").read_text()))
+    command.kill()
+    command.wait()
+    wait_for(lambda: is_gone(side))
+
+
+def wait_for(find: Callable[[], int]) -> int:
+    """What is found within some seconds."""
+    until_s = time.monotonic() + 30
+    while time.monotonic() < until_s:
+        with suppress(OSError, ValueError):
+            if found := find():
+                return found
+        time.sleep(0.05)
+    raise AssertionError("it does not happen")
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, though nobody may have asked how."""
+    try:
+        return "(zombie)" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from changed_results import change_result, make_result
 
-from compliance.kinds.podium.results.traits import select_task_settings
 from submissions.compare.comparison import ComparedResult, compare_results
 from submissions.compare.fitness import (
     find_allowed_differences,
@@ -19,6 +18,7 @@ from submissions.compare.fitness import (
 from submissions.compare.table_rows import format_short_paths
 from submissions.compare.tables import print_comparisons, render_comparison_tables
 from suite.result import Result
+from suite.rounds.settings import select_task_settings
 
 SIDE = make_result(
     source="a",

@@ -1,6 +1,6 @@
 """The properties of podium's own results that decide whether another is comparable."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, Final
 
@@ -24,8 +24,7 @@ from suite.human_numbers import format_plain_number
 from suite.loadgen.scenario import Scenario
 from suite.records import ServedRun
 from suite.result import MadeWith
-from suite.rounds import TOKEN_BOUNDS_SETTING
-from suite.rounds.settings import GLOBAL_BATCH_SIZE
+from suite.rounds.settings import GLOBAL_BATCH_SIZE, select_task_settings
 from suite.served_identity import drop_unstated
 from suite.units import S_PER_MINUTE
 
@@ -139,14 +138,3 @@ def describe_requested_rate(record: ServedRun) -> str:
     if isinstance(rate, float | int) and rate > 0:
         return f"{format_plain_number(rate, 6)} samples/s"
     return "a share of a probe's rate"
-
-
-def select_task_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that define the data, without decoder and number of workers, and the
-    bounds that Server was held to.
-    """
-    return {
-        key: value
-        for key, value in settings.items()
-        if key == TOKEN_BOUNDS_SETTING or (key.startswith("data.") and key != "data.workers")
-    }

@@ -8,6 +8,7 @@ from typing import Final
 from compliance.kinds.podium.documents.measured_study import JudgedStudy, StudyRun
 from compliance.rules import rule
 from compliance.verdict import About, Fault
+from suite.ab.comparability import iterate_task_differences
 from suite.ab.sides import AB_KIND, SIDES, AbRequest
 from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, SYSTEM_RECORD
 from suite.records import ServedRun, SystemUnderTest
@@ -15,8 +16,6 @@ from suite.rounds.settings import GLOBAL_BATCH_SIZE
 from suite.studies.batch_loop import MEAN_LATENCY_KEY
 from suite.units import NS_PER_S
 
-COMPARED_FIELDS: Final = ("workload", "round", "profile", "division", "sample_count")
-"""Of a system: what both sides have in common."""
 STATED_OPTIONS: Final = ("engine", "precision", "threads", "framework")
 """Options of a side that the record of its system states."""
 SAMPLES_PER_QUERY_KEY: Final = "effective_samples_per_query"
@@ -53,7 +52,7 @@ def iterate_sides(study: JudgedStudy) -> Iterator[tuple[str, list[tuple[StudyRun
 @rule("ab.sides", JudgedStudy, About.IDENTITY)
 def sides(study: JudgedStudy) -> Iterator[Fault]:
     """All runs of a side are of one system, and it is what the command asked for. Both sides serve
-    one workload, in one profile, and answer as many samples.
+    one workload, in one profile, with the same data, and answer as many samples.
 
     Source: docs/guides/ab.md; suite/ab/sides.py.
     Advice: repeat the same command in another results folder.
@@ -75,12 +74,8 @@ def sides(study: JudgedStudy) -> Iterator[Fault]:
             yield from check_endpoint(run, record, request.get_side(side).endpoint)
     if len(found) == len(SIDES):
         one, other = (found[each] for each in SIDES)
-        for name in COMPARED_FIELDS:
-            if getattr(one, name) != getattr(other, name):
-                yield study.build_fault(
-                    f"{name} {getattr(one, name)} and {getattr(other, name)}",
-                    "sides that may be compared",
-                )
+        for difference in iterate_task_differences(one, other):
+            yield study.build_fault(difference, "sides that may be compared")
 
 
 @rule("ab.steps", JudgedStudy, About.SCORE)

@@ -84,6 +84,8 @@ DISCLOSED_PRECISIONS: Final = (
     "lowest_numerical_precision_in_attn",
     "lowest_numerical_precision_in_comm",
 )
+DISCLOSED_WORDS: Final = {"bf16": "bfloat16"}
+"""Precision -> its word there, where that is another."""
 DISCLOSED_PARALLELISMS: Final = (
     "tensor_parallelism",
     "pipeline_parallelism",

@@ -45,6 +45,8 @@ MAX_SHOWN_DIGITS: Final = 40
 AUTOMATIC_VALUE: Final = "auto"
 """The value by which the machine decides, where a setting allows that."""
 DATA_WORKERS_SETTING: Final = "data.workers"
+GRADIENT_FORMAT_SETTING: Final = "train.gradient_format"
+"""Number format in which ranks exchange gradients; a run without it exchanges fp32."""
 FAMILY_END: Final = ".*"
 """End of the name of a setting that stands for many."""
 GLOBAL_BATCH_SIZE = "global_batch_size"

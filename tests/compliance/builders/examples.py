@@ -80,6 +80,7 @@ from spoiling import (
     add,
     at_one_moment,
     bundle,
+    disclosed,
     doubled,
     dropped,
     edit_member,
@@ -229,6 +230,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.legality": "full",
     "training.losses": "full",
     "training.command": "full",
+    "training.disclosure": log(disclosed()),
     "training.schedule": "full",
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
@@ -335,6 +337,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.nonce": log(smoke(campaign_nonce="0123")),
     "training.environment": log(smoke(precision="fp33")),
     "training.command": log(smoke(command_line=["podium", "train", "ssd"])),
+    "training.disclosure": log(disclosed(micro_batch_size=48)),
     "training.run_index": log(smoke(run_index=3)),
     "training.place": trained(
         "**/resnet/result_0.txt",

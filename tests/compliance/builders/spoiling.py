@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -253,6 +253,28 @@ def smoke(**fields: Any) -> list[Event]:
     for key, value in fields.items():
         events = changed(events, key, value=value)
     return events
+
+
+DISCLOSED: Mapping[str, Any] = {
+    "lowest_numerical_precision_in_linear": "bfloat16",
+    "lowest_numerical_precision_in_attn": "bfloat16",
+    "lowest_numerical_precision_in_comm": "fp32",
+    "tensor_parallelism": 1,
+    "pipeline_parallelism": 1,
+    "context_parallelism": 1,
+    "expert_parallelism": 1,
+    "micro_batch_size": 64,
+    "config_filename": "workloads/resnet50/podium-v1.toml",
+}
+"""What the log of the usual training would disclose for MLPerf Training."""
+
+
+def disclosed(events: Sequence[Event] | None = None, **changes: Any) -> list[Event]:
+    """Events that disclose precision and parallelism, some of them otherwise."""
+    events = training_events() if events is None else events
+    (at,) = (place for place, event in enumerate(events) if event.key == "quality_target")
+    facts = {**DISCLOSED, **changes}
+    return [*events[:at], *(Event(key, value) for key, value in facts.items()), *events[at:]]
 
 
 def missed(index: int = 0) -> list[Event]:

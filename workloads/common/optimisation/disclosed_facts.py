@@ -3,17 +3,11 @@
 Source of the words: mlcommons/logging, training_6.1.0/common.yaml.
 """
 
-from collections.abc import Mapping
-from typing import Final
-
 from suite import events
 from suite.engine import Precision
 from suite.rounds import HyperValue
+from suite.rounds.settings import GRADIENT_FORMAT_SETTING
 from suite.workload import Run
-from workloads.common.optimisation.gradient_exchange import GRADIENT_FORMAT_SETTING
-
-PRECISION_WORDS: Final[Mapping[str, str]] = {Precision.BF16: "bfloat16"}
-"""Precision -> its word in logs, where that is another."""
 
 
 def collect_disclosed_facts(run: Run, micro_batch: int, config: str) -> dict[str, HyperValue]:
@@ -24,13 +18,13 @@ def collect_disclosed_facts(run: Run, micro_batch: int, config: str) -> dict[str
         micro_batch: samples of a rank's forward pass.
         config: file of the round's row, whose settings the log has.
     """
-    computed = PRECISION_WORDS.get(run.precision, str(run.precision))
+    computed = events.DISCLOSED_WORDS.get(run.precision, str(run.precision))
     exchanged = str(run.settings.get(GRADIENT_FORMAT_SETTING, Precision.FP32))
     linear, attention, exchange = events.DISCLOSED_PRECISIONS
     return {
         linear: computed,
         attention: computed,
-        exchange: PRECISION_WORDS.get(exchanged, exchanged),
+        exchange: events.DISCLOSED_WORDS.get(exchanged, exchanged),
         **dict.fromkeys(events.DISCLOSED_PARALLELISMS, 1),
         events.MICRO_BATCH_SIZE: micro_batch,
         events.CONFIG_FILENAME: config,

@@ -15,10 +15,10 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
 from torch.nn.parallel import DistributedDataParallel
 
 from suite.errors import RequestError
+from suite.rounds.settings import GRADIENT_FORMAT_SETTING
 from suite.workload import Run
 from workloads.common.setting_values import require_positive_setting, require_text_setting
 
-GRADIENT_FORMAT_SETTING: Final = "train.gradient_format"
 GRADIENT_BUCKET_SETTING: Final = "train.bucket_mib"
 GRADIENT_COMPRESSION_HOOKS: Final = {
     "fp32": None,

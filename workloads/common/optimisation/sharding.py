@@ -25,11 +25,9 @@ from torch.distributed.tensor import DTensor
 
 from suite.engine import Precision
 from suite.errors import MissingError, RequestError
+from suite.rounds.settings import GRADIENT_FORMAT_SETTING
 from suite.workload import Run
-from workloads.common.optimisation.gradient_exchange import (
-    GRADIENT_BUCKET_SETTING,
-    GRADIENT_FORMAT_SETTING,
-)
+from workloads.common.optimisation.gradient_exchange import GRADIENT_BUCKET_SETTING
 
 SHARD_SETTING: Final = "train.shard"
 SHARDS_FOLDER: Final = "shards"

@@ -34,7 +34,8 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
     rounds logs two values.
     Advice: log each value once, before the clock starts.
     """
-    known = set(select_logged_settings(log)) | {*HEADER_EVENTS, *SAMPLE_COUNT_EVENTS}
+    facts = {*HEADER_EVENTS, *SAMPLE_COUNT_EVENTS, *events.DISCLOSED_EVENTS}
+    known = set(select_logged_settings(log)) | facts
     for key in sorted(known & log.index.keys()):
         values = log.list_records(key)
         for record in values[1:]:

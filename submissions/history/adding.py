@@ -1,8 +1,9 @@
 """`podium history add`: adds the results of a commit to a history."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from suite.history.book import (
     UNION_MERGE,
     NumberedLine,
     append_history_lines,
-    describe_machine_difference,
+    iterate_machine_differences,
     lock_history,
     read_history,
 )
@@ -79,15 +80,8 @@ def build_new_lines(
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     committed = commit.committed or find_known_time(commit.name, known) or now
     there = {compute_measured_key(each.line): each for each in known}
-    machines = {each.line.machine.name: each.line.machine for each in reversed(known)}
     lines: dict[str, HistoryLine] = {}
     for each in added:
-        first = machines.setdefault(each.machine.name, each.machine)
-        if difference := describe_machine_difference(first, each.machine):
-            raise RequestError(
-                f"{file}: has another machine under this name, {difference}; file these results"
-                " under another one with --machine NAME"
-            )
         line = HistoryLine(
             added=now,
             commit=commit.name,
@@ -103,7 +97,20 @@ def build_new_lines(
             check_same_commit(there[key], line, file)
         else:
             lines[key] = line
+    check_same_machines(known, lines.values(), file)
     return list(lines.values())
+
+
+def check_same_machines(
+    known: Sequence[NumberedLine], lines: Iterable[HistoryLine], file: Path
+) -> None:
+    """RequestError if new lines state other hardware than those of the same machine before them."""
+    new = (NumberedLine(number=0, line=each) for each in lines)
+    for _, _, difference in iterate_machine_differences(chain(known, new)):
+        raise RequestError(
+            f"{file}: has another machine under this name, {difference}; file these results under"
+            " another one with --machine NAME"
+        )
 
 
 def find_known_time(commit: str, known: Sequence[NumberedLine]) -> str:

@@ -60,6 +60,13 @@ def run_git(arguments: Sequence[str]) -> str | None:
     return done.stdout.decode("utf-8", "replace").strip()
 
 
+def find_commit_hash(name: str) -> str:
+    """Return the hash of the commit that git knows by a name, such as a tag; empty if it knows
+    none.
+    """
+    return run_git(["log", "-1", "--format=%H", "--end-of-options", name, "--"]) or ""
+
+
 def resolve_commit(given: str | None) -> Commit:
     """Return the commit that the working folder has checked out, or the one that is given;
     RequestError if git knows none, or not this one.

@@ -131,6 +131,11 @@ def format_history_summary(found: Sequence[CheckedSeries], settings: CheckSettin
     count = count_open_changes(found)
     bound = format_share_as_percent(settings.difference)
     series = f"{len(found)} series"
+    untested = sum(bool(each.untested) for each in found)
+    if untested == len(found):
+        return f"{series}, none of them tested"
+    if untested:
+        series += f", {untested} not tested"
     if not count:
         return f"{series}; none slower by {bound} or more"
     return f"{series}; {count} regression{'s' * (count != 1)} of {bound} or more"

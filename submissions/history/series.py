@@ -205,12 +205,11 @@ def iterate_points(lines: Sequence[NumberedLine]) -> Iterator[SeriesPoint]:
     """Yield the results of each commit, which follow one another."""
     for commit, group in groupby(lines, key=lambda each: each.line.commit):
         found = tuple(group)
-        logs = [math.log(read_line_value(each.line)) for each in found]
         yield SeriesPoint(
             commit=commit,
             committed=found[0].line.committed,
             lines=found,
-            value=math.exp(fmean(logs)),
+            value=compute_geometric_mean([read_line_value(each.line) for each in found]),
         )
 
 
@@ -221,7 +220,14 @@ def read_line_value(line: HistoryLine) -> float:
     runs = [each for each in line.result.runs if each is not None and each > 0]
     if len(runs) < max(1, len(line.result.runs)):
         return line.result.value
-    return math.exp(fmean(map(math.log, runs)))
+    return compute_geometric_mean(runs)
+
+
+def compute_geometric_mean(values: Sequence[float]) -> float:
+    """Return the geometric mean; a single value with all its digits."""
+    if len(values) == 1:
+        return values[0]
+    return math.exp(fmean(map(math.log, values)))
 
 
 def assign_places(found: Sequence[Series]) -> Iterator[Series]:

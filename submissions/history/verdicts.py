@@ -11,7 +11,12 @@ from typing import Final
 from compliance.verdict import Acceptance, Finding, Severity
 from compliance.waivers import Waiver, accept_finding
 from submissions.compare.fitness import find_allowed_differences
-from submissions.history.commits import CommitRange, list_commits_between, shorten_commit
+from submissions.history.commits import (
+    CommitRange,
+    find_commit_hash,
+    list_commits_between,
+    shorten_commit,
+)
 from submissions.history.reading import restore_result
 from submissions.history.series import NoiseFloor, Series, SeriesPoint
 from suite.errors import RequestError
@@ -116,23 +121,23 @@ def check_series(found: Sequence[Series], settings: CheckSettings) -> list[Check
 
 
 def find_baseline_time(found: Sequence[Series], baseline: str | None) -> str:
-    """Return the time of the commit that a name or the beginning of a hash means; RequestError if
-    no line, or lines of several commits, have it.
+    """Return the time of the commit that a name, the beginning of a hash, or git means;
+    RequestError if no line, or lines of several commits, have it.
     """
     if baseline is None:
         return ""
-    known = {
-        point.commit: point.committed
-        for each in found
-        for point in each.points
-        if baseline and point.commit.startswith(baseline)
-    }
-    if baseline in known:
-        return known[baseline]
-    if len(known) == 1:
-        return next(iter(known.values()))
-    told = "several commits begin with it" if known else "the history has no result of this commit"
-    raise RequestError(f"--baseline {replace_unprintable(baseline)}: {told}")
+    times = {point.commit: point.committed for each in found for point in each.points}
+    known = [commit for commit in times if baseline and commit.startswith(baseline)]
+    if baseline in times:
+        return times[baseline]
+    if len(known) > 1:
+        told = "several commits begin with it"
+        raise RequestError(f"--baseline {replace_unprintable(baseline)}: {told}")
+    commit = known[0] if known else find_commit_hash(baseline)
+    if commit not in times:
+        told = "the history has no result of this commit"
+        raise RequestError(f"--baseline {replace_unprintable(baseline)}: {told}")
+    return times[commit]
 
 
 def select_points_since(series: Series, since: str) -> Series:

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,24 +97,32 @@ def read_history_line(path: Path, number: int, text: bytes) -> HistoryLine:
 
 def check_machines(path: Path, lines: Sequence[NumberedLine]) -> None:
     """HistoryError if two machines have one name."""
-    known: dict[str, NumberedLine] = {}
+    for each, first, difference in iterate_machine_differences(lines):
+        raise HistoryError(
+            f"{path}:{each.number}: another machine than that of line {first.number} under one"
+            f" name, {difference}"
+        )
+
+
+def iterate_machine_differences(
+    lines: Iterable[NumberedLine],
+) -> Iterator[tuple[NumberedLine, NumberedLine, str]]:
+    """Yield each line with other hardware than an earlier one of its machine's name, that line, and
+    in which hardware they differ; what a line does not state differs from nothing.
+    """
+    known: dict[tuple[str, str], NumberedLine] = {}
     for each in lines:
-        first = known.setdefault(each.line.machine.name, each)
-        difference = describe_machine_difference(first.line.machine, each.line.machine)
-        if difference:
-            raise HistoryError(
-                f"{path}:{each.number}: another machine than that of line {first.number} under one"
-                f" name, {difference}"
-            )
-
-
-def describe_machine_difference(first: HistoryMachine, other: HistoryMachine) -> str:
-    """Say in which hardware two machines of one name differ; empty if in none that both state."""
-    for name in HistoryMachine.__slots__:
-        mine, others = getattr(first, name), getattr(other, name)
-        if None not in (mine, others) and mine != others:
-            return replace_unprintable(f"{first.name}: {name} {mine} and {others}")
-    return ""
+        machine = each.line.machine
+        for name in HistoryMachine.__slots__:
+            mine = getattr(machine, name)
+            if mine is None:
+                continue
+            first = known.setdefault((machine.name, name), each)
+            stated = getattr(first.line.machine, name)
+            if stated != mine:
+                told = f"{machine.name}: {name} {stated} and {mine}"
+                yield each, first, replace_unprintable(told)
+                break
 
 
 @contextmanager

@@ -97,6 +97,26 @@ def test_a_baseline_leaves_earlier_changes_out(repository: Path, history: Histor
     assert code == 0  # one commit before the step is no level
 
 
+def test_a_baseline_is_named_as_git_names_it(repository: Path, history: History) -> None:
+    run_git(repository, "tag", "v1")
+    head = run_git(repository, "rev-parse", "HEAD")
+    lines = [build_line(number, value) for number, value in enumerate(sample_values(SLOWER))]
+    lines[22] = replace(lines[22], commit=head)
+    append_history_lines(Path("history.jsonl"), lines)
+    assert history("check").code == 1
+    assert history("check", "--baseline", "v1").code == 0
+    run_git(repository, "commit", "--quiet", "--allow-empty", "--message=Second")
+    assert history("check", "--baseline", "HEAD").told.endswith("no result of this commit")
+
+
+def test_series_that_are_not_tested_are_no_good_news(repository: Path, history: History) -> None:
+    path = write_history(Path("history.jsonl"), [123.456])
+    assert history("check").told.endswith("1 series, none of them tested\n")
+    assert check(history)["series"][0]["points"][0]["value"] == 123.456  # type: ignore[index]
+    write_history(path, sample_values(STEADY), engine="other")
+    assert history("check").told.endswith("2 series, 1 not tested; none slower by 5 % or more\n")
+
+
 @pytest.mark.parametrize("baseline", ["", "0000", "zzz"])
 def test_a_baseline_must_be_one_commit(repository: Path, history: History, baseline: str) -> None:
     write_history(Path("history.jsonl"), sample_values(SLOWER))
@@ -329,6 +349,18 @@ def test_line_ends_that_an_editor_or_git_changed_are_none(
     path.write_bytes(lines.rstrip())
     append_history_lines(path, [build_line(9, 103.0)])
     assert len(read_history(path)) == 4
+
+
+def test_hardware_that_only_later_lines_state_is_compared(
+    repository: Path, history: History
+) -> None:
+    """The first line may be of a study that states little."""
+    machines = [replace(MACHINE, cores=each) for each in (None, "2", "64")]
+    lines = [build_line(number, 1.0 + number, each) for number, each in enumerate(machines)]
+    append_history_lines(Path("history.jsonl"), lines)
+    code, told = history("check")
+    assert code == 1
+    assert told.startswith("history.jsonl:3: another machine than that of line 2")
 
 
 def test_two_machines_under_one_name_are_found(repository: Path, history: History) -> None:

@@ -7,24 +7,25 @@ from typing import ClassVar
 from compliance.documents.base import FileDocument
 from compliance.logs.source_file import ParseErrorKind, SourceFile, decode_strict_json
 from suite.files.untrusted_files import open_regular_file, read_in_pieces
-from suite.history.book import CONFLICT_ADVICE, CUT_ADVICE, split_history_lines
+from suite.history.book import (
+    CONFLICT_ADVICE,
+    CUT_ADVICE,
+    NumberedLine,
+    split_history_lines,
+)
 from suite.history.records import (
     LINE_DECODER,
     MAX_HISTORY_BYTES,
     MAX_LINE_BYTES,
-    HistoryLine,
     is_conflict_marker,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEntry:
-    """One readable line of a history."""
+class HistoryEntry(NumberedLine):
+    """One readable line of a history, as it stands there."""
 
-    number: int
-    """Counted from 1."""
     text: bytes
-    line: HistoryLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

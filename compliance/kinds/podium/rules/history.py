@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from compliance.kinds.podium.documents.history import HistoryEntry, HistoryFile
 from compliance.rules import rule
 from compliance.verdict import About, Fault
-from suite.history.book import describe_machine_difference
+from suite.history.book import iterate_machine_differences
 from suite.history.records import compute_measured_key, has_own_digest
 
 
@@ -34,12 +34,8 @@ def machine(history: HistoryFile) -> Iterator[Fault]:
     Source: house rule: results of two machines in one series would be a change.
     Advice: add the results of one of the machines again under another name (--machine).
     """
-    known: dict[str, HistoryEntry] = {}
-    for each in history.entries:
-        first = known.setdefault(each.line.machine.name, each)
-        difference = describe_machine_difference(first.line.machine, each.line.machine)
-        if difference:
-            yield history.build_fault(difference, f"as in line {first.number}", each.number)
+    for each, first, difference in iterate_machine_differences(history.entries):
+        yield history.build_fault(difference, f"as in line {first.number}", each.number)
 
 
 @rule("history.once", HistoryFile, About.IDENTITY)

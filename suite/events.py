@@ -94,6 +94,10 @@ DISCLOSED_PARALLELISMS: Final = (
 )
 MICRO_BATCH_SIZE: Final = "micro_batch_size"
 CONFIG_FILENAME: Final = "config_filename"
+GRADIENT_ACCUMULATION_STEPS: Final = "gradient_accumulation_steps"
+"""Micro-batches of a step on each rank, which logs of MLPerf Training state since v1.0. Source:
+mlcommons/logging, training_1.0.0/closed_common.yaml.
+"""
 DISCLOSED_EVENTS: Final = (
     *DISCLOSED_PRECISIONS,
     *DISCLOSED_PARALLELISMS,

@@ -13,11 +13,13 @@ from harness.training.mllog_writer import MllogWriter
 from harness.training.state.set_state import TrainingSetState
 from suite import __version__, events
 from suite.files.layout import ResultsEntry
-from suite.rounds import HyperValue, Profile, TrainingRow
+from suite.rounds import Benchmark, HyperValue, Profile, TrainingRow
 from suite.workload import Run
 
 DATA_WORKERS_REASON: Final = "data_workers"
 """Metadata of the settings: why `data.workers` is what `auto` stood for."""
+LIMIT_METHOD: Final = "method"
+"""Metadata of a limit. Source: mlcommons/logging, training_0.7.0/closed_transformer.yaml."""
 DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
 
 
@@ -75,15 +77,26 @@ def collect_run_stamps(
 
 def log_hyperparameters(
     log: MllogWriter,
+    request: RunRequest,
     values: Mapping[str, HyperValue],
     facts: Mapping[str, HyperValue],
     row: TrainingRow,
 ) -> None:
     """Log the hyper-parameters, the workload's facts, the target, and init_stop."""
     for key, value in {**values, **facts}.items():
-        log.log_point(key, value)
+        log.log_point(key, value, **describe_method(request.row, request.settings, key))
     log.log_point(events.QUALITY_TARGET, dict(row.target))
     log.log_stop(events.INIT_STOP)
+
+
+def describe_method(
+    row: Benchmark, settings: Mapping[str, HyperValue], key: str
+) -> dict[str, HyperValue]:
+    """Return the metadata of a hyper-parameter: how a limit is enforced; empty for others."""
+    setting = row.settings.get(key)
+    if setting is None or not setting.method:
+        return {}
+    return {LIMIT_METHOD: settings[setting.method]}
 
 
 def clear_file_cache() -> str | None:

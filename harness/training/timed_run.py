@@ -196,7 +196,7 @@ def set_up_training(
     training, facts = build_checked_training(job, run)
     prepare_training_steps(job, training, log, fresh)
     if fresh:
-        log_hyperparameters(log, job.training.hyper, facts, job.training.row)
+        log_hyperparameters(log, job.request, job.training.hyper, facts, job.training.row)
     if job.ranks.leads:  # nothing is refused after this
         write_json(job.working_entry.system_file, job.training.system)
         attempts.record_set_start(job, campaign)

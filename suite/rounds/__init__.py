@@ -50,6 +50,8 @@ class Setting:
     """`auto` is accepted in place of a number: the machine decides, before anything is recorded."""
     log: bool = False
     """A hyper-parameter, logged under this name and checked for constancy and legality."""
+    method: str = ""
+    """Setting that says how a logged limit is enforced, which logs state beside it."""
     free: str = ""
     """Why the closed division leaves it to the user, with source; empty: each closed training row
     has a constraint on it.

@@ -24,6 +24,9 @@ def check_row(workload: str, row: Benchmark) -> None:
 def find_row_faults(row: Benchmark) -> Iterator[str]:
     """Yield what is wrong with a row, each with its path below the workload."""
     yield from find_lower_metric_faults(row)
+    for name, setting in row.settings.items():
+        if setting.method and setting.method not in row.settings:
+            yield f"settings.{name}.method: '{setting.method}' is not one of its settings"
     for profile, training in row.training.items():
         for fault in find_training_faults(row, training):
             yield f"training.{profile}.{fault}"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from suite import events
 from suite.rounds import HyperValue
 from suite.workload import Run, Scores
 from workloads.common import run_request, weights
@@ -97,14 +98,18 @@ class MaskRCNNTraining(SteppedTraining):
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, and the signature of the metric."""
-        signature = (
-            f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
-        )
+        """Return the sizes of both splits, the signature of the metric, and the micro-batches of a
+        step.
+        """
+        recipe = self._recipe
+        signature = f"coco_ap|bbox,segm|min:{recipe.min_size}|max:{recipe.max_size}|bilinear"
         return {
             "train_samples": self._sizes["train"],
             "eval_samples": self._sizes["val"],
             "metric_signature": signature,
+            events.GRADIENT_ACCUMULATION_STEPS: batches.count_rank_micro_batches(
+                recipe.batch_size, recipe.micro_batch, self._run.world_size
+            ),
         }
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from suite import events
 from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Run, Scores, StepPreparation
@@ -106,13 +107,19 @@ class ResNet50Training(SteppedTraining):
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, and the signature of the metric."""
-        size = self._recipe.picture_size
+        """Return the sizes of both splits, the signature of the metric, and the micro-batches of a
+        step.
+        """
+        recipe = self._recipe
+        size = recipe.picture_size
         signature = f"top1|resize:{data.compute_eval_short_side(size)}|crop:{size}|bilinear"
         return {
             "train_samples": self._sizes["train"],
             "eval_samples": self._sizes["val"],
             "metric_signature": signature,
+            events.GRADIENT_ACCUMULATION_STEPS: batches.count_rank_micro_batches(
+                recipe.batch_size, recipe.span, self._run.world_size
+            ),
         }
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:

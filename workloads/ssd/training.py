@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from suite import events
 from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Run, Scores, StepPreparation
@@ -137,7 +138,10 @@ class SSDTraining(SteppedTraining):
         return inputs.open_input_reader(self._run, PictureFiles(view), self._recipe.workers)
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, and the signature of the metric."""
+        """Return the sizes of both splits, the signature of the metric, and the micro-batches of a
+        step.
+        """
+        recipe = self._recipe
         signature = (
             "coco-box-ap|0.50:0.95|100 detections|all"
             f" pictures|resize:{self._configuration.picture_px}|bilinear"
@@ -146,6 +150,9 @@ class SSDTraining(SteppedTraining):
             "train_samples": self._sizes["train"],
             "eval_samples": self._sizes["val"],
             "metric_signature": signature,
+            events.GRADIENT_ACCUMULATION_STEPS: batches.count_rank_micro_batches(
+                recipe.batch_size, recipe.span, self._run.world_size
+            ),
         }
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:

@@ -23,6 +23,7 @@ from harness.request import RunRequest, resolve_request
 from harness.training import log_header, seeds
 from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
+from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.cache import locate_cache_folder
 from suite.files.superseded import SupersededFiles, move_to_superseded
@@ -457,6 +458,18 @@ def test_a_traceback_that_cannot_be_kept_hides_no_error(tmp_path: Path):
     """A full disk may be the very error."""
     (tmp_path / "state").write_text("a file in the folder's place")
     assert "could not be kept" in write_traceback(tmp_path / "state", 0, ValueError("x"))
+
+
+# ---- the header of a log ----
+
+
+def test_a_limit_states_how_it_is_enforced():
+    """As MLPerf's ruleset of the Transformer asks for it."""
+    row = registry.load_round().benchmark("transformer")
+    settings = {"data.over_length": "truncate", "max_sequence_length": 64}
+    described = log_header.describe_method(row, settings, "max_sequence_length")
+    assert described == {"method": "truncate"}
+    assert log_header.describe_method(row, settings, "global_batch_size") == {}
 
 
 # ---- the file cache ----

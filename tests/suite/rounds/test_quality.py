@@ -75,6 +75,16 @@ def test_a_row_has_a_lower_metric_and_does_not_serve_it() -> None:
         check_row("minigo", replace(row, lower_is_better=("win_rate",), served_metrics=()))
 
 
+def test_the_method_of_a_limit_is_a_setting() -> None:
+    """A log could not state another one."""
+    row = registry.load_round().benchmark("transformer")
+    check_row("transformer", row)
+    limit = replace(row.settings["max_sequence_length"], method="data.none")
+    wrong = replace(row, settings={**row.settings, "max_sequence_length": limit})
+    with pytest.raises(RequestError, match=r"max_sequence_length\.method: 'data\.none' is not"):
+        check_row("transformer", wrong)
+
+
 @pytest.mark.parametrize(
     ("value", "metric", "possible"),
     [

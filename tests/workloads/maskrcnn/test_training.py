@@ -92,6 +92,7 @@ def test_facts(whole: Whole) -> None:
     """Logged as train_samples and eval_samples."""
     facts = whole.training.facts()
     assert (facts["train_samples"], facts["eval_samples"]) == (7, 3)
+    assert facts["gradient_accumulation_steps"] == 2
     assert facts["metric_signature"] == "coco_ap|bbox,segm|min:64|max:64|bilinear"
 
 

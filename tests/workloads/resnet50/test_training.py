@@ -99,8 +99,11 @@ def test_weights_do_not_hang_on_the_number_of_workers(make_run: MakeRun, tmp_pat
 
 @pytest.mark.slow
 def test_facts(make_run: MakeRun) -> None:
-    """Logged as train_samples and eval_samples: the sizes of what is really read."""
+    """Logged as train_samples and eval_samples: the sizes of what is really read. A step takes its
+    batch in micro-batches.
+    """
     facts = ResNet50Training(make_run()).facts()
+    assert facts["gradient_accumulation_steps"] == 2
     assert (facts["train_samples"], facts["eval_samples"]) == (24, 12)
     assert facts["metric_signature"] == "top1|resize:36|crop:32|bilinear"
 

@@ -78,6 +78,7 @@ def test_an_epoch_yields_each_global_batch_and_moves_the_weights(whole: Whole) -
     """
     facts = whole.training.facts()
     count = facts["train_samples"]
+    assert facts["gradient_accumulation_steps"] == 1
     assert isinstance(count, int) and 7 <= count <= 9 and facts["eval_samples"] == 5
     assert np.isnan(whole.losses[0])
     assert sum(whole.batches) == count

@@ -143,13 +143,18 @@ def split_into_global_batches(
     return [indices[start : start + batch_size] for start in range(0, len(indices), batch_size)]
 
 
+def count_rank_micro_batches(batch_size: int, span: int, world_size: int) -> int:
+    """Return how many micro-batches of at most `span` each rank has of a global batch."""
+    return math.ceil(batch_size / (span * world_size))
+
+
 def select_rank_micro_batches(
     batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int
 ) -> list[npt.NDArray[np.int64]]:
     """Split a global batch into micro-batches of at most `span`, equally many on each rank, and
     return this rank's.
     """
-    rounds = math.ceil(len(batch) / (span * world_size))
+    rounds = count_rank_micro_batches(len(batch), span, world_size)
     return np.array_split(batch, rounds * world_size)[rank::world_size]
 
 

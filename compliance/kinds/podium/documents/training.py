@@ -50,9 +50,13 @@ INIT_EVENTS: Final = (
     events.QUALITY_TARGET,
 )
 """Events that belong between init_start and init_stop."""
-OPTIONAL_INIT_EVENTS: Final = (events.CORPUS_SAMPLES, *events.DISCLOSED_EVENTS)
+OPTIONAL_INIT_EVENTS: Final = (
+    events.CORPUS_SAMPLES,
+    events.GRADIENT_ACCUMULATION_STEPS,
+    *events.DISCLOSED_EVENTS,
+)
 """Additional facts: of workloads that drop samples because of their length, and of those whose logs
-MLPerf asks for precision and parallelism.
+MLPerf asks for the steps of accumulation, or for precision and parallelism.
 """
 AFTER_RUN_EVENTS: Final = (
     events.TELEMETRY_LOST,

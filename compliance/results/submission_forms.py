@@ -16,10 +16,12 @@ class CurveForm:
     round: EndpointsRound
     results_folder: str
     point_file: str
-    """In the folder of each point, as the three that follow."""
+    """In the folder of each point, as the four that follow."""
     summary_file: str
     config_file: str
     system_file: str
+    records_folder: str
+    """The files of the point's run, as LoadGen and podium wrote them."""
     power_file: str
     """In the folder of each system."""
 

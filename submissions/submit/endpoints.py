@@ -13,11 +13,6 @@ import yaml
 
 from compliance.results.submission_forms import CurveForm
 from submissions.curves.podium_curve import is_podium_curve
-from submissions.submit.client_summary import (
-    CONCURRENCY_PATTERN,
-    describe_client_run,
-    select_client_seeds,
-)
 from submissions.submit.tree import (
     Submission,
     WritingOptions,
@@ -34,6 +29,11 @@ from suite.files.json_files import write_json
 from suite.files.layout import DETAIL_LOG, RUN_RECORD, SUMMARY_LOG, SYSTEM_RECORD
 from suite.rounds.endpoints_curve import EndpointsRound
 from suite.served_identity import drop_unstated
+from suite.studies.client_summary import (
+    CONCURRENCY_PATTERN,
+    describe_client_run,
+    select_client_seeds,
+)
 from suite.studies.concurrency_curve import DURATION_SETTING
 from suite.studies.kind import StudiedRow
 from suite.studies.measured import MeasuredStudy, read_measured_study
@@ -44,8 +44,6 @@ KNOWN_TABLES: Final = ("system", "point", "power")
 SHARED_FIELDS: Final = ("division", "max_supported_concurrency")
 """Fields that stand in the description of the system and in each point."""
 MAXIMUM_FIELD: Final = "max_supported_concurrency"
-EVIDENCE_FOLDER: Final = "loadgen"
-"""In the folder of each point: the files of the run, as LoadGen and podium wrote them."""
 EVIDENCE_FILES: Final = (
     SUMMARY_LOG,
     DETAIL_LOG,
@@ -232,7 +230,7 @@ def write_point(
     disclosed = yaml.safe_dump(disclose_point(source, run, concurrency), sort_keys=False)
     (folder / form.point_file).write_text(disclosed)
     write_json(folder / form.system_file, dict(description))
-    copy_files(home, EVIDENCE_FILES, folder / EVIDENCE_FOLDER)
+    copy_files(home, EVIDENCE_FILES, folder / form.records_folder)
 
 
 def describe_client_settings(

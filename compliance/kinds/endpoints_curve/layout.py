@@ -14,6 +14,7 @@ from compliance.kinds.endpoints_curve.documents.point import (
     measure_point,
     read_endpoints_point,
 )
+from compliance.kinds.endpoints_curve.documents.point_records import read_point_records
 from compliance.kinds.endpoints_curve.documents.submission import (
     EndpointsSubmission,
     EndpointsSubmissions,
@@ -115,7 +116,7 @@ def build_point(point: EndpointsPoint) -> ResultPart:
 
 
 def iterate_point(point: EndpointsPoint) -> Iterator[Piece]:
-    """Open the run, the documents and the accuracy of a point."""
+    """Open the run, the documents, the accuracy and the records of a point."""
     yield from iterate_run(point.run)
     yield point.disclosure_source
     yield point.system_source
@@ -124,6 +125,8 @@ def iterate_point(point: EndpointsPoint) -> Iterator[Piece]:
         yield point.accuracy
     yield measure_point(point)
     yield point
+    if records := read_point_records(point):
+        yield records
 
 
 def build_curve_layout(round_name: str, _: JudgingAids) -> EndpointsCurveLayout:

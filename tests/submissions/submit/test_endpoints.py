@@ -199,6 +199,12 @@ def copy_summary(point: Path) -> None:
     shutil.copy(point.parent / "r48" / "result_summary.json", point / "result_summary.json")
 
 
+def copy_records(point: Path) -> None:
+    """Take the records of another point."""
+    shutil.rmtree(point / "loadgen")
+    shutil.copytree(point.parent / "r48" / "loadgen", point / "loadgen")
+
+
 SUMMARY: Final = "result_summary.json"
 EDITS: Final[dict[str, tuple[Callable[[Path], Any], str, bool]]] = {
     "no docs": (lambda point: shutil.rmtree(point.parents[3] / "docs"), "endpoints.tree", True),
@@ -235,6 +241,22 @@ EDITS: Final[dict[str, tuple[Callable[[Path], Any], str, bool]]] = {
     "faster tokens": (
         edit_json(SUMMARY, "tpot", "percentiles", "90.0", value=1.0),
         "endpoints.series",
+        False,
+    ),
+    "a deviation within its buckets": (
+        edit_json(SUMMARY, "latency", "std_dev", value=lambda old: 1.02 * old),
+        "endpoints.records",
+        False,
+    ),
+    "another's records": (copy_records, "endpoints.records", False),
+    "no records": (
+        lambda point: shutil.rmtree(point / "loadgen"),
+        "endpoints.records",
+        False,
+    ),
+    "cut records": (
+        lambda point: (point / "loadgen/tokens.npy").write_bytes(b""),
+        "endpoints.records",
         False,
     ),
     "other requests in flight": (

@@ -12,13 +12,33 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from heapq import heapreplace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy
 import yaml
 from kinds.endpoints import edited, scaled, series
-from spoiling import Builder
+from making import LOADS, write_run
+from spoiling import Builder, set_value
+from system_records import put_system
+
+from suite.files.layout import (
+    DETAIL_LOG,
+    START_RECORD_FILE,
+    SYSTEM_RECORD,
+    TOKEN_RECORD_FILE,
+    USAGE_RECORD_FILE,
+)
+from suite.loadgen.scenario import Scenario
+from suite.studies.client_summary import (
+    CLIENT_SEEDS,
+    SAMPLES_PER_QUERY_KEY,
+    describe_client_run,
+)
+from suite.studies.concurrency_curve import LOCAL_CONCURRENCY_SETTING
+from suite.studies.run_facts import read_run_facts
 
 SEEDS: Final = {
     "scheduler_rng_seed": 10487924139932647040,
@@ -39,6 +59,9 @@ ORGANISATION: Final = "acme"
 SUBMISSION: Final = "s1"
 SYSTEM: Final = "box"
 PROVISIONED_KW: Final = 8.19
+RECORDED_POINT: Final = 6
+"""The point that podium measured, where one is."""
+ISSUED_NS: Final = 1_000_000_000
 
 
 @dataclass(kw_only=True, frozen=True)
@@ -122,23 +145,11 @@ def simulate_point(
     """Simulate a run: as many requests in flight as asked, all the time but for its ends. In an
     Offline run all are, and are answered one after another.
     """
-    drawn = random.Random(concurrency)
-    mean_ns = wanted_s * 1e9 * concurrency / samples
-    low, high = (425, 515) if curve.agentic else (200, 600)
-    if concurrency == curve.brief_point:
-        low, high = low // 2, high // 2
-    latencies, firsts, lengths, tokens = list[int](), list[int](), list[int](), list[float]()
-    for number in range(samples):
-        length = drawn.randint(low, high)
-        share = 0.4 + 0.6 * 2 * length / (low + high)
-        latency = int(mean_ns * share * drawn.uniform(0.95, 1.05))
-        if own_run:
-            latency = int(wanted_s * 1e9 * (number + 1) / samples)
-        first = latency // 10
-        latencies.append(latency)
-        firsts.append(first)
-        lengths.append(length)
-        tokens.append((latency - first) / (length - 1))
+    latencies, firsts, lengths = draw_answers(curve, concurrency, samples, wanted_s, own_run)
+    tokens = [
+        (latency - first) / (length - 1)
+        for latency, first, length in zip(latencies, firsts, lengths, strict=True)
+    ]
     held = max(latencies) if own_run else sum(latencies) / concurrency
     duration = math.ceil(held * 1.002)
     latency_pattern = "agentic_inference" if curve.agentic else "concurrency"
@@ -175,6 +186,28 @@ def simulate_point(
         lengths_of_all = {"output_sequence_lengths": summary["output_sequence_lengths"]}
         summary["output_sequence_lengths_full_run"] = lengths_of_all
     return summary
+
+
+def draw_answers(
+    curve: Curve, concurrency: int, samples: int, wanted_s: float, own_run: bool = False
+) -> tuple[list[int], list[int], list[int]]:
+    """Draw the latencies of a run's answers, their times to the first token, and their lengths."""
+    drawn = random.Random(concurrency)
+    mean_ns = wanted_s * 1e9 * concurrency / samples
+    low, high = (425, 515) if curve.agentic else (200, 600)
+    if concurrency == curve.brief_point:
+        low, high = low // 2, high // 2
+    latencies, firsts, lengths = list[int](), list[int](), list[int]()
+    for number in range(samples):
+        length = drawn.randint(low, high)
+        share = 0.4 + 0.6 * 2 * length / (low + high)
+        latency = int(mean_ns * share * drawn.uniform(0.95, 1.05))
+        if own_run:
+            latency = int(wanted_s * 1e9 * (number + 1) / samples)
+        latencies.append(latency)
+        firsts.append(latency // 10)
+        lengths.append(length)
+    return latencies, firsts, lengths
 
 
 def draw_input_lengths(samples: int) -> list[int]:
@@ -458,6 +491,41 @@ def state_window(point: Path) -> None:
     write_yaml(point / "point.yaml", {"steady_state": too_few} | disclosed)
 
 
+def record_point(root: Path) -> None:
+    """Give a point podium's records of its run, and the summary that they give."""
+    point = root.joinpath(*in_curve(f"r{RECORDED_POINT}"))
+    home = point / "loadgen"
+    write_run(home, LOADS[Scenario.OFFLINE], "performance")
+    (point / SYSTEM_RECORD).rename(home / SYSTEM_RECORD)
+    put_system(**{f"settings__{LOCAL_CONCURRENCY_SETTING}": RECORDED_POINT})(home / SYSTEM_RECORD)
+    logged = {name: RUN_SEEDS[theirs] for theirs, name in CLIENT_SEEDS.items()}
+    for key, value in (logged | {SAMPLES_PER_QUERY_KEY: DATA_SET}).items():
+        set_value(home / DETAIL_LOG, key, value)
+    wanted_s = 1300 * (CURVES["elected"].c_max / RECORDED_POINT) ** SCALING
+    drawn = draw_answers(CURVES["elected"], RECORDED_POINT, DATA_SET, wanted_s)
+    latencies, firsts, lengths = map(numpy.array, drawn)
+    free_ns, starts = [ISSUED_NS] * RECORDED_POINT, numpy.zeros(DATA_SET, "<i8")
+    for number, latency in enumerate(drawn[0]):
+        starts[number] = heapreplace(free_ns, free_ns[0] + latency)
+    columns = (numpy.arange(DATA_SET), starts + firsts, starts + latencies, lengths)
+    prompts = numpy.array(draw_input_lengths(DATA_SET))
+    numpy.save(home / TOKEN_RECORD_FILE, numpy.stack(columns, axis=1))
+    numpy.save(home / START_RECORD_FILE, starts)
+    numpy.save(home / USAGE_RECORD_FILE, numpy.stack((prompts, prompts * 0), axis=1))
+    summary = json.loads((point / SUMMARY).read_text())
+    described = describe_client_run(read_run_facts(home), RECORDED_POINT)
+    write_compact(point / SUMMARY, summary | described)
+
+
+def shorten_answer(root: Path) -> None:
+    """Record a token less than the summary has."""
+    record_point(root)
+    path = root.joinpath(*in_curve(f"r{RECORDED_POINT}", "loadgen", TOKEN_RECORD_FILE))
+    table = numpy.load(path)
+    table[0, -1] -= 1
+    numpy.save(path, table)
+
+
 def link_docs(root: Path) -> None:
     """Put a link in the place of a document."""
     path = root / "docs" / "software_disclosure.md"
@@ -503,6 +571,7 @@ BASES: Final[Mapping[str, Builder]] = {
     "endpoints-curve": submission(),
     "endpoints-curve-agentic": submission(curve="agentic"),
     "endpoints-curve-dedicated": submission(curve="dedicated"),
+    "endpoints-curve-recorded": submission(record_point),
     "endpoints-curve-stated": submission(state_more, curve="dedicated"),
 }
 SUMMARY: Final = "result_summary.json"
@@ -611,6 +680,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "endpoints.same_summary": submission(copy_summary(128, 64)),
     "endpoints.same_accuracy": submission(copy_accuracy),
     "endpoints.copied_run": submission(copy_organisation),
+    "endpoints.records": submission(shorten_answer),
 }
 VALID: Final[Mapping[str, Builder | str]] = {
     **dict.fromkeys(INVALID, "endpoints-curve"),
@@ -618,6 +688,7 @@ VALID: Final[Mapping[str, Builder | str]] = {
         ("endpoints.derived", "endpoints.per_kw", "endpoints.utilization"),
         "endpoints-curve-stated",
     ),
+    "endpoints.records": "endpoints-curve-recorded",
     "endpoints.offline_ordering": "endpoints-curve-dedicated",
     "endpoints.mean_accuracy": "endpoints-curve-agentic",
     "endpoints.turn_tokens": "endpoints-curve-agentic",

@@ -1,5 +1,6 @@
 """The summary of a run in the form of the MLPerf Endpoints client, computed from the records of a
-LoadGen run: `result_summary.json` of a point.
+LoadGen run: `result_summary.json` of a point. podium submit writes it, and the judge computes it
+again.
 
 Source: mlcommons/endpoints, src/inference_endpoint/metrics: percentiles at the lower rank; 30
 buckets of equal width on a logarithmic scale, from the lowest value to the highest or ten times the
@@ -28,6 +29,8 @@ MEDIAN: Final = 50.0
 CONCURRENCY_PATTERN: Final = "concurrency"
 ISSUED_QUERIES_KEY: Final = "generated_query_count"
 SAMPLES_PER_QUERY_KEY: Final = "generated_samples_per_query"
+OWN_VERSION: Final = "podium "
+"""Before podium's version, in the place of the client's."""
 CLIENT_SEEDS: Final[Mapping[str, str]] = {
     "scheduler_random_seed": "effective_schedule_rng_seed",
     "dataloader_random_seed": "effective_sample_index_rng_seed",
@@ -48,7 +51,7 @@ def describe_client_run(run: RunFacts, concurrency: int) -> dict[str, Any]:
     duration_ns = int(times.last_ns.max() - times.starts_ns.min())
     tokens = int(times.tokens.sum())
     return {
-        "version": f"podium {run.record.system.version}",
+        "version": f"{OWN_VERSION}{run.record.system.version}",
         "git_sha": None,
         "n_samples_issued": issued,
         "n_samples_completed": completed,

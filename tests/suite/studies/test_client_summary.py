@@ -2,7 +2,7 @@
 
 import pytest
 
-from submissions.submit.client_summary import describe_series
+from suite.studies.client_summary import describe_series
 
 
 def test_percentiles_are_at_the_lower_rank_and_buckets_hold_all_values() -> None:

@@ -3,13 +3,14 @@ them, the description of each system, and the code.
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from compliance.results.indexed_result import IndexedResult
 from compliance.results.submission_forms import TrainingForm
+from compliance.verdict import Severity
 from submissions.result_index import find_requested_results
 from submissions.submit.results import (
     FULL_PROFILE,
@@ -33,8 +34,11 @@ from submissions.submit.tree import (
 from suite.errors import RequestError
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import read_untrusted_file
+from suite.terms import Division
 
 PROFILE_KEY: Final = b'"key": "podium_profile", "value": "'
+INITIALIZATION_KEY: Final = b'"key": "weights_initialization"'
+INITIALIZATION_RULE: Final = "mlcommons/logging, closed_<benchmark>.yaml"
 HINTS: Final[Mapping[str, str]] = {
     "org.fields": "state them in [system] of --system-file; an empty text where one does not"
     " apply.",
@@ -90,13 +94,38 @@ def submit_training(path: Path, options: ResultOptions, writing: WritingOptions)
 
 
 def list_training_gaps(source: TrainingSource) -> list[Shortfall]:
-    """List what is missing without a trace in the tree: the profile of the round, and the code."""
+    """List what is missing without a trace in the tree: the profile of the round, the names of
+    initialised tensors, and the code.
+    """
     profiles = ((each.folder, find_profiles(each)) for each in source.sets)
     found = [build_profile_shortfall(*each) for each in profiles if each[1] != {FULL_PROFILE}]
+    if source.form.initialization_logged:
+        found += [*iterate_initialization_gaps(source.sets)]
     benchmarks = dict.fromkeys(each.folder.name for each in source.sets)
     organisation = Path(source.options.org)
     folders = [source.form.locate_code(organisation, each) for each in benchmarks]
     return [*found, *list_missing_code(source.options, folders)]
+
+
+def iterate_initialization_gaps(sets: Sequence[IndexedResult]) -> Iterator[Shortfall]:
+    """Yield the closed sets with logs that do not name the tensors that were initialised."""
+    for group in sets:
+        without = [
+            log
+            for log in group.training_logs
+            if INITIALIZATION_KEY not in read_untrusted_file(log, bytes)
+        ]
+        if without and group.division == Division.CLOSED:
+            yield Shortfall(
+                rule="submit.initialization",
+                severity=Severity.WARNING,
+                texts=(
+                    f"no weights_initialization in {len(without)} logs; required: a record for each"
+                    f" tensor of the reference ({INITIALIZATION_RULE})",
+                ),
+                places=(str(group.folder),),
+                advice="podium does not log them, and accepted logs lack them, too: ask MLCommons.",
+            )
 
 
 def find_profiles(group: IndexedResult) -> set[str]:

@@ -13,5 +13,6 @@ def describe_text_form(round_name: str) -> InferenceForm:
         find_benchmark=partial(round.find_benchmark, division="closed"),
         together=False,
         tests_folder=round.filing.tests_folder,
+        code_folder="code",
         measurement_files=round.filing.measurement_files,
     )

@@ -8,7 +8,10 @@ def describe_training_form(round_name: str) -> TrainingForm:
     """Return the form of a round's submissions."""
     round = load_training_round(round_name)
     return TrainingForm(
-        benchmarks={name: row.runs for name, row in round.benchmarks.items()},
+        benchmarks={
+            name: row.runs for name, row in round.benchmarks.items() if not row.reused_name
+        },
+        initialization_logged=round.rules.initialization_logged,
         system_fields=round.rules.system_fields,
         system_statuses=round.rules.system_statuses,
     )

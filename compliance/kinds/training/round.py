@@ -62,6 +62,10 @@ class PublishedRules:
     """A description without these fields and texts was refused; before, few descriptions are at
     hand that could tell.
     """
+    initialization_logged: bool = False
+    """The round's ruleset asks closed logs for the names of the tensors that were initialised;
+    accepted logs lack them.
+    """
     loose: bool = False
     """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give
     two results for the first epoch.
@@ -193,6 +197,8 @@ class PublishedBenchmark:
     """If it differs from the round's."""
     percent: bool = False
     """Logs may give the metric as 0-100."""
+    reused_name: bool = False
+    """The name was another network's in earlier rounds, which podium's workload of that name is."""
     runs: int
     """Runs per set."""
     evaluate_every_epochs: int | None = None

@@ -75,12 +75,15 @@ def test_what_is_missing_is_listed_and_nothing_written(results: Path, tmp_path: 
 
 
 def test_files_of_loadgen_are_copied_as_they_are(results: Path, written: Path) -> None:
-    """Beside them are the accuracy and the measurements; podium's own records stay behind."""
+    """Beside them are the accuracy, in the words of the round's script, and the measurements;
+    podium's own records stay behind.
+    """
     for name in ("mlperf_log_detail.txt", "mlperf_log_summary.txt"):
         assert (written / RUN / name).read_bytes() == (results / "llama" / RUN / name).read_bytes()
-    for name in ("mlperf_log_accuracy.json", "accuracy.txt"):
-        place = f"{ENTRY}/accuracy/{name}"
-        assert (written / place).read_bytes() == (results / "llama" / place).read_bytes()
+    place = f"{ENTRY}/accuracy/mlperf_log_accuracy.json"
+    assert (written / place).read_bytes() == (results / "llama" / place).read_bytes()
+    text = (written / f"{ENTRY}/accuracy/accuracy.txt").read_text()
+    assert text.startswith("{'rouge1': ") and "\nhash=" in text
     assert not list(written.rglob("run.json")) and not list(written.rglob("*.npy"))
     (measurements,) = (written / ENTRY).glob("*.json")
     assert json.loads(measurements.read_text())["retraining"] == "no"

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
+from making_full_sets import DESCRIPTION, write_statements
 from making_training import measured
 
 from compliance.judge import Judge
@@ -36,24 +37,6 @@ BEGAN_6_1_MS: Final = 1_790_000_000_000
 HOUR_MS: Final = 3_600_000
 EVALUATIONS: Final = (14, 15, 15, 16, 14, 15, 16, 15, 14, 15)
 """Of each run: as many as the reference needs with this batch size (rcps_llama31_8b.json)."""
-UNKNOWN_FIELDS: Final = (
-    "host_processor_vcpu_count",
-    "host_processor_frequency",
-    "host_processor_caches",
-    "host_processor_interconnect",
-    "host_networking",
-    "host_networking_topology",
-    "host_memory_configuration",
-    "accelerator_host_interconnect",
-    "accelerator_frequency",
-    "accelerator_on-chip_memories",
-    "accelerator_interconnect",
-    "accelerator_interconnect_topology",
-    "cooling",
-    "hw_notes",
-    "sw_notes",
-)
-"""Of a description: what podium does not find out."""
 SET: Final = "acme/results/1xbox/llama31_8b"
 
 
@@ -90,29 +73,8 @@ def write_results(root: Path, profile: str = "full", runs: int = 10, **logged: A
     for number in range(runs):
         log = home / f"results/1xbox/llama31_8b/result_{number}.txt"
         write_log(log, number, profile, **logged)
-    description = {
-        "submitter": "acme",
-        "division": "closed",
-        "status": "onprem",
-        "system_name": "1xbox",
-        "number_of_nodes": 1,
-        "host_processors_per_node": 2,
-        "host_processor_model_name": "Some CPU",
-        "host_processor_core_count": 64,
-        "host_memory_capacity": "512.0 GiB",
-        "host_storage_type": "NVMe",
-        "host_storage_capacity": "4000 GiB",
-        "accelerators_per_node": 8,
-        "accelerator_model_name": "Some GPU",
-        "accelerator_memory_capacity": "80 GiB",
-        "accelerator_memory_configuration": "HBM3",
-        "framework": "torch 2.13.0",
-        "other_software_stack": "Python 3.11",
-        "operating_system": "Debian",
-        "podium": {"version": "0.2.0"},
-    }
     (home / "systems").mkdir()
-    (home / "systems/1xbox.json").write_text(json.dumps(description))
+    (home / "systems/1xbox.json").write_text(json.dumps(DESCRIPTION))
     return root / "results"
 
 
@@ -125,13 +87,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def stated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The options with what podium does not know."""
-    home = tmp_path_factory.mktemp("stated")
-    fields = [f'"{name}" = ""' for name in UNKNOWN_FIELDS]
-    lines = ["[system]", 'status = "Available on-premise"', *fields]
-    (home / "box.toml").write_text("\n".join(lines))
-    (home / "code").mkdir()
-    (home / "code" / "run.sh").write_text("podium train llama --profile full --seed $SEED\n")
-    return ["--system-file", str(home / "box.toml"), "--code", str(home / "code")]
+    return write_statements(tmp_path_factory.mktemp("stated"))
 
 
 def run_submit(results: Path, target: Path, *more: str, round_name: str = ROUND) -> Result:

@@ -58,6 +58,7 @@ from suite.files.layout import (
     compute_folder_sha256,
 )
 from suite.ledger.steps import AttemptKind
+from suite.loadgen.advice import OFFLINE_RATE_SETTING
 from suite.loadgen.detail_log import read_detail_log
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import lock_results_folder
@@ -168,7 +169,9 @@ def run_scenarios(
     serving_setup.ledger.settle()
     try:
         probe_result = probe_system(
-            serving_setup, tuple(plan), staging.locate_ground_truth(serving_setup.request.name)
+            shorten_needless_probe(serving_setup, plan),
+            tuple(plan),
+            staging.locate_ground_truth(serving_setup.request.name),
         )
         if search and Scenario.SERVER in measured:
             serving_setup = replace(serving_setup, searched_run=search(serving_setup, probe_result))
@@ -231,6 +234,18 @@ def run_modes(
     for mode in modes:
         problems += run_scenario_mode(serving_setup, scenario, mode, probe_result)
     return problems
+
+
+def shorten_needless_probe(serving_setup: ServingSetup, plan: ServingPlan) -> ServingSetup:
+    """Return a setup whose probe makes as few calls as it can, where a setting already says the
+    rate that it would find.
+    """
+    if (
+        set(plan) != {Scenario.OFFLINE}
+        or OFFLINE_RATE_SETTING not in serving_setup.request.settings
+    ):
+        return serving_setup
+    return replace(serving_setup, system=replace(serving_setup.system, probe_share=0.0))
 
 
 def probe_system(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.ab.sides import AbPoint, AbRequest, AbSide
+from suite.ab.sides import THREADS_OPTION, AbPoint, AbRequest, AbSide
 from suite.ab.study import AB
 from suite.errors import (
     JudgedError,
@@ -63,7 +63,7 @@ class KnownSide:
     """What the first run of a side has shown, so that its others are alike."""
 
     threads: int = 0
-    """CPU threads; 0 before it."""
+    """CPU threads, also those of the other side's first run; 0 before it."""
     rate: float = 0.0
     """Samples/s, from which the one query of Offline is sized; 0 before it."""
 
@@ -140,7 +140,7 @@ def list_side_words(request: AbRequest, point: AbPoint, known: KnownSide) -> lis
         words += ["--runs", "1"]
     options = dict(side.options)
     if known.threads and not side.endpoint:
-        options["threads"] = str(known.threads)
+        options[THREADS_OPTION] = str(known.threads)
     for name, value in options.items():
         words += [f"--{name}", value]
     settings = dict(planned.settings)
@@ -159,7 +159,7 @@ def list_training_words(request: AbRequest, point: AbPoint, known: KnownSide) ->
     words += ["--seed", str(request.seed)]  # the same samples in the same order
     options = dict(side.options)
     if known.threads:
-        options["threads"] = str(known.threads)
+        options[THREADS_OPTION] = str(known.threads)
     for name, value in options.items():
         words += [f"--{name}", value]
     for name, setting in side.settings.items():

@@ -15,7 +15,7 @@ from submissions.ab.processes import ChildRun, KnownSide, SideError
 from suite.ab.comparability import iterate_task_differences
 from suite.ab.decision import AbVerdict
 from suite.ab.runs import AbFigures
-from suite.ab.sides import AB_KIND, AbPoint, AbRequest
+from suite.ab.sides import AB_KIND, SIDES, THREADS_OPTION, AbPoint, AbRequest
 from suite.ab.study import AB
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import (
@@ -85,12 +85,22 @@ class AbProgress:
         """Return what the first run of a side has shown."""
         system = self.find_system(side)
         if system is None:
-            return KnownSide()
+            return KnownSide(threads=self.find_common_threads())
         own = (each for each in self.runs if each.point.side == side)
         rated = next((each.figures for each in own if each.figures.rate), None)
         is_rate = rated is not None and rated.metric == OFFLINE_RATE
         rate = rated.rate if rated is not None and is_rate else None
         return KnownSide(threads=system.threads, rate=rate or 0.0)
+
+    def find_common_threads(self) -> int:
+        """Return the CPU threads of the side that is measured already, for a second one, where no
+        side names a number: how many a run takes by itself depends on the programs beside it. 0 if
+        there is none.
+        """
+        if any(THREADS_OPTION in self.request.get_side(side).options for side in SIDES):
+            return 0
+        found = [each.threads for each in map(self.find_system, SIDES) if each is not None]
+        return max(found, default=0)
 
     def keep_run(self, child: ChildRun, point: AbPoint, seconds: float) -> None:
         """Keep the run that a process has left; RequestError if it may not be compared with those

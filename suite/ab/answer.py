@@ -229,7 +229,7 @@ def format_minutes(minutes: float) -> str:
     return f"{told} minute{'s' * (told != '1')}"
 
 
-def describe_ab(request: AbRequest, answer: AbAnswer) -> list[str]:
+def describe_ab(request: AbRequest, answer: AbAnswer, points: Sequence[AbMeasured]) -> list[str]:
     """Say what an A/B shows: the sentence, then how it was found."""
     told = [answer.sentence]
     if answer.lost:
@@ -238,7 +238,7 @@ def describe_ab(request: AbRequest, answer: AbAnswer) -> list[str]:
         told.append(describe_kept_accuracy(answer.accuracy))
     if request.training:
         told.append(STEPS_REMARK)
-    told += [f"A: {describe_side(request.a)}", f"B: {describe_side(request.b)}"]
+    told += [describe_measured_side(request, points, side) for side in SIDES]
     decision = answer.decision
     if decision is not None:
         aside = f", {answer.set_aside} of them set aside and repeated" if answer.set_aside else ""
@@ -259,6 +259,15 @@ def describe_ab(request: AbRequest, answer: AbAnswer) -> list[str]:
             f" the machine is not quiet: {noisy[-1].remark}"
         )
     return told
+
+
+def describe_measured_side(request: AbRequest, points: Sequence[AbMeasured], side: str) -> str:
+    """Say what the command says of a side, and what its first run was of."""
+    measured = (each.figures.system for each in points if each.point.side == side)
+    told = describe_side(request.get_side(side))
+    if system := next(measured, ""):
+        told += f" ({system})"
+    return f"{side.upper()}: {told}"
 
 
 def describe_noise(decision: AbDecision) -> list[str]:

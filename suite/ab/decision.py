@@ -38,8 +38,11 @@ ESTIMATION_MARGIN: Final = 0.3
 """Added to log(1 / error): with noise that is estimated, and looks at 2 to 60 blocks, the errors in
 benchmarks/ab.py stay below what is stated.
 """
-MAX_STANDARD_ERRORS: Final = 5.0
-"""Half-width of an interval that decides nothing yet: chance exceeds it once in 3 million looks."""
+MAX_STANDARD_ERRORS: Final = 3.2
+"""Half-width of an interval whose information is small yet, by which differences far above the one
+that matters are found early. Simulated, equal sides are then called different in 3.7, 1.7 and
+1.5 % of 2,000 series at a noise of 5, 10 and 20 %.
+"""
 
 
 class AbVerdict(StrEnum):

@@ -11,6 +11,7 @@ from suite.loadgen.headline import LATENCY_METRIC, find_logged_headline
 from suite.loadgen.power_window import parse_power_time_ns
 from suite.loadgen.scenario import Scenario
 from suite.measurement.host_load import read_host_load
+from suite.records import SystemUnderTest
 from suite.studies.answered_set import AnsweredSet
 from suite.studies.points import StudiedPoint
 from suite.studies.run_facts import RunFacts
@@ -56,6 +57,8 @@ class AbFigures:
     """Of a GPU's states, with a clock that was held down; None without a GPU."""
     scores: dict[str, float] = field(default_factory=dict)
     answers: AnsweredSet | None = field(default=None, repr=False)
+    system: str = ""
+    """What was measured, in words."""
 
 
 AbMeasured = StudiedPoint[AbPoint, AbFigures]
@@ -100,6 +103,7 @@ def compute_ab_figures(run: RunFacts, *, training: bool = False) -> AbFigures | 
             throttled_share=None,
             scores=dict(run.scores),
             answers=run.answers,
+            system=describe_measured_system(run.record.system),
         )
     rated = find_step_rate(run) if training else find_rate(run)
     if begin_ns is None or end_ns is None or rated is None:
@@ -112,7 +116,16 @@ def compute_ab_figures(run: RunFacts, *, training: bool = False) -> AbFigures | 
         ends_ns=end_ns,
         others_share=None if has_own_server_here(run) else load.others_share,
         throttled_share=load.throttled_share,
+        system=describe_measured_system(run.record.system),
     )
+
+
+def describe_measured_system(system: SystemUnderTest) -> str:
+    """Name engine, precision, device and CPU threads of a system."""
+    words = [system.engine, system.precision, system.device]
+    if system.threads:
+        words.append(f"{system.threads} CPU thread{'s' * (system.threads != 1)}")
+    return ", ".join(words)
 
 
 def has_own_server_here(run: RunFacts) -> bool:

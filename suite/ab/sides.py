@@ -16,6 +16,7 @@ SIDES: Final = (SIDE_A, SIDE_B)
 WARM_UP_RUN: Final = "warm-up"
 ACCURACY_RUN: Final = "accuracy"
 BLOCK_RUN: Final = "block"
+THREADS_OPTION: Final = "threads"
 TURNS: Final = (1, 2, 3, 4)
 """Places of the runs in a block."""
 

@@ -196,7 +196,7 @@ class AbComparison(StudyKind[AbRequest, AbPoint, AbFigures]):
         self, request: AbRequest, answer: AbAnswer, points: Sequence[AbMeasured]
     ) -> Sequence[str]:
         """Say who is faster, and how that was found."""
-        return describe_ab(request, answer)
+        return describe_ab(request, answer, points)
 
     def describe_failure(self, answer: AbAnswer) -> str:
         """Return which accuracy was lost."""

@@ -101,6 +101,23 @@ def test_the_faster_side_is_told_and_the_judge_agrees(
     assert processes.known[-1].rate > 0
 
 
+def test_both_sides_have_the_threads_of_the_first_run(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    words = ["resnet50", "--b", "env.ACME_FAST=1", "--seconds", "5"]
+    done = CliRunner().invoke(ab, [*words, "--results", str(tmp_path / "r")])
+    assert [each.threads for each in processes.known[:3]] == [0, 2, 2]
+    assert "A: as the command says of both (torch, fp32, cpu, 2 CPU threads)" in done.output
+
+
+def test_a_side_that_names_its_threads_does_not_speak_for_the_other(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    words = ["resnet50", "--a", "threads=2", "--seconds", "5", "--minutes", "0.2"]
+    CliRunner().invoke(ab, [*words, "--results", str(tmp_path / "r")])
+    assert [each.threads for each in processes.known[:2]] == [0, 0]
+
+
 def test_equal_sides_show_no_difference(tmp_path: Path, processes: FakeProcesses) -> None:
     processes.speed = lambda _, number: steady(AbPoint(run="block", side="a"), number)
     answer = read_answer(tmp_path / "r")

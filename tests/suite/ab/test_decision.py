@@ -11,6 +11,7 @@ from scipy import stats
 from suite.ab.blocks import MeasuredBlock, compute_contrasts, find_disturbance
 from suite.ab.decision import (
     ESTIMATION_MARGIN,
+    MAX_STANDARD_ERRORS,
     AbDecision,
     AbVerdict,
     GainEstimate,
@@ -228,7 +229,8 @@ def test_the_estimated_blocks_suffice(noise: float) -> None:
 def test_extreme_noise_and_rates_are_no_error() -> None:
     """Whatever a foreign file states."""
     wild = build_block(BAAB, 1e-300, 1e300, 1.0, 5e-324)
-    found = decide([wild, wild, wild], DESIGN)
+    calm = build_block(ABBA, 1.0, 1.0, 1.0, 1.0)
+    found = decide([wild, calm, wild], DESIGN)
     assert found.verdict == AbVerdict.OPEN
     assert found.more_blocks > 0
     assert find_disturbance(ABBA, wild.values, [build_block(ABBA, 1.0, 1.0, 1.0, 1.0)] * 2)
@@ -255,5 +257,5 @@ def test_the_normal_quantile_of_the_largest_interval_is_a_number() -> None:
     """One millionth of a standard error of information would ask for a share of 1."""
     found = GainEstimate(mean=0.0, noise=400.0, dof=5, blocks=2)
     assert compute_half_width(found, DESIGN, 0.025) == pytest.approx(
-        stats.t.isf(1 - NormalDist().cdf(5.0), 5) * 400 / 2**0.5, rel=1e-4
+        stats.t.isf(1 - NormalDist().cdf(MAX_STANDARD_ERRORS), 5) * 400 / 2**0.5, rel=1e-4
     )

@@ -9,7 +9,7 @@ from compliance.kinds.podium.documents.measured_study import JudgedStudy, StudyR
 from compliance.rules import rule
 from compliance.verdict import About, Fault
 from suite.ab.comparability import iterate_task_differences
-from suite.ab.sides import AB_KIND, SIDES, AbRequest
+from suite.ab.sides import AB_KIND, SIDES, THREADS_OPTION, AbRequest
 from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, SYSTEM_RECORD
 from suite.records import ServedRun, SystemUnderTest
 from suite.rounds.settings import GLOBAL_BATCH_SIZE
@@ -52,7 +52,8 @@ def iterate_sides(study: JudgedStudy) -> Iterator[tuple[str, list[tuple[StudyRun
 @rule("ab.sides", JudgedStudy, About.IDENTITY)
 def sides(study: JudgedStudy) -> Iterator[Fault]:
     """All runs of a side are of one system, and it is what the command asked for. Both sides serve
-    one workload, in one profile, with the same data, and answer as many samples.
+    one workload, in one profile, with the same data, and answer as many samples; they have as many
+    CPU threads unless the command names a number.
 
     Source: docs/guides/ab.md; suite/ab/sides.py.
     Advice: repeat the same command in another results folder.
@@ -76,6 +77,22 @@ def sides(study: JudgedStudy) -> Iterator[Fault]:
         one, other = (found[each] for each in SIDES)
         for difference in iterate_task_differences(one, other):
             yield study.build_fault(difference, "sides that may be compared")
+        yield from check_equal_threads(study, one, other)
+
+
+def check_equal_threads(
+    study: JudgedStudy, one: SystemUnderTest, other: SystemUnderTest
+) -> Iterator[Fault]:
+    """Yield a difference in CPU threads that the command did not ask for."""
+    request: AbRequest = study.requests[-1][0]
+    sides = [request.get_side(each) for each in SIDES]
+    if any(THREADS_OPTION in each.options or each.endpoint for each in sides):
+        return
+    if one.threads != other.threads:
+        yield study.build_fault(
+            f"{one.threads} and {other.threads} CPU threads",
+            "equal ones, or a number in the command",
+        )
 
 
 @rule("ab.steps", JudgedStudy, About.SCORE)

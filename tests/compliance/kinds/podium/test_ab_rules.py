@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ from compliance.kinds.podium.rules.sides import is_same_address
 from compliance.verdict import Severity
 from suite.ab.design import plan_order
 from suite.ab.sides import AbPoint
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, RUN_RECORD
+from suite.records import read_system_record, write_system_record
 from suite.studies.documents import POINT_FILE, STUDY_FILE
 
 Change = Callable[[Path], None]
@@ -128,6 +130,33 @@ def be_other_system(folder: Path) -> None:
     """Let side B be in another number of threads from a run on."""
     path = folder / "side-b" / "system.json"
     put(sample_count=7)(path)
+
+
+def leave_one_thread(folder: Path) -> None:
+    """Let all runs of side B have one CPU thread, in all their records."""
+    side = folder / "side-b"
+    system = replace(read_system_record(side), threads=1)
+    write_system_record(side, system)
+    for path in side.glob(f"*/{RUN_RECORD}"):
+        put(system_sha256=system.compute_digest())(path)
+
+
+def name_no_threads(document: dict[str, Any]) -> None:
+    """Let the command name no number of threads."""
+    for side in "ab":
+        document["requests"][0]["request"][side]["options"].pop("threads")
+
+
+def test_sides_have_as_many_threads_unless_the_command_names_them(tmp_path: Path) -> None:
+    folder = write_ab(tmp_path, speed=close)
+    edit_study(name_no_threads)(folder)
+    assert not list_errors(folder)
+    leave_one_thread(folder)
+    assert list_errors(folder) == {"ab.sides": "2 and 1 CPU threads"}
+    edit_study(
+        lambda document: document["requests"][0]["request"]["b"]["options"].update(threads="1")
+    )(folder)
+    assert not list_errors(folder)
 
 
 MUTANTS: Final[dict[str, tuple[Change, str]]] = {

@@ -52,7 +52,7 @@ def iterate_sides(study: JudgedStudy) -> Iterator[tuple[str, list[tuple[StudyRun
 @rule("ab.sides", JudgedStudy, About.IDENTITY)
 def sides(study: JudgedStudy) -> Iterator[Fault]:
     """All runs of a side are of one system, and it is what the command asked for. Both sides serve
-    one workload, in one profile, with the same data, and answer as many samples; they have as many
+    one workload, in one profile, with the same data, and answer as many samples. They have as many
     CPU threads unless the command names a number.
 
     Source: docs/guides/ab.md; suite/ab/sides.py.

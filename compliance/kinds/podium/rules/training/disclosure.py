@@ -26,7 +26,7 @@ ROW_FILE_FORM: Final = re.compile(r"workloads/(\w{1,64})/([\w.-]{1,64})\.toml")
 def disclosure(log: TrainingLog) -> Iterator[Fault]:
     """What a log discloses for MLPerf Training is what it states for podium. The lowest precisions
     are those of the run and of its exchanged gradients. Tensor, pipeline and context parallelism
-    together divide the ranks, and so does expert parallelism; the micro-batches of all copies of
+    together divide the ranks, and so does expert parallelism. The micro-batches of all copies of
     the network make up the global batch. The configuration is that of the workload and round. A log
     that discloses nothing contradicts nothing.
 

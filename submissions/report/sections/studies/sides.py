@@ -71,9 +71,8 @@ def iterate_charts(request: AbRequest, answer: AbAnswer, name: str) -> Iterator[
             ),
         ),
         marks=(
-            Mark(name="equal", value=0.0, upright=False),
-            Mark(name=f"+{bound:g} %", value=bound, upright=False),
-            Mark(name=f"-{bound:g} %", value=-bound, upright=False),
+            Mark(name=f"±{bound:g} %", value=bound, upright=False),
+            Mark(name="", value=-bound, upright=False),
         ),
     )
 

@@ -54,6 +54,8 @@ class StepPredictor:
     def __init__(self, training: Training, name: str, batch: int) -> None:
         self.training, self.name, self.batch = training, name, batch
         self.steps = iterate_step_samples(training)
+        self.whole = 0
+        """Samples of a step that counts; 0 before the first one."""
 
     def warm_up(self) -> None:
         """Take some steps before the clock."""
@@ -70,18 +72,24 @@ class StepPredictor:
         another follows it, in the same query. RequestError for a step without samples, JudgedError
         if the loss is not a number.
         """
-        samples = 0
-        while samples < self.batch:
-            step = next(self.steps)
-            if not step:
-                raise RequestError(
-                    f"{self.name}: its training has steps without samples, such as self-play, of"
-                    " which no rate of samples can be compared"
-                )
-            samples += step
+        samples = self.take_samples()
+        if not self.whole:  # the first step; with fewer samples, the batch counts their tokens
+            self.whole = self.batch if samples == self.batch else 1
+        while samples < self.whole:
+            samples += self.take_samples()
         loss = self.training.loss()  # a device may still be at work
         if not math.isfinite(loss):
             raise JudgedError(f"{self.name}: the loss is {loss}; no speed of such steps counts")
+
+    def take_samples(self) -> int:
+        """Take an optimizer step, and return its number of samples."""
+        samples = next(self.steps)
+        if not samples:
+            raise RequestError(
+                f"{self.name}: its training has steps without samples, such as self-play, of which"
+                " no rate of samples can be compared"
+            )
+        return samples
 
 
 def iterate_step_samples(training: Training) -> Generator[int, None, None]:

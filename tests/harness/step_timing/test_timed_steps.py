@@ -57,6 +57,14 @@ def test_a_small_step_at_the_end_of_an_epoch_is_no_query_of_its_own() -> None:
     assert next(predictor.steps) == 2  # after 4, 2 + 4 and 2 + 4
 
 
+def test_each_step_is_a_query_where_a_batch_counts_tokens() -> None:
+    """Its number of sentences is another one in each step, and below that of tokens."""
+    predictor = open_predictor(ShortTraining((2, 1, 3, 2)))
+    for _ in range(2):
+        assert len(predictor(range(BATCH))) == BATCH
+    assert next(predictor.steps) == 3
+
+
 @pytest.mark.parametrize(
     ("training", "kind", "sentence"),
     [

@@ -57,6 +57,12 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
             seeds=named(results, name),
             read=each(recorded, *lines_of(name)),
         )
+    yield Reader(
+        name="host-load",
+        file=work / "host-load" / TELEMETRY_FILE,
+        seeds=named(results, TELEMETRY_FILE),
+        read=lambda path: read_host_load(path.parent, 0, LAST_NS),
+    )
     root = shutil.copytree(EXAMPLES / "audited", work / "audited")
     said = each(
         partial(judged, root),
@@ -114,11 +120,7 @@ def studied_likelihoods(path: Path) -> object:
 def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
     """Read a file of lines by its parser alone, too, and as a report does."""
     return (
-        (
-            parsed(telemetry.read_telemetry_file),
-            reported_telemetry.read_telemetry_readings,
-            lambda path: read_host_load(path.parent, 0, LAST_NS),
-        )
+        (parsed(telemetry.read_telemetry_file), reported_telemetry.read_telemetry_readings)
         if name == TELEMETRY_FILE
         else (parsed(query_times.read_query_times), reported_queries)
     )

@@ -205,11 +205,20 @@ class AbProgress:
 
 
 def describe_differences(before: SystemUnderTest, found: SystemUnderTest) -> str:
-    """Name the fields in which two records of a system differ."""
-    one, other = asdict(before), asdict(found)
+    """Name the fields and settings in which two records of a system differ."""
+    one, other = (flatten_system(each) for each in (before, found))
     return ", ".join(
-        f"{name} {other[name]}, not {one[name]}" for name in one if one[name] != other[name]
+        f"{name} {other.get(name)}, not {one.get(name)}"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
     )
+
+
+def flatten_system(system: SystemUnderTest) -> dict[str, Any]:
+    """Return the fields of a system, and each of its settings for itself."""
+    found = asdict(system)
+    settings: dict[str, Any] = found.pop("settings")
+    return found | settings
 
 
 def convert_to_json(record: Any) -> dict[str, Any]:

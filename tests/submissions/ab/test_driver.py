@@ -263,6 +263,24 @@ def test_sides_with_other_data_may_not_be_compared(
     assert "workers" not in str(done.exception)
 
 
+def test_a_side_that_has_changed_says_in_what(tmp_path: Path, processes: FakeProcesses) -> None:
+    def spoil(point: AbPoint, place: Path) -> None:
+        if (point.side, point.block) == ("b", 1):
+            found = read_system_record(place.parent)
+            settings = dict(found.settings) | {"batching.max_batch": 999}
+            write_system_record(place.parent, replace(found, settings=settings, version="9.9"))
+
+    processes.spoil = spoil
+    done = run_ab(tmp_path / "r")
+    assert isinstance(done.exception, RequestError)
+    told = str(done.exception)
+    assert told.startswith(
+        "side B is not what it was in its first run: batching.max_batch 999, not"
+    )
+    assert "version 9.9, not" in told
+    assert "data." not in told
+
+
 def test_an_interrupted_comparison_continues(tmp_path: Path, processes: FakeProcesses) -> None:
     def interrupt(point: AbPoint, number: int) -> float:
         if number == 7:

@@ -25,6 +25,8 @@ from suite.files.untrusted_files import replace_unprintable
 
 NOISE_RULE_PREFIX: Final = "noise."
 """Prefix of rules that detect that a run was disturbed."""
+HOST_RULE: Final = "tree.host"
+"""The judge's rule for telemetry of another host than the described one."""
 UNSCORED_RULE: Final = "accuracy.unscored"
 """The judge's rule for an accuracy that was reported but not recomputed."""
 JUDGED_BUNDLES: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
@@ -104,6 +106,11 @@ def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
     if source is not None:
         found = rename_bundle_findings((found, path), source)
     return [format_finding_line(finding) for finding in found if finding.severity is Severity.ERROR]
+
+
+def list_host_warnings(path: Path) -> list[Finding]:
+    """Return where telemetry saw another host than the described one."""
+    return [each for each in list_warnings(path) if each.rule == HOST_RULE]
 
 
 def list_warnings(path: Path) -> list[Finding]:

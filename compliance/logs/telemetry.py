@@ -72,6 +72,8 @@ class TelemetryChannel(msgspec.Struct, frozen=True, kw_only=True):
     """Frequency governor of the host's cores."""
     cores: Any = None
     """Hardware threads of the host, if it is one."""
+    model: Any = None
+    """What a GPU's driver calls it, and the name of a meter."""
 
 
 class SegmentHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from submissions import compliance_check
 from submissions.accept.contract import format_moment
 from submissions.accept.delivery import Delivery, read_delivered_lines
 from submissions.accept.ledger_attempts import count_used_attempts, select_attempts
@@ -185,12 +186,19 @@ def resolve_agreed_settings(found: Delivery) -> dict[str, HyperValue]:
 
 
 def find_other_machine(found: Delivery) -> Iterator[Refusal]:
-    """Yield a refusal for each field of the system description that is not as named."""
+    """Yield a refusal for each field of the system description that is not as named, and if the
+    runs' telemetry saw another machine than the described one.
+    """
     for name, wanted in found.contract.terms.machine.items():
         stated = found.result.described.get(name)
         if fold_hardware_name(stated) != fold_hardware_name(wanted):
             sentence = f"{name} is {stated!r}, and the contract names {wanted!r}"
             yield Refusal(kind=RefusalKind.OTHER_MACHINE, sentence=sentence)
+    if not found.contract.terms.machine:
+        return
+    for each in compliance_check.list_host_warnings(found.bundle):
+        sentence = f"telemetry saw {each.found}; expected {each.required}"
+        yield Refusal(kind=RefusalKind.OTHER_MACHINE, sentence=sentence)
 
 
 def fold_hardware_name(name: object) -> str:

@@ -94,9 +94,13 @@ def test_what_was_tampered_with_is_refused(
 
 @pytest.fixture(scope="module")
 def served(parties: Parties, tmp_path_factory: pytest.TempPathFactory) -> Agreed:
-    """A contract about Server, whose attempt has all records; it names no key of the seller's."""
-    path = tmp_path_factory.mktemp("served") / "contract.toml"
-    parties.write(path, "completed_samples_per_second >= 1 samples/s", scenario="server")
+    """A contract about Server, whose attempt has all records."""
+    return write_served(parties, tmp_path_factory.mktemp("served") / "contract.toml")
+
+
+def write_served(parties: Parties, path: Path, **terms: object) -> Agreed:
+    """A contract about Server that names no key of the seller's."""
+    parties.write(path, "completed_samples_per_second >= 1 samples/s", scenario="server", **terms)
     before, seller, after = path.read_text().partition("[seller]")
     path.write_text(before + seller + re.sub(r"\nkey = .*", "", after, count=1))
     return path, read_contract(path)
@@ -104,9 +108,14 @@ def served(parties: Parties, tmp_path_factory: pytest.TempPathFactory) -> Agreed
 
 @pytest.fixture(scope="module")
 def recorded(served: Agreed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of that attempt, whose ledger states what was requested."""
-    with campaign_of(served[1]):
-        tree = ledgers.recorded_tree(tmp_path_factory.mktemp("recorded") / "tree")
+    """The results of that attempt."""
+    return record(served[1], tmp_path_factory.mktemp("recorded") / "tree")
+
+
+def record(contract: AcceptanceContract, folder: Path) -> Path:
+    """The results of an attempt with all records, whose ledger states what was requested."""
+    with campaign_of(contract):
+        tree = ledgers.recorded_tree(folder)
         return ledgers.keep(tree, ledgers.requested(tree))
 
 
@@ -148,3 +157,17 @@ def test_what_two_documents_state_differently_is_refused_or_shown(
     assert (forgery.id in REJECTED) == (told["code"] == 4), told
     assert (forgery.id in WARNED) == ("warnings" in told["evidence"]), told  # type: ignore[operator]
     assert forgery.id in REJECTED | WARNED
+
+
+def test_telemetry_of_another_machine_is_refused_where_the_contract_names_one(
+    parties: Parties, tmp_path: Path
+) -> None:
+    """Else it is shown as a warning."""
+    path, contract = write_served(
+        parties, tmp_path / "contract.toml", machine="host_processor_core_count=2"
+    )
+    recorded = record(contract, tmp_path / "recorded")
+    assert check(path, seal(recorded, tmp_path / "x.tar.zst"))["refusals"] == []
+    for forgery in (each for each in STATED_TWICE if each.id in ("Z01", "Z02")):
+        bundle = forge(recorded, forgery, tmp_path / forgery.id)
+        assert bundle and refused(path, bundle) == {RefusalKind.OTHER_MACHINE}, forgery.id

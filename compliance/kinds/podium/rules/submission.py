@@ -24,6 +24,7 @@ from suite.files.layout import (
     fold_name,
 )
 from suite.files.untrusted_files import parse_document_count
+from suite.measurement.host_load import GPU_CHANNEL_PREFIX
 from suite.terms import Division
 
 MAX_CEILING_FACTOR: Final = 2.0
@@ -33,6 +34,9 @@ MEMORY_CAPACITY_PATTERN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([MGT])i?
 MIB_PER_UNIT: Final = {"M": 1.0, "G": 1024.0, "T": 1024.0**2}
 MEMORY_CAPACITY_FACTOR: Final = 1.05
 """A capacity may be rounded, or include memory that firmware reserves."""
+
+GPU_NUMBER_FORM: Final = re.compile(r"[A-Za-z]{0,8}\d\w{0,16}")
+"""The word in a GPU's name that tells its model: H100, A6000, 4090."""
 
 
 @rule("tree.contents", Submission, About.FORM)
@@ -153,13 +157,15 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
 @rule("tree.host", Submission, About.IDENTITY, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
     """The telemetry of a run comes from the host that systems/ describes: it shows no more free
-    memory and no more hardware threads than that host has. This holds for training and for serving.
+    memory and no more hardware threads than that host has, and its GPUs have the described model.
+    This holds for training and for serving.
 
     The rule does not apply to a system behind a network, whose telemetry comes from LoadGen's
     machine.
 
-    Source: house rule; harness/machine/telemetry reads both from the kernel, and so does the
-    description.
+    Source: house rule; harness/machine/telemetry reads the host from the kernel and GPUs from their
+    driver, and so does the description. A model is compared by its number, as in H100, since a
+    person may describe it in other words.
     Advice: describe the system that ran the workload; give each machine its own system name.
     """
     for entry in (entry for entry in tree.entries if entry.place):
@@ -178,7 +184,7 @@ def host(tree: Submission) -> Iterator[Fault]:
 def check_described_host(
     tree: Submission, telemetry: TelemetryFile, description: SystemDescription
 ) -> Iterator[Fault]:
-    """Yield telemetry values that are impossible on the described host."""
+    """Yield telemetry values that the described host cannot have."""
     if not telemetry.is_valid:
         return
     free = max(
@@ -212,6 +218,32 @@ def check_described_host(
             f"at most {most} on the processors that systems/ describes",
             file=telemetry.source.path,
         )
+    yield from check_described_gpus(tree, telemetry, description)
+
+
+def check_described_gpus(
+    tree: Submission, telemetry: TelemetryFile, description: SystemDescription
+) -> Iterator[Fault]:
+    """Yield models of GPUs in telemetry that are not the described one."""
+    described = description.accelerator_model_name
+    if described is None:
+        return
+    models = {
+        channel.model
+        for each in telemetry.segments
+        for channel in each.head.channels
+        if channel.name in each.states
+        and channel.name.startswith(GPU_CHANNEL_PREFIX)
+        and isinstance(channel.model, str)
+    }
+    for model in sorted(models):
+        number = GPU_NUMBER_FORM.search(model)
+        if number and fold_name(number[0]) not in fold_name(str(described)):
+            yield tree.build_fault(
+                f"GPU {model!r}",
+                f"{described!r}, as systems/ describes",
+                file=telemetry.source.path,
+            )
 
 
 @rule("tree.profile", Submission, About.IDENTITY, severity=Severity.WARNING)

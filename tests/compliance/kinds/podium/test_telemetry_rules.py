@@ -375,6 +375,29 @@ def test_telemetry_is_of_the_described_host(
     assert result.verdict is Verdict.VALID
 
 
+@pytest.mark.parametrize(
+    ("described", "found"),
+    [
+        ("NVIDIA H100 80GB HBM3", []),
+        ("Hopper H100, SXM", []),
+        ("nvidia h-100", []),
+        (None, []),
+        ("NVIDIA B200", ["GPU 'NVIDIA H100'"]),
+        ("N/A", ["GPU 'NVIDIA H100'"]),
+    ],
+)
+def test_telemetry_is_of_the_described_gpu(
+    tmp_path: Path, described: str | None, found: list[str]
+) -> None:
+    """The driver names the one that served; whoever sells another one has to edit this, too."""
+    hosted(12_288.0)(tmp_path)
+    put(accelerator_model_name=described)(tmp_path / "open/acme/systems/box-torch-fp32.json")
+    for path in tmp_path.glob(f"**/{TELEMETRY_FILE}"):
+        path.write_text(text_of(BEGIN_NS, UTC_NS, 6, gpu=lambda second: {}))
+    findings = Judge().judge_path(str(tmp_path)).findings
+    assert [each.found for each in findings if each.rule == "tree.host"] == found
+
+
 def test_the_machine_that_asks_over_a_network_is_not_the_described_one(tmp_path: Path) -> None:
     """Its memory says nothing of the system behind the network."""
     networked(tmp_path)

@@ -37,7 +37,7 @@ from suite.errors import JudgedError, RequestError, TemporaryError
 from suite.files.layout import convert_to_slug
 from suite.process.lock import lock_results_folder
 from suite.process.signals import Interrupted, raise_signals_in_block
-from suite.studies.documents import STUDIES_FOLDER
+from suite.studies.documents import STUDIES_FOLDER, StudyMachine
 from suite.studies.measured import (
     MeasuredStudy,
     describe_study,
@@ -173,7 +173,14 @@ def print_comparison(study: MeasuredStudy, folder: Path, output_format: str) -> 
         return
     table = AB.table.format_aligned_text(study.rows) if study.rows else "no block"
     told = AB.describe_answer(study.request, study.answer, study.points)
+    told = [*told, *iterate_package_differences(study.record.machine)]
     click.echo("\n".join((table, *told, f"saved in {folder}")))
+
+
+def iterate_package_differences(machine: StudyMachine) -> Iterator[str]:
+    """Yield the packages in which the installations of two sides differ."""
+    for name, version in machine.packages_of_b.items():
+        yield f"{name}: {version} in B, {machine.packages.get(name, 'none')} in A"
 
 
 def raise_outcome(answer: AbAnswer, require: str | None) -> None:

@@ -15,7 +15,7 @@ from submissions.ab.processes import ChildRun, KnownSide, SideError
 from suite.ab.comparability import iterate_task_differences
 from suite.ab.decision import AbVerdict
 from suite.ab.runs import AbFigures
-from suite.ab.sides import AB_KIND, SIDES, THREADS_OPTION, AbPoint, AbRequest
+from suite.ab.sides import AB_KIND, SIDE_A, SIDES, THREADS_OPTION, AbPoint, AbRequest
 from suite.ab.study import AB
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import (
@@ -159,7 +159,19 @@ class AbProgress:
             folder.mkdir(parents=True, exist_ok=True)
             write_system_record(folder, found)
         if before is None or not self.machine.packages:
-            self.machine = describe_side_machine(child, self.machine.commands)
+            self.add_side_machine(child, point.side)
+
+    def add_side_machine(self, child: ChildRun, side: str) -> None:
+        """Describe the machine as a side sees it: side A, then what is other in side B."""
+        found = describe_side_machine(child, self.machine.commands)
+        known = self.machine.packages
+        if side == SIDE_A or not known:
+            self.machine = found
+            return
+        differing = {
+            name: version for name, version in found.packages.items() if known.get(name) != version
+        }
+        self.machine = replace(self.machine, packages_of_b=differing)
 
     def keep_truth(self, child: ChildRun) -> None:
         """Keep the ground truth; RequestError if both sides do not answer the same samples."""

@@ -1,6 +1,6 @@
 """The files of a study, by their names, and the machine that its record describes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 STUDIES_FOLDER: Final = "studies"
@@ -25,3 +25,5 @@ class StudyMachine:
     """Installed distribution -> version."""
     commands: tuple[tuple[str, ...], ...]
     """Command lines, in the order in which they first ran."""
+    packages_of_b: dict[str, str] = field(default_factory=dict)
+    """Of two sides: what side B has in another version than `packages`, or besides them."""

@@ -49,6 +49,7 @@ class FakeProcesses:
         self.folder, self.speed, self.number = folder, speed, 0
         self.spoil: Callable[[AbPoint, Path], None] = lambda point, place: None
         self.asked: list[AbPoint] = []
+        self.packages: dict[str, dict[str, str]] = {}
         self.known: list[KnownSide] = []
 
     @contextmanager
@@ -63,7 +64,11 @@ class FakeProcesses:
         place = home / write_side_run(home, request, point, self.number, factor)
         self.spoil(point, place)
         truth = write_truth(home / "truth")
-        yield ChildRun(folder=place, system_folder=place.parent, truth=truth, description=None)
+        description = home / "system.json"
+        description.write_text(json.dumps({"packages": self.packages.get(point.side, {})}))
+        yield ChildRun(
+            folder=place, system_folder=place.parent, truth=truth, description=description
+        )
         shutil.rmtree(home)
 
 
@@ -108,6 +113,19 @@ def test_both_sides_have_the_threads_of_the_first_run(
     done = CliRunner().invoke(ab, [*words, "--results", str(tmp_path / "r")])
     assert [each.threads for each in processes.known[:3]] == [0, 2, 2]
     assert "A: as the command says of both (torch, fp32, cpu, 2 CPU threads)" in done.output
+
+
+def test_packages_in_which_two_installations_differ_are_told(
+    tmp_path: Path, processes: FakeProcesses
+) -> None:
+    processes.packages = {
+        "a": {"numpy": "2.3.0", "onnxruntime": "1.25.1"},
+        "b": {"numpy": "2.3.0", "onnxruntime": "1.31.1"},
+    }
+    done = run_ab(tmp_path / "r")
+    assert "onnxruntime: 1.31.1 in B, 1.25.1 in A\n" in done.output
+    assert "numpy" not in done.output
+    assert not list_errors(tmp_path / "r")
 
 
 def test_a_side_that_names_its_threads_does_not_speak_for_the_other(

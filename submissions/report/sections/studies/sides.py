@@ -15,6 +15,7 @@ from suite.ab.decision import AbVerdict
 from suite.ab.sides import SIDES, AbRequest, describe_side
 from suite.files.untrusted_files import UnreadableError
 from suite.records import read_system_record
+from suite.studies.documents import StudyMachine
 from suite.studies.kind import SIDE_SYSTEM_PREFIX
 from suite.studies.measured import MeasuredStudy
 
@@ -41,7 +42,25 @@ def build_sides_section(study: MeasuredStudy, folder: Path) -> Section:
         title=f"A and B of {study.subject.workload or folder.name}",
         charts=tuple(iterate_charts(study.request, answer, folder.name)),
         notes=(first, *lost, *told),
-        tables=(build_sides_table(study.request, folder), *section.tables),
+        tables=(
+            build_sides_table(study.request, folder),
+            *iterate_package_tables(study.record.machine),
+            *section.tables,
+        ),
+    )
+
+
+def iterate_package_tables(machine: StudyMachine) -> Iterator[Table]:
+    """Yield the packages in which the installations of both sides differ, if any do."""
+    if not machine.packages_of_b:
+        return
+    yield Table(
+        title="Packages that differ",
+        columns=("package", "A", "B"),
+        rows=tuple(
+            (name, machine.packages.get(name, "none"), version)
+            for name, version in machine.packages_of_b.items()
+        ),
     )
 
 

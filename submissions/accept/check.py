@@ -180,7 +180,8 @@ def describe_contract(request: AcceptanceRequest) -> Iterator[Evidence]:
     contract, beside = request.contract, signers.locate_contract_signature(request.contract_path)
     signature = f"no {beside.name} beside it, so not signed by {contract.terms.buyer.name}"
     if beside.exists():
-        signature = f"signed by {contract.terms.buyer.name} ({beside.name})"
+        fault = signers.find_contract_signature_fault(request.contract_path, contract.terms.buyer)
+        signature = fault or f"signed by {contract.terms.buyer.name} ({beside.name})"
     yield Evidence(name="contract", text=f"sha256:{contract.digest}; {signature}")
     yield Evidence(name="about", text=contract.subject)
 

@@ -18,7 +18,11 @@ from submissions.signatures.ssh_keygen import (
 )
 from suite.errors import MissingError
 from suite.files.scratch import create_temporary_folder
-from suite.files.untrusted_files import read_untrusted_file, replace_unprintable
+from suite.files.untrusted_files import (
+    UnreadableError,
+    read_untrusted_file,
+    replace_unprintable,
+)
 
 CONTRACT_NAMESPACE: Final = "podium-contract"
 """Namespace of signatures of contracts."""
@@ -48,13 +52,16 @@ def write_allowed_signer(folder: Path, party: Party, namespace: str) -> Path:
 
 def find_contract_signature_fault(contract: Path, buyer: Party) -> str | None:
     """Say what is wrong with the signature beside a contract; None if there is none, or if it is
-    the buyer's. UnreadableError if it cannot be read, MissingError without ssh-keygen.
+    the buyer's. MissingError without ssh-keygen.
     """
     signature = locate_contract_signature(contract)
     if not signature.exists():
         return None
     require_keygen()
-    read_untrusted_file(signature, bytes)
+    try:
+        read_untrusted_file(signature, bytes)
+    except UnreadableError as error:
+        return f"{signature.name} cannot be read: {error}"
     with create_temporary_folder() as folder:
         allowed = write_allowed_signer(folder, buyer, CONTRACT_NAMESPACE)
         names = ["-I", buyer.name, "-n", CONTRACT_NAMESPACE, "-s", str(signature)]

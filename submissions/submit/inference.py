@@ -17,6 +17,7 @@ from compliance.verdict import Severity
 from submissions.result_index import find_requested_results
 from submissions.submit.accuracy_text import describe_accuracy
 from submissions.submit.results import (
+    DATE_HINT,
     FULL_PROFILE,
     SYSTEM_TABLE,
     ResultOptions,
@@ -30,8 +31,8 @@ from submissions.submit.shortfalls import Shortfall
 from submissions.submit.tree import (
     Submission,
     WritingOptions,
+    build_no_result_error,
     copy_files,
-    list_other_rounds,
     load_form,
     read_stated_tables,
     write_submission,
@@ -76,6 +77,8 @@ HINTS: Final[Mapping[str, str]] = {
     "inference-text.seeds": "podium-v1 has the seeds of Inference v6.1; other rounds have others.",
     "inference-text.measurements": "name the folder with the round's files with --measurements.",
     "inference-text.system_fields": "state the fields in [system] of --system-file.",
+    "inference-mllog.date": DATE_HINT,
+    "inference-text.date": DATE_HINT,
     "file.record": "rounds before v1.0 have logs of LoadGen before 1.0, which podium does not run.",
     "inference-mllog.tests": "podium audit runs the compliance tests.",
     "inference-mllog.hash": "run MLCommons' truncate_accuracy_log.py on the tree: it cuts accuracy"
@@ -115,10 +118,7 @@ def submit_inference(
     results = [each for each in found if form.has_benchmark(each.folder.parent.name)]
     names = dict.fromkeys(each.folder.parent.name for each in found)
     if not results:
-        raise RequestError(
-            f"{path}: no served result of {options.round}: {', '.join(names) or 'none at all'};"
-            f"{list_other_rounds('inference', names)}"
-        )
+        raise build_no_result_error(path, "served result", options.round, names)
     divisions = {each.division for each in results}
     if len(divisions) > 1:
         raise RequestError(f"{path}: results of both divisions; name the folder of one")

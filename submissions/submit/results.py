@@ -55,6 +55,11 @@ def require_one_result_each(results: Sequence[IndexedResult]) -> None:
             )
 
 
+UNMEASURED: Final = (None, "", "N/A")
+"""Values of a description that say nothing: the user may state the field."""
+DATE_HINT: Final = "nothing mends it: this round took its results near the day it was published."
+
+
 def build_profile_shortfall(folder: Path, profiles: Collection[str]) -> Shortfall:
     """Build what is missing of a result in another profile than the round's."""
     listed = ", ".join(sorted(profiles)) or "none"
@@ -95,16 +100,22 @@ def copy_code(options: ResultOptions, home: Path) -> None:
 def describe_result_system(
     result: IndexedResult, options: ResultOptions, stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Describe the system of a result: what podium found out, completed or corrected by what the
-    user states. Counts are texts, as the official checker of Training joins them.
+    """Describe the system of a result: what podium found out, completed by what the user states.
+    RequestError for a field that is stated otherwise than it was found. Counts are texts, as the
+    official checker of Training joins them.
     """
     try:
         found = read_untrusted_file(result.system_file, DESCRIPTION_DECODER.decode)
     except UnreadableError as error:
         raise RequestError(f"{result.system_file}: {error}") from error
     fixed = {"submitter": options.org, "division": result.division}
-    refuse_stated_facts(stated, fixed, SYSTEM_TABLE)
     known = {name: value for name, value in found.items() if name not in OWN_FIELDS}
+    differing = {
+        name: value
+        for name, value in known.items()
+        if value not in UNMEASURED and name in stated and str(stated[name]) != str(value)
+    }
+    refuse_stated_facts(stated, {**differing, **fixed}, SYSTEM_TABLE)
     fields = {**known, "system_name": options.name_system(result), **stated, **fixed}
     return {
         name: str(value) if isinstance(value, int | float) else value

@@ -4,7 +4,7 @@ into it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -107,6 +107,23 @@ def shorten_list(texts: Sequence[str], most: int) -> list[str]:
     if len(texts) <= most:
         return [*texts]
     return [*texts[:most], f"{len(texts) - most} more"]
+
+
+def merge_shortfalls(found: Iterable[Shortfall]) -> list[Shortfall]:
+    """Join those of one rule, with all texts and places, in the order of the first of each."""
+    groups: dict[tuple[str, Severity, str], list[Shortfall]] = defaultdict(list)
+    for each in found:
+        groups[each.rule, each.severity, each.advice].append(each)
+    return [
+        replace(
+            first,
+            texts=tuple(dict.fromkeys(text for each in (first, *others) for text in each.texts)),
+            places=tuple(
+                dict.fromkeys(place for each in (first, *others) for place in each.places)
+            ),
+        )
+        for first, *others in groups.values()
+    ]
 
 
 def count_missing(found: Iterable[Shortfall]) -> int:

@@ -13,6 +13,7 @@ from compliance.results.submission_forms import TrainingForm
 from compliance.verdict import Severity
 from submissions.result_index import find_requested_results
 from submissions.submit.results import (
+    DATE_HINT,
     FULL_PROFILE,
     SYSTEM_TABLE,
     ResultOptions,
@@ -26,12 +27,11 @@ from submissions.submit.shortfalls import Shortfall
 from submissions.submit.tree import (
     Submission,
     WritingOptions,
-    list_other_rounds,
+    build_no_result_error,
     load_form,
     read_stated_tables,
     write_submission,
 )
-from suite.errors import RequestError
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import read_untrusted_file
 from suite.terms import Division
@@ -44,6 +44,7 @@ HINTS: Final[Mapping[str, str]] = {
     " apply.",
     "org.description": "state status in [system] of --system-file, and train with --org and the"
     " name of your organisation.",
+    "log.date": DATE_HINT,
     "runs.count": "podium train --runs with the number of the round.",
     "log.place": "train with --org and --system as the submission has them: logs are not changed.",
 }
@@ -66,10 +67,7 @@ def submit_training(path: Path, options: ResultOptions, writing: WritingOptions)
     sets = [each for each in found if form.has_benchmark(each.folder.name)]
     if not sets:
         names = dict.fromkeys(each.folder.name for each in found)
-        raise RequestError(
-            f"{path}: no run set of {options.round}: {', '.join(names) or 'none at all'};"
-            f"{list_other_rounds('training', names)}"
-        )
+        raise build_no_result_error(path, "run set", options.round, names)
     require_one_result_each(sets)
     source = TrainingSource(
         sets=sets,

@@ -23,6 +23,7 @@ from submissions.submit.shortfalls import (
     collect_shortfalls,
     count_missing,
     iterate_shortfall_lines,
+    merge_shortfalls,
 )
 from suite import registry
 from suite.errors import JudgedError, RequestError, build_unknown_name_error
@@ -76,7 +77,8 @@ def write_submission(submission: Submission, options: WritingOptions) -> None:
         except OSError as error:
             raise build_write_error(options.target, error) from error
         findings = judge_tree(tree, submission.round)
-        found = [*submission.unbuilt, *collect_shortfalls(findings, tree, submission.hints)]
+        judged = collect_shortfalls(findings, tree, submission.hints)
+        found = merge_shortfalls([*submission.unbuilt, *judged])
         click.echo(f"{submission.title}, by the rules of {submission.round}")
         for note in submission.notes:
             click.echo(note)
@@ -126,6 +128,23 @@ def load_form(round_name: str, form_class: type[F]) -> F:
     if not isinstance(form, form_class):
         raise RequestError(f"--round: podium writes no such submission to {round_name}")
     return form
+
+
+def build_no_result_error(
+    path: Path, what: str, round_name: str, benchmarks: Collection[str]
+) -> RequestError:
+    """Say why nothing at a path can be submitted to a round: `what` names the kind of result,
+    `benchmarks` those of that kind that are there.
+    """
+    if not path.exists():
+        return RequestError(f"{path}: no such file or folder")
+    if not benchmarks:
+        return RequestError(f"{path}: no {what} of podium in it")
+    half = round_name.partition("-v")[0]
+    return RequestError(
+        f"{path}: no {what} of {round_name}: {', '.join(benchmarks)};"
+        f"{list_other_rounds(half, benchmarks)}"
+    )
 
 
 def list_other_rounds(half: str, benchmarks: Collection[str]) -> str:
@@ -199,7 +218,9 @@ def read_stated_tables(path: Path | None, known: Sequence[str]) -> dict[str, dic
     for name, value in tables.items():
         if name not in known or not isinstance(value, dict):
             listed = ", ".join(f"[{each}]" for each in known)
-            raise RequestError(f"{SYSTEM_FILE_OPTION} {path}: {name}: known tables: {listed}")
+            raise RequestError(
+                f"{SYSTEM_FILE_OPTION} {path}: {name} is none of the tables {listed}"
+            )
     return {name: tables.get(name, {}) for name in known}
 
 

@@ -257,6 +257,12 @@ def test_the_signature_beside_the_contract_is_the_buyers(
     assert "signed by ops@buyer.example (contract.toml.sig)" in told
     parties.sign(path, "seller")
     assert refused(path, delivered) == {RefusalKind.UNSIGNED_CONTRACT}
+    told = call("accept", "check", path, delivered).stdout
+    assert "is not ops@buyer.example's signature" in told and "; signed by ops@" not in told
+    signature = path.with_name("contract.toml.sig")
+    signature.unlink()
+    signature.mkdir()
+    assert refused(path, delivered) == {RefusalKind.UNSIGNED_CONTRACT}
 
 
 def test_another_task_and_other_runs_are_refused(parties: Parties, tmp_path: Path) -> None:

@@ -324,9 +324,9 @@ def test_both_verdicts_are_printed_with_the_differences_first(
     [
         ("[point]\nconcurrency = 3\n", "podium has it from the run"),
         ("[point]\ndivision = 'RDI'\n", "state it in [system]"),
-        ("[pint]\n", "known tables: [system], [point], [power]"),
+        ("[pint]\n", "pint is none of the tables [system], [point], [power]"),
         ("[system]\nday = 2026-01-01\n", "write dates as texts"),
-        ("system = 1\n", "known tables"),
+        ("system = 1\n", "system is none of the tables"),
     ],
 )
 def test_wrong_statements_are_refused(traced: Path, tmp_path: Path, text: str, said: str) -> None:

@@ -175,6 +175,29 @@ def test_a_round_without_the_benchmark_is_refused(results: Path, tmp_path: Path)
     assert told in str(done.exception)
 
 
+def test_what_is_no_result_is_named(tmp_path: Path) -> None:
+    for name, why in (("nowhere", "no such file or folder"), ("", "no served result of podium")):
+        done = run_submit(tmp_path / name, "v6.1", tmp_path / "tree")
+        assert isinstance(done.exception, RequestError)
+        assert why in str(done.exception)
+
+
+def test_what_podium_measured_is_not_stated_otherwise(results: Path, tmp_path: Path) -> None:
+    file = tmp_path / "box.toml"
+    file.write_text("[system]\nhost_processor_model_name = 'Other'\n")
+    done = run_submit(
+        results / "llama", "v6.1", tmp_path / "tree", "--incomplete", "--system-file", str(file)
+    )
+    assert isinstance(done.exception, RequestError)
+    assert "host_processor_model_name: podium has it from the run" in str(done.exception)
+    assert not (tmp_path / "tree").exists()
+
+
+def test_a_rule_is_listed_once(results: Path, tmp_path: Path) -> None:
+    done = run_submit(results, "v6.1", tmp_path / "tree")
+    assert done.output.count("missing submit.profile\n") == 1
+
+
 SOUND: Final = "print('INFO:main:SUMMARY: submission looks OK')"
 BROKEN: Final = f"""import logging, sys
 logging.basicConfig(level=logging.INFO)

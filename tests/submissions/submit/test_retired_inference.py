@@ -99,6 +99,13 @@ KNOWN_FIELDS: Final = frozenset(
         "host_processors_per_node",
         "host_processor_core_count",
         "accelerators_per_node",
+        "host_processor_model_name",
+        "host_memory_capacity",
+        "host_storage_type",
+        "host_storage_capacity",
+        "framework",
+        "other_software_stack",
+        "operating_system",
     }
 )
 """Counts, which podium finds out."""

@@ -50,14 +50,22 @@ def records(found: PointRecords) -> Iterator[Fault]:
         return
     stated, recomputed = (flatten_summary(each) for each in (found.stated, found.recomputed))
     for field in RECORDED_FIELDS:
-        for path in sorted({*stated[field], *recomputed[field]}):
-            told, wanted = stated[field].get(path), recomputed[field].get(path)
-            if not is_same(told, wanted):
-                required = "none by the records"
-                if wanted is not None:
-                    required = f"{wanted}, from the records"
-                yield found.build_fault(f"{path} {told}", required, file=found.summary_file)
-                break
+        for path, told, wanted in find_first_difference(stated[field], recomputed[field]):
+            required = "none by the records"
+            if wanted is not None:
+                required = f"{wanted}, from the records"
+            yield found.build_fault(f"{path} {told}", required, file=found.summary_file)
+
+
+def find_first_difference(
+    stated: Mapping[str, Any], recomputed: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the first path with another value, and both values; nothing if all are the same."""
+    for path in sorted({*stated, *recomputed}):
+        told, wanted = stated.get(path), recomputed.get(path)
+        if not is_same(told, wanted):
+            yield path, told, wanted
+            return
 
 
 def flatten_summary(summary: ResultSummary) -> Mapping[str, Mapping[str, Any]]:

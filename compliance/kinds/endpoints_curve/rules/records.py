@@ -50,14 +50,14 @@ def records(found: PointRecords) -> Iterator[Fault]:
         return
     stated, recomputed = (flatten_summary(each) for each in (found.stated, found.recomputed))
     for field in RECORDED_FIELDS:
-        for path, told, wanted in find_first_difference(stated[field], recomputed[field]):
+        for path, told, wanted in find_unrecorded_value(stated[field], recomputed[field]):
             required = "none by the records"
             if wanted is not None:
                 required = f"{wanted}, from the records"
             yield found.build_fault(f"{path} {told}", required, file=found.summary_file)
 
 
-def find_first_difference(
+def find_unrecorded_value(
     stated: Mapping[str, Any], recomputed: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield the first path with another value, and both values; nothing if all are the same."""

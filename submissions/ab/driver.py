@@ -80,6 +80,8 @@ def name_study_folder(asked: AskedComparison) -> str:
     """Return the name of the study's folder."""
     pythons = [str(each) for each in (asked.a_python, asked.b_python) if each]
     kind = "training" if asked.training else asked.scenario
+    if asked.prompts:
+        kind = f"{kind} own prompts"
     words = (asked.workload, "ab", *asked.a, "vs", *asked.b, *pythons, kind)
     return convert_to_slug(" ".join(words))[:MAX_NAME_LENGTH].strip("-._")
 

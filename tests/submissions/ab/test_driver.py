@@ -17,6 +17,7 @@ from making_ab import steady, write_side_run
 
 from compliance.verdict import Severity
 from submissions.ab import driver
+from submissions.ab.driver import name_study_folder
 from submissions.ab.processes import ChildRun, KnownSide, SideError
 from submissions.commands.ab import ab
 from suite.ab.sides import AbPoint, AbRequest
@@ -134,6 +135,18 @@ def test_a_side_that_names_its_threads_does_not_speak_for_the_other(
     words = ["resnet50", "--a", "threads=2", "--seconds", "5", "--minutes", "0.2"]
     CliRunner().invoke(ab, [*words, "--results", str(tmp_path / "r")])
     assert [each.threads for each in processes.known[:2]] == [0, 0]
+
+
+def test_own_prompts_are_another_comparison_than_the_workloads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = set()
+    monkeypatch.setattr(driver, "run_ab", lambda asked, **_: names.add(name_study_folder(asked)))
+    for more in ((), ("--prompts", "8x8"), ("--scenario", "single-stream")):
+        words = ("llama", "--a", "http://h:1", "--b", "http://h:2", *more)
+        done = CliRunner().invoke(ab, words)
+        assert not done.exception, done.exception
+    assert len(names) == 3
 
 
 def test_equal_sides_show_no_difference(tmp_path: Path, processes: FakeProcesses) -> None:

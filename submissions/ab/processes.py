@@ -25,7 +25,7 @@ from suite.errors import (
 from suite.files.layout import CHECKPOINTS_FOLDER, RUN_RECORD, STATE_FOLDER
 from suite.files.scratch import create_temporary_folder
 from suite.loadgen.scenario import Scenario
-from suite.process.parent import end_with_parent
+from suite.process.parent import ask_kernel_to_end_with_parent
 from suite.records import find_system_folder
 from suite.rounds import HyperValue
 from suite.studies.kind import EXPECTED_RATE_SETTING, RATE_MARGIN
@@ -184,7 +184,7 @@ def run_podium(side: AbSide, words: Sequence[str]) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,  # Ctrl-C reaches this command, which ends the other one
-        preexec_fn=end_with_parent,  # a side that goes on would disturb the next command's runs
+        preexec_fn=ask_kernel_to_end_with_parent,  # else it would disturb the next command
         text=True,
         errors="replace",
     )

@@ -2,6 +2,7 @@
 
 import ctypes
 import signal
+import sys
 from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
@@ -9,6 +10,9 @@ PR_SET_PDEATHSIG: Final = 1
 SYSTEM_CALLS: Final = ctypes.CDLL(None)
 
 
-def end_with_parent() -> None:
-    """Let the kernel end this process when the one that started it is gone, however that ended."""
-    SYSTEM_CALLS.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def ask_kernel_to_end_with_parent() -> None:
+    """Let the kernel end this process when the one that started it is gone, however that ended;
+    other kernels than Linux's have no such call.
+    """
+    if sys.platform == "linux":
+        SYSTEM_CALLS.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

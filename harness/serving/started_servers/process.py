@@ -19,7 +19,7 @@ from harness.children.starting import block_interrupts
 from harness.serving.started_servers.programs import LOCAL_HOST, ServedFolder, ServerProgram
 from suite.errors import MissingError
 from suite.files.untrusted_files import replace_unprintable
-from suite.process.parent import end_with_parent
+from suite.process.parent import ask_kernel_to_end_with_parent
 
 READY_TIMEOUT_S: Final = 900.0
 """House rule: vLLM's first start on two busy cores took 336 s."""
@@ -81,7 +81,7 @@ def start_program(
                 stderr=subprocess.STDOUT,
                 env=variables,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
+                preexec_fn=ask_kernel_to_end_with_parent,
             )
         except OSError as error:
             raise MissingError(f"{executable} cannot be started: {error.strerror}") from error
